@@ -1,0 +1,132 @@
+/*
+ * PTX for the soft GPU: text in, something that can be launched out.
+ *
+ * The driver part (softgpu/) owns memory, streams and handles; this part owns the language.  Nothing here keeps global state
+ * but a pool of interpreter threads made at the first launch.  A module is immutable once loaded and bound, so any number of
+ * threads may launch from it at once.  Follows the PTX ISA document, version 9.0.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ckt_ptx_module;
+struct ckt_ptx_function;
+
+struct ckt_ptx_text {
+	const char *text;	/* need not end in NUL */
+	size_t size_bytes;
+	const char *name;	/* for messages; may be NULL */
+};
+
+struct ckt_ptx_load_options {
+	unsigned target;	/* the device's compute capability times ten, e.g. 120; PTX for a later one is refused */
+	bool allow_undefined;	/* for a relocatable first step: undefined externs are no error */
+};
+
+enum ckt_ptx_result {
+	CKT_PTX_OK = 0,
+	CKT_PTX_INVALID = 1,		/* syntax error or an instruction that is not known: CUDA_ERROR_INVALID_PTX */
+	CKT_PTX_UNRESOLVED = 2,		/* an extern symbol that no text defines */
+	CKT_PTX_DUPLICATE = 3,		/* defined strongly in two texts */
+	CKT_PTX_WRONG_TARGET = 4,	/* needs a later compute capability: CUDA_ERROR_NO_BINARY_FOR_GPU */
+	CKT_PTX_NO_MEMORY = 5,
+};
+
+/*
+ * Parses and links one or more texts into a module.  On failure `log` (of log_size_bytes, always NUL-terminated) holds one line:
+ * text name, line number, the instruction or symbol.  ret_module is written only on success; the caller destroys it.
+ */
+enum ckt_ptx_result ckt_ptx_module_load(const struct ckt_ptx_text *texts, size_t n_texts, const struct ckt_ptx_load_options *options,
+					char *log, size_t log_size_bytes, struct ckt_ptx_module **ret_module);
+void ckt_ptx_module_destroy(struct ckt_ptx_module *module);
+
+/* ---- Globals: .global and .const variables of module scope.  The driver gives each an address, then binds. */
+
+enum ckt_ptx_space { CKT_PTX_SPACE_GLOBAL = 1, CKT_PTX_SPACE_CONST = 2 };
+
+struct ckt_ptx_global {
+	const char *name;
+	enum ckt_ptx_space space;
+	uint64_t size_bytes;
+	uint32_t align_bytes;
+	bool managed;		/* .attribute(.managed) */
+	bool is_public;		/* .visible, .weak or .common: cuModuleGetGlobal finds it */
+	uint64_t address;	/* written by the driver before ckt_ptx_module_bind */
+};
+
+size_t ckt_ptx_module_global_count(const struct ckt_ptx_module *module);
+struct ckt_ptx_global *ckt_ptx_module_global(struct ckt_ptx_module *module, size_t index);
+
+/* Writes every global's initial bytes (zeros included, addresses of other symbols resolved) and makes the module launchable. */
+void ckt_ptx_module_bind(struct ckt_ptx_module *module);
+
+/* ---- Functions */
+
+struct ckt_ptx_param {
+	uint32_t offset_bytes;
+	uint32_t size_bytes;
+	uint32_t align_bytes;
+};
+
+struct ckt_ptx_function_info {
+	const char *name;
+	bool is_entry;
+	size_t n_params;
+	const struct ckt_ptx_param *params;
+	uint32_t param_bytes;		/* end of the last parameter */
+	uint32_t static_shared_bytes;
+	uint32_t local_bytes;		/* per thread */
+	uint32_t const_bytes;		/* .const of the module */
+	uint32_t registers;		/* an estimate, at least 1, at most 255 */
+	uint32_t max_threads;		/* per block: product of .maxntid or .reqntid, else 1024 */
+	uint32_t reqntid[3];		/* zeros where not given */
+	uint32_t cluster[3];		/* .reqnctapercluster, zeros where not given */
+	unsigned ptx_version;		/* e.g. 90 for ISA 9.0 */
+	unsigned target;		/* e.g. 120 */
+};
+
+size_t ckt_ptx_module_function_count(const struct ckt_ptx_module *module);	/* entries only */
+const struct ckt_ptx_function *ckt_ptx_module_function(const struct ckt_ptx_module *module, size_t index);
+const struct ckt_ptx_function *ckt_ptx_module_find_function(const struct ckt_ptx_module *module, const char *name);
+const struct ckt_ptx_function_info *ckt_ptx_function_info(const struct ckt_ptx_function *function);
+
+/* ---- Launch */
+
+enum ckt_ptx_fault {
+	CKT_PTX_FAULT_NONE = 0,
+	CKT_PTX_FAULT_ILLEGAL_ADDRESS,
+	CKT_PTX_FAULT_MISALIGNED_ADDRESS,
+	CKT_PTX_FAULT_INVALID_ADDRESS_SPACE,
+	CKT_PTX_FAULT_INVALID_PC,
+	CKT_PTX_FAULT_ILLEGAL_INSTRUCTION,
+	CKT_PTX_FAULT_ASSERT,
+	CKT_PTX_FAULT_TRAP,
+	CKT_PTX_FAULT_STACK_OVERFLOW,
+	CKT_PTX_FAULT_LAUNCH_FAILURE,
+};
+
+struct ckt_ptx_device {
+	unsigned n_sm;			/* for %nsmid; blocks are numbered over it for %smid */
+	unsigned capability;		/* 120 */
+	/* Called from interpreter threads, possibly several at once. */
+	void (*output)(void *data, int fd, const char *text, size_t size_bytes);	/* printf: 1, assert: 2 */
+	void *(*heap_alloc)(void *data, uint64_t size_bytes);	/* device malloc: memory already marked in the memmap, or NULL */
+	void (*heap_free)(void *data, void *address);
+	void *data;
+};
+
+struct ckt_ptx_launch {
+	uint32_t grid[3], block[3], cluster[3];	/* cluster zeros: none */
+	uint32_t dynamic_shared_bytes;
+	const void *params;		/* param_bytes bytes laid out as ckt_ptx_function_info says; read until the call returns */
+	bool cooperative;		/* all blocks resident together */
+	uint64_t stack_bytes;		/* CU_LIMIT_STACK_SIZE; 0: the default, 1024, grown where the code needs more */
+	const volatile bool *cancel;	/* set true: stop soon and return CKT_PTX_FAULT_LAUNCH_FAILURE; may be NULL */
+	const struct ckt_ptx_device *device;
+};
+
+/* Runs the grid to its end on the calling thread and the pool.  ret_message (may be NULL) gets one line about a fault. */
+enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function, const struct ckt_ptx_launch *launch,
+				  char *ret_message, size_t message_size_bytes);
