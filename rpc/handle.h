@@ -1,0 +1,48 @@
+/*
+ * Ids of objects: made by the client, known to both sides; see docs/ARCHITECTURE.md, "Handles".
+ *
+ *	63      60  56 55                 24 23           0
+ *	| server | kind | generation         | slot         |
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum ckt_kind {
+	CKT_KIND_NONE = 0,
+	CKT_KIND_CONTEXT = 1,
+	CKT_KIND_STREAM = 2,
+	CKT_KIND_EVENT = 3,
+	CKT_KIND_MODULE = 4,
+	CKT_KIND_FUNCTION = 5,
+	/* Kinds that only the client knows. */
+	CKT_KIND_LIBRARY = 24,
+	CKT_KIND_KERNEL = 25,
+	CKT_KIND_LINK = 26,
+};
+
+enum {
+	CKT_HANDLE_SLOT_BITS = 24,
+	CKT_HANDLE_FIRST_SLOT = 64,	/* below: constants such as the primary contexts */
+	CKT_HANDLE_SLOTS = 1 << CKT_HANDLE_SLOT_BITS,
+};
+
+static inline uint64_t ckt_handle_make(enum ckt_kind kind, uint32_t generation, uint32_t slot)
+{
+	return (uint64_t)kind << 56 | (uint64_t)generation << 24 | slot;
+}
+
+static inline uint32_t ckt_handle_slot(uint64_t id)
+{
+	return id & (CKT_HANDLE_SLOTS - 1);
+}
+
+static inline enum ckt_kind ckt_handle_kind(uint64_t id)
+{
+	return id >> 56 & 31;
+}
+
+static inline uint64_t ckt_handle_primary(unsigned device)
+{
+	return ckt_handle_make(CKT_KIND_CONTEXT, 0, device + 1);
+}
