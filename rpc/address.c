@@ -1,0 +1,93 @@
+/* Text forms of addresses; see net.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/net.h"
+
+static int parse_port(const char *text, uint16_t *ret_port)
+{
+	char *end;
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	unsigned long port = strtoul(text, &end, 10);
+	if (*end || port > 65535)
+		return -EINVAL;
+	*ret_port = (uint16_t)port;
+	return 0;
+}
+
+static int parse_path(const char *text, size_t skip, const char *what, struct ckt_address *address, char *ret_message, size_t message_size)
+{
+	const char *path = text + skip;
+	if (!*path || strlen(path) >= sizeof address->host) {
+		snprintf(ret_message, message_size, "'%s': %s", text, *path ? "the path is too long" : what);
+		return -EINVAL;
+	}
+	strcpy(address->host, path);
+	return 0;
+}
+
+int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *ret_message, size_t message_size)
+{
+	struct ckt_address address = {.type = CKT_ADDRESS_TCP, .port = CKT_DEFAULT_PORT};
+	int result = 0;
+	if (strncmp(text, "unix:", 5) == 0) {
+		address.type = CKT_ADDRESS_UNIX;
+		result = parse_path(text, 5, "unix: needs the path of a socket", &address, ret_message, message_size);
+		if (!result)
+			*ret_address = address;
+		return result;
+	}
+	if (strncmp(text, "file:", 5) == 0) {
+		address.type = CKT_ADDRESS_FILE;
+		result = parse_path(text, 5, "file: needs the path of a file that holds the address", &address, ret_message, message_size);
+		if (!result)
+			*ret_address = address;
+		return result;
+	}
+	const char *host = text, *host_end, *port = NULL;
+	if (*text == '[') {
+		host = text + 1;
+		host_end = strchr(host, ']');
+		if (!host_end || (host_end[1] && host_end[1] != ':')) {
+			snprintf(ret_message, message_size, "'%s' is no address: write [v6-address]:port", text);
+			return -EINVAL;
+		}
+		port = host_end[1] ? host_end + 2 : NULL;
+	} else {
+		const char *colon = strchr(text, ':');
+		/* Two colons without brackets: a bare IPv6 address. */
+		bool bare_v6 = colon && strchr(colon + 1, ':');
+		host_end = colon && !bare_v6 ? colon : text + strlen(text);
+		port = colon && !bare_v6 ? colon + 1 : NULL;
+	}
+	size_t length = (size_t)(host_end - host);
+	if ((length == 0 && !port) || length >= sizeof address.host) {
+		snprintf(ret_message, message_size, "'%s' is no address: write host, host:port, unix:/path or file:PATH", text);
+		return -EINVAL;
+	}
+	memcpy(address.host, host, length);
+	if (port && parse_port(port, &address.port)) {
+		snprintf(ret_message, message_size, "'%s': '%s' is no port number", text, port);
+		return -EINVAL;
+	}
+	*ret_address = address;
+	return 0;
+}
+
+void ckt_address_format(const struct ckt_address *address, char *ret_text, size_t text_size)
+{
+	switch (address->type) {
+	case CKT_ADDRESS_UNIX:
+		snprintf(ret_text, text_size, "unix:%s", address->host);
+		break;
+	case CKT_ADDRESS_FILE:
+		snprintf(ret_text, text_size, "file:%s", address->host);
+		break;
+	case CKT_ADDRESS_TCP:
+		snprintf(ret_text, text_size, strchr(address->host, ':') ? "[%s]:%u" : "%s:%u", address->host, address->port);
+		break;
+	}
+}

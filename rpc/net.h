@@ -1,0 +1,57 @@
+/*
+ * Addresses, sockets and whole records, for set-up and control.  The command stream of a session has its own buffered paths in
+ * client/conn and server/worker; the bytes are the same.
+ *
+ * Errors: 0 or -errno, -EPROTO for bytes that are no record, -EMSGSIZE for a record above the given bound, -ETIMEDOUT.
+ * Threading: no shared state.
+ */
+#pragma once
+
+#include <rpc/rpc.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "rpc/wire.h"
+
+enum { CKT_DEFAULT_PORT = 7350, CKT_ADDRESS_TEXT_MAX = 512 };
+
+/* One place to connect to or listen on. */
+struct ckt_address {
+	enum { CKT_ADDRESS_TCP, CKT_ADDRESS_UNIX, CKT_ADDRESS_FILE } type;
+	char host[256];		/* TCP: name or number, without brackets; UNIX and FILE: the path */
+	uint16_t port;		/* TCP */
+};
+
+/*
+ * `host`, `host:port`, `[v6]:port`, `unix:/path`, `file:PATH`.  Bad text: -EINVAL and a sentence in ret_message.
+ */
+int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *ret_message, size_t message_size);
+/* The text form back. */
+void ckt_address_format(const struct ckt_address *address, char *ret_text, size_t text_size);
+
+/*
+ * Connects within timeout_ms (of all candidate addresses together); `file:` is read first and its line is the address.
+ * The descriptor is close-on-exec and blocking, TCP_NODELAY set; the caller owns it.  ret_message gets the cause in words.
+ */
+int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_fd, char *ret_message, size_t message_size);
+/* A listening, non-blocking, close-on-exec socket.  UNIX: binds with the mode given; the path must not exist. */
+int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, char *ret_message, size_t message_size);
+/* The address that a listening TCP socket really has (after port 0). */
+int ckt_net_local_address(int fd, struct ckt_address *ret_address);
+
+/* ---- Whole records on blocking or non-blocking sockets.  deadline_ms: CLOCK_MONOTONIC milliseconds; -1 for none. */
+int64_t ckt_net_now_ms(void);
+/* *ret_data is malloc'd, the caller frees it. ret_fd (may be NULL) gets a descriptor that came along, or -1. */
+int ckt_net_read_record(int fd, size_t max_bytes, int64_t deadline_ms, uint8_t **ret_data, size_t *ret_size, int *ret_fd);
+/* pass_fd: -1 for none; stays the caller's. */
+int ckt_net_write_record(int fd, const uint8_t *data, size_t size, int64_t deadline_ms, int pass_fd);
+
+/* ---- Small calls: header (AUTH_CRICKET, not numbered) + xdr(args) -> record; caller frees *ret_data.  args may be NULL with xdr_void. */
+int ckt_net_encode_call(uint32_t xid, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args, uint8_t **ret_data, size_t *ret_size);
+int ckt_net_encode_reply(uint32_t xid, uint64_t executed, xdrproc_t xdr_res, void *res, uint8_t **ret_data, size_t *ret_size);
+/* The reverse: xdr-decodes what follows the header; *ret must be zeroed before and freed with xdr_free after success. */
+int ckt_net_decode(const struct ckt_cursor *c, xdrproc_t xdr, void *ret);
+/* Sends a call and reads its reply (for one outstanding call at a time). -EPROTO where the reply is another's or not accepted. */
+int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms,
+		 int pass_fd);
