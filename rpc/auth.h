@@ -1,0 +1,42 @@
+/*
+ * Who is at the other end of a connection: the shared token, and the user behind a local socket.
+ *
+ * Errors: 0 or -errno, the cause and the remedy in ret_message.  Threading: no shared state.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	CKT_TOKEN_MIN = 16,	/* shorter ones can be guessed off line from one recorded hello */
+	CKT_TOKEN_MAX = 1024,
+	CKT_AUTH_NONCE_SIZE = 32,
+	CKT_AUTH_HMAC_SIZE = 32,
+};
+
+#define CKT_UID_UNKNOWN 0xffffffffu
+
+struct ckt_token {
+	uint8_t bytes[CKT_TOKEN_MAX];
+	size_t size_bytes;	/* 0: there is none */
+};
+
+/* The file's contents without white space at the end.  Refuses a file that others than owner and group may read or write. */
+int ckt_auth_token_load(const char *path, struct ckt_token *ret_token, char *ret_message, size_t message_size);
+/* HMAC-SHA256(token, nonce || args). */
+void ckt_auth_hmac(const struct ckt_token *token, const uint8_t nonce[CKT_AUTH_NONCE_SIZE], const void *args, size_t args_bytes,
+		   uint8_t ret_hmac[CKT_AUTH_HMAC_SIZE]);
+/* In a time that does not depend on where they differ. */
+bool ckt_auth_equal(const void *a, const void *b, size_t size_bytes);
+
+struct ckt_auth_peer {
+	enum { CKT_PEER_UNIX, CKT_PEER_LOOPBACK, CKT_PEER_REMOTE } kind;
+	uint32_t uid;		/* CKT_UID_UNKNOWN where it cannot be told */
+	int pid;		/* UNIX only; 0 otherwise */
+	char text[128];		/* for listings: "local" or a numeric address */
+};
+
+/* Asks the kernel about a connected socket.  A loopback TCP peer is looked up in /proc/net/tcp and tcp6. */
+int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer);
