@@ -1,5 +1,5 @@
-/* Tokens and peers; see auth.h. */
-#include "rpc/auth.h"
+/* Tokens and peers; see identity.h. */
+#include "rpc/identity.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

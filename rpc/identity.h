@@ -2,6 +2,7 @@
  * Who is at the other end of a connection: the shared token, and the user behind a local socket.
  *
  * Errors: 0 or -errno, the cause and the remedy in ret_message.  Threading: no shared state.
+ * (Not auth.h: libtirpc has a <rpc/auth.h>.)
  */
 #pragma once
 
