@@ -1,0 +1,168 @@
+"""Reads CUDA's headers with libclang: the driver API's functions by their exported names, with their types.
+
+The headers are read with __CUDA_API_VERSION_INTERNAL, which declares every version of every function under the name that libcuda
+exports and keeps the macros from renaming them.
+"""
+
+import os
+import re
+
+import clang.cindex as ci
+
+import wire
+
+HANDLE_TYPES = {"CUcontext": "context", "CUstream": "stream", "CUevent": "event", "CUmodule": "module", "CUfunction": "function"}
+
+_SOURCE = "#include <cuda.h>\n#include <cudaProfiler.h>\n"
+_SIGNED = (ci.TypeKind.CHAR_S, ci.TypeKind.SCHAR, ci.TypeKind.SHORT, ci.TypeKind.INT, ci.TypeKind.LONG, ci.TypeKind.LONGLONG)
+_UNSIGNED = (ci.TypeKind.BOOL, ci.TypeKind.CHAR_U, ci.TypeKind.UCHAR, ci.TypeKind.USHORT, ci.TypeKind.UINT, ci.TypeKind.ULONG,
+             ci.TypeKind.ULONGLONG)
+
+
+class HeaderError(Exception):
+    """CUDA's headers cannot be read, or hold what cannot be put on the wire."""
+
+
+class Parameter:
+    def __init__(self, name, ctype):
+        self.name, self.type = name, ctype
+
+    @property
+    def canonical(self):
+        return self.type.get_canonical()
+
+    @property
+    def c(self):
+        return self.type.spelling
+
+    @property
+    def handle(self):
+        """Handle kind of HANDLE_TYPES, or None."""
+        return HANDLE_TYPES.get(self.c)
+
+    @property
+    def needs_annotation(self):
+        """True for a pointer into the program's memory: anything but a handle and a function pointer's kin."""
+        return self.canonical.kind == ci.TypeKind.POINTER and not is_handle(self.canonical)
+
+    def declare(self):
+        return declare(self.type, self.name)
+
+
+class Function:
+    def __init__(self, name, cursor):
+        self.name = name
+        self.result = cursor.result_type.spelling
+        self.parameters = []
+        for i, argument in enumerate(cursor.get_arguments()):
+            self.parameters.append(Parameter(argument.spelling or f"arg{i}", argument.type))
+
+    def signature(self):
+        """What must agree between two functions of which one stands for the other."""
+        return (self.result, tuple(p.canonical.spelling for p in self.parameters))
+
+    def parameter_list(self):
+        return ", ".join(p.declare() for p in self.parameters) or "void"
+
+
+class Headers:
+    """functions: exported name -> Function, in the header's order; version: CUDA_VERSION."""
+
+    def __init__(self, include, source=_SOURCE, args=("-D__CUDA_API_VERSION_INTERNAL",)):
+        self.include = include
+        self.version = _version(include)
+        index = ci.Index.create()
+        try:
+            self.unit = index.parse("cuda_driver_api.c", args=["-std=gnu17", "-I" + include, *args],
+                                    unsaved_files=[("cuda_driver_api.c", source)])
+        except ci.TranslationUnitLoadError as error:
+            raise HeaderError(f"libclang cannot read cuda.h under {include}: {error}") from error
+        errors = [d for d in self.unit.diagnostics if d.severity >= ci.Diagnostic.Error]
+        if errors:
+            raise HeaderError(f"cuda.h under {include} does not compile: {errors[0]}")
+        self.functions = {}
+        for cursor in self.unit.cursor.get_children():
+            if cursor.kind == ci.CursorKind.FUNCTION_DECL and cursor.spelling.startswith("cu") \
+                    and cursor.storage_class != ci.StorageClass.STATIC:
+                self.functions.setdefault(cursor.spelling, Function(cursor.spelling, cursor))
+
+    def files(self):
+        """Every header that was read: what a build must depend on."""
+        return sorted({str(i.include) for i in self.unit.get_includes()})
+
+
+def _version(include):
+    path = os.path.join(include, "cuda.h")
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            found = re.search(r"^#define\s+CUDA_VERSION\s+(\d+)", f.read(), re.M)
+    except OSError as error:
+        raise HeaderError(f"cannot read {path}: {error.strerror}") from error
+    if not found:
+        raise HeaderError(f"{path} does not define CUDA_VERSION")
+    return int(found.group(1))
+
+
+def is_handle(canonical):
+    """CUstream and the like: pointers to structs that the header never defines."""
+    if canonical.kind != ci.TypeKind.POINTER:
+        return False
+    pointee = canonical.get_pointee()
+    return pointee.kind == ci.TypeKind.RECORD and pointee.get_size() < 0
+
+
+def declare(ctype, name):
+    """A C declaration of `name` with this type (function pointers and arrays included)."""
+    spelling = ctype.spelling
+    if "(*" in spelling:
+        return spelling.replace("(*", f"(*{name}", 1)
+    if "[" in spelling:
+        base, _, bounds = spelling.partition("[")
+        return f"{base.strip()} {name}[{bounds}"
+    return spelling + name if spelling.endswith("*") else f"{spelling} {name}"
+
+
+def wire_type(ctype, what):
+    """The wire type of a value of this type; HeaderError where it cannot travel."""
+    t = ctype.get_canonical()
+    if t.kind == ci.TypeKind.ENUM:
+        return wire.I32
+    if t.kind in _SIGNED or t.kind in _UNSIGNED:
+        signed = t.kind in _SIGNED
+        if t.get_size() <= 4:
+            return wire.I32 if signed else wire.U32
+        return wire.I64 if signed else wire.U64
+    if t.kind == ci.TypeKind.FLOAT:
+        return wire.F32
+    if t.kind == ci.TypeKind.DOUBLE:
+        return wire.F64
+    if t.kind == ci.TypeKind.CONSTANTARRAY:
+        element = t.element_type
+        if element.get_canonical().get_size() == 1:
+            return wire.FixedBytes(t.element_count)
+        return wire.FixedArray(wire_type(element, what), t.element_count)
+    if t.kind == ci.TypeKind.RECORD:
+        return _struct(ctype, t, what)
+    if t.kind == ci.TypeKind.POINTER:
+        raise HeaderError(f"{what} is a pointer: write the function by hand, or list it as unsupported")
+    raise HeaderError(f"{what} has type {ctype.spelling}, which has no form on the wire")
+
+
+def _struct(ctype, t, what):
+    declaration = t.get_declaration()
+    if declaration.kind == ci.CursorKind.UNION_DECL:
+        raise HeaderError(f"{what} is a union: write the function by hand, or list it as unsupported")
+    if t.get_size() < 0:
+        raise HeaderError(f"{what} has the incomplete type {ctype.spelling}")
+    members = []
+    for f in t.get_fields():
+        if f.is_bitfield() or not f.spelling:
+            raise HeaderError(f"{what} holds a bit-field or an anonymous member: write the function by hand, or list it as unsupported")
+        if f.spelling.startswith("reserved") or f.spelling == "pad":
+            # Must be zero in today's API, and is on the other side: the decoder clears the struct first.
+            continue
+        kind = wire_type(f.type, f"{what}.{f.spelling}")
+        enum = f.type.get_canonical().kind == ci.TypeKind.ENUM
+        members.append(wire.Member(f.spelling, kind, f.type.spelling if enum else None))
+    name = re.sub(r"^(const|volatile) ", "", ctype.spelling)
+    return wire.Struct(name, tuple(members))

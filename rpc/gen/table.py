@@ -1,0 +1,279 @@
+"""The table rpc/api/cuda.api: its grammar and its parser.
+
+Every error names the file and the line.  What needs the CUDA headers (does the function exist, which of its parameters are
+pointers) is checked later, by model.py.
+"""
+
+import fnmatch
+import re
+
+SCALARS = ("u32", "i32", "u64", "i64", "f32", "f64")
+HANDLES = ("context", "stream", "event", "module", "function")
+SIZED = ("opaque", "string", "u32s", "u64s")
+MODES = ("waits", "batched")
+DIRECTIONS = ("in", "out", "inout", "string")
+
+# Bytes of one record behind its header: what no message may exceed whatever the table says.
+MESSAGE_MAX = (1 << 20) + 4096 - 72
+
+_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+
+
+class TableError(Exception):
+    """A mistake in the table, with its place."""
+
+    def __init__(self, path, line, message):
+        super().__init__(f"{path}:{line}: {message}")
+        self.path, self.line, self.message = path, line, message
+
+
+class Field:
+    """One `arg` or `res` line: kind is one of SCALARS, HANDLES or SIZED; limit is None but for SIZED."""
+
+    def __init__(self, kind, name, limit, line):
+        self.kind, self.name, self.limit, self.line = kind, name, limit, line
+
+
+class Pointer:
+    """What a pointer parameter of a generated function is: direction of DIRECTIONS; count (in, out, inout) is the name of a
+    parameter or a number, or None for one element; limit is the bound of a string or of an array."""
+
+    def __init__(self, direction, name, count, limit, line):
+        self.direction, self.name, self.count, self.limit, self.line = direction, name, count, limit, line
+
+
+class Procedure:
+    def __init__(self, number, name, hand, mode, numbered, line):
+        self.number, self.name, self.hand, self.mode, self.numbered, self.line = number, name, hand, mode, numbered, line
+        self.args, self.results, self.pointers = [], [], {}
+
+    @property
+    def generated(self):
+        return not self.hand
+
+    @property
+    def batched(self):
+        return self.mode == "batched"
+
+
+class Rule:
+    """A line behind the procedures: how names of the driver API that are no procedure are answered.
+
+    kind is local, same, per_thread or unsupported; names are exact but for `unsupported`, where they may be patterns; target is the
+    other function of `same` and `per_thread`; reason belongs to `unsupported`; since is the CUDA version that brought the name."""
+
+    def __init__(self, kind, names, line, target=None, sync=False, reason=None, since=0):
+        self.kind, self.names, self.line = kind, names, line
+        self.target, self.sync, self.reason, self.since = target, sync, reason, since
+
+
+class Table:
+    def __init__(self, path):
+        self.path = path
+        self.procedures = []
+        self.rules = []
+
+    def error(self, line, message):
+        return TableError(self.path, line, message)
+
+    def procedure(self, name):
+        return next((p for p in self.procedures if p.name == name), None)
+
+    def exact_rules(self):
+        """name -> Rule for every name written out in full."""
+        return {n: r for r in self.rules for n in r.names if not is_pattern(n)}
+
+    def pattern_rule(self, name):
+        """The first `unsupported` line one of whose patterns covers the name."""
+        for rule in self.rules:
+            if any(is_pattern(n) and fnmatch.fnmatchcase(name, n) for n in rule.names):
+                return rule
+        return None
+
+
+def is_pattern(name):
+    return "*" in name
+
+
+def parse(path, text=None):
+    if text is None:
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+    return _Parser(path).run(text)
+
+
+class _Parser:
+    def __init__(self, path):
+        self.table = Table(path)
+        self.current = None
+        self.line = 0
+
+    def fail(self, message):
+        raise self.table.error(self.line, message)
+
+    def run(self, text):
+        for number, raw in enumerate(text.splitlines(), 1):
+            self.line = number
+            content = raw.split("#", 1)[0].rstrip()
+            words = content.split()
+            if not words:
+                continue
+            if content[0].isspace():
+                self.detail(words)
+            elif words[0].isdigit():
+                self.procedure(words)
+            else:
+                self.rule(words)
+        for procedure in self.table.procedures:
+            self.check(procedure)
+        return self.table
+
+    def name(self, word, what):
+        if not _NAME.match(word):
+            self.fail(f"'{word}' is not a name for {what}")
+        return word
+
+    def count(self, word, what):
+        if not word.isdigit() or int(word) == 0:
+            self.fail(f"{what}: '{word}' is not a positive number")
+        return int(word)
+
+    # ---- procedures
+
+    def procedure(self, words):
+        if self.table.rules:
+            self.fail("procedures stand before the first local, same, per_thread or unsupported line")
+        if len(words) < 3:
+            self.fail("a procedure is NUMBER NAME CLASS [flag ...]")
+        number, name, flags = int(words[0]), self.name(words[1], "a procedure"), words[2:]
+        if number == 0 or number > 65535:
+            self.fail(f"procedure number {number} is not in 1..65535")
+        for other in self.table.procedures:
+            if other.number == number:
+                self.fail(f"procedure number {number} of {name} is {other.name}'s (line {other.line}); numbers are only appended")
+            if other.name == name:
+                self.fail(f"procedure {name} stands already on line {other.line}")
+        hand = flags[0] == "hand"
+        rest = flags[1:] if hand else flags
+        if not rest or rest[0] not in MODES:
+            wrong = rest[0] if rest else "nothing"
+            self.fail(f"class of {name}: waits or batched expected, possibly behind hand, not {wrong}")
+        for flag in rest[1:]:
+            if flag != "numbered":
+                self.fail(f"unknown flag '{flag}' of {name}; there is: numbered")
+        numbered = "numbered" in rest
+        if numbered and rest[0] == "batched":
+            self.fail(f"{name} is batched, and batched calls are numbered always: leave the flag out")
+        if not hand and not name.startswith("cu"):
+            self.fail(f"{name} is no function of cuda.h: an internal procedure has class hand")
+        if hand and name.startswith("cu"):
+            self.fail(f"{name} is a function of cuda.h; a hand-written procedure has a lower-case name of its own")
+        self.current = Procedure(number, name, hand, rest[0], numbered, self.line)
+        self.table.procedures.append(self.current)
+
+    def detail(self, words):
+        if self.current is None:
+            self.fail("an indented line belongs to a procedure, and there is none before it")
+        if words[0] in ("arg", "res"):
+            self.field(words)
+        elif words[0] in DIRECTIONS:
+            self.pointer(words)
+        else:
+            self.fail(f"unknown line '{words[0]}'; there are: arg res {' '.join(DIRECTIONS)}")
+
+    def field(self, words):
+        procedure = self.current
+        if procedure.generated:
+            self.fail(f"{procedure.name} takes its types from cuda.h: arg and res lines are for hand-written procedures")
+        if len(words) < 3:
+            self.fail(f"{words[0]} TYPE NAME [MAX] expected")
+        kind, name, limit = words[1], self.name(words[2], "a field"), None
+        if kind in SIZED:
+            if len(words) != 4:
+                self.fail(f"{kind} {name} needs its bound: {words[0]} {kind} {name} MAX")
+            limit = self.count(words[3], f"bound of {name}")
+        elif kind not in SCALARS and kind not in HANDLES:
+            self.fail(f"unknown type '{kind}' of {name}; there are: {' '.join(SCALARS + HANDLES + SIZED)}")
+        elif len(words) != 3:
+            self.fail(f"{kind} {name} takes no bound")
+        fields = procedure.args if words[0] == "arg" else procedure.results
+        if any(f.name == name for f in fields):
+            self.fail(f"{procedure.name} has a field {name} already")
+        fields.append(Field(kind, name, limit, self.line))
+
+    def pointer(self, words):
+        procedure = self.current
+        if procedure.hand:
+            self.fail(f"{procedure.name} is hand-written: give its wire form by arg and res lines")
+        if len(words) < 2:
+            self.fail(f"{words[0]} NAME ... expected")
+        direction, name = words[0], self.name(words[1], "a parameter")
+        if name in procedure.pointers:
+            self.fail(f"{procedure.name} says already what {name} is")
+        count = limit = None
+        if direction == "string":
+            if len(words) != 3:
+                self.fail(f"string {name} MAX expected")
+            limit = self.count(words[2], f"bound of {name}")
+        elif len(words) == 4:
+            count, limit = self.name(words[2], "a count"), self.count(words[3], f"bound of {name}")
+        elif len(words) != 2:
+            self.fail(f"{direction} {name}, or {direction} {name} COUNT MAX expected")
+        procedure.pointers[name] = Pointer(direction, name, count, limit, self.line)
+
+    def check(self, procedure):
+        self.line = procedure.line
+        if procedure.batched and procedure.results:
+            self.fail(f"{procedure.name} is batched and so has no results: make it wait, or remove its res lines")
+        for fields, what in ((procedure.args, "arguments"), (procedure.results, "results")):
+            if sum(field_size_max(f) for f in fields) > 2 * MESSAGE_MAX:
+                self.fail(f"the {what} of {procedure.name} may be far larger than a record; lower the bounds")
+
+    # ---- rules
+
+    def rule(self, words):
+        self.current = None
+        kind, since = words[0], 0
+        if kind != "unsupported" and "since" in words:
+            at = words.index("since")
+            if at != len(words) - 2:
+                self.fail("since VERSION stands at the end of the line")
+            since, words = self.count(words[-1], "since"), words[:at]
+        if kind == "local":
+            rule = Rule(kind, [self.name(w, "a function") for w in words[1:]], self.line, since=since)
+            if not rule.names:
+                self.fail("local NAME ... expected")
+        elif kind in ("same", "per_thread"):
+            sync = kind == "per_thread" and words[-1] == "sync"
+            core = words[:-1] if sync else words
+            if len(core) != 4 or core[2] != "AS":
+                self.fail(f"{kind} NAME AS NAME{' [sync]' if kind == 'per_thread' else ''} expected")
+            rule = Rule(kind, [self.name(core[1], "a function")], self.line, target=self.name(core[3], "a function"), sync=sync, since=since)
+        elif kind == "unsupported":
+            names = []
+            rest = words[1:]
+            while rest and rest[0].startswith("cu"):
+                names.append(rest.pop(0))
+            if not names or not rest:
+                self.fail("unsupported NAME ... REASON expected (the reason does not begin with cu)")
+            rule = Rule(kind, names, self.line, reason=" ".join(rest))
+        else:
+            self.fail(f"unknown line '{kind}'; there are: NUMBER local same per_thread unsupported")
+        known = self.table.exact_rules()
+        for name in rule.names:
+            if not is_pattern(name) and name in known:
+                self.fail(f"{name} stands already on line {known[name].line}")
+            if self.table.procedure(name):
+                self.fail(f"{name} is a procedure already, on line {self.table.procedure(name).line}")
+        self.table.rules.append(rule)
+
+
+def field_size_max(field):
+    """Upper bound of the field's bytes on the wire."""
+    if field.kind in ("opaque", "string"):
+        return 4 + (field.limit + 3) // 4 * 4
+    if field.kind == "u32s":
+        return 4 + 4 * field.limit
+    if field.kind == "u64s":
+        return 4 + 8 * field.limit
+    return 4 if field.kind in ("u32", "i32", "f32") else 8
