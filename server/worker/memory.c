@@ -1,0 +1,342 @@
+/* The allocator of device memory; see memory.h. */
+#include "server/worker/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t round_up(uint64_t value, uint64_t to)
+{
+	return (value + to - 1) / to * to;
+}
+
+/* Index of the first entry behind `address` in an array whose entries begin with their address. */
+static size_t upper(const void *array, size_t count, size_t entry_size, uint64_t address)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		uint64_t at;
+		memcpy(&at, (const char *)array + middle * entry_size, sizeof at);
+		if (at <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void *make_room(void *array, size_t *count, size_t *room, size_t entry_size, size_t index)
+{
+	if (*count == *room) {
+		*room = *room ? *room * 2 : 16;
+		array = realloc(array, *room * entry_size);
+		if (!array)
+			abort();
+	}
+	char *at = (char *)array + index * entry_size;
+	memmove(at + entry_size, at, (*count - index) * entry_size);
+	++*count;
+	return array;
+}
+
+static void drop(void *array, size_t *count, size_t entry_size, size_t index)
+{
+	char *at = (char *)array + index * entry_size;
+	--*count;
+	memmove(at, at + entry_size, (*count - index) * entry_size);
+}
+
+void ckt_memory_init(struct ckt_memory *memory, unsigned device, uint64_t base, uint64_t size, uint64_t limit,
+		     const struct ckt_memory_ops *ops, void *opaque)
+{
+	*memory = (struct ckt_memory){.ops = ops, .opaque = opaque, .device = device, .base = base, .size = size, .limit = limit};
+	pthread_mutex_init(&memory->lock, NULL);
+	ckt_ranges_give(&memory->addresses, base, size);
+}
+
+void ckt_memory_fini(struct ckt_memory *memory)
+{
+	if (!memory->ops)
+		return;
+	for (size_t i = 0; i < memory->extent_count; i++) {
+		struct ckt_extent *e = &memory->extents[i];
+		memory->ops->unmap(memory->opaque, memory->device, e->address, e->size, e->piece);
+	}
+	free(memory->extents);
+	free(memory->blocks);
+	ckt_ranges_fini(&memory->addresses);
+	ckt_ranges_fini(&memory->small);
+	pthread_mutex_destroy(&memory->lock);
+	*memory = (struct ckt_memory){0};
+}
+
+/* ---- Extents.  Precondition of everything static below: locked. */
+
+static void extent_release(struct ckt_memory *memory, size_t index)
+{
+	struct ckt_extent e = memory->extents[index];
+	if (e.use == CKT_EXTENT_CACHED)
+		memory->cached -= e.size;
+	drop(memory->extents, &memory->extent_count, sizeof e, index);
+	memory->ops->unmap(memory->opaque, memory->device, e.address, e.size, e.piece);
+}
+
+static void cache_drop(struct ckt_memory *memory)
+{
+	for (size_t i = memory->extent_count; i-- > 0;)
+		if (memory->extents[i].use == CKT_EXTENT_CACHED)
+			extent_release(memory, i);
+}
+
+/* Physical memory behind addresses that were just taken: a cached extent of the very place, or fresh. */
+static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use)
+{
+	size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+	if (i && memory->extents[i - 1].address == address && memory->extents[i - 1].size == size) {
+		memory->extents[i - 1].use = use;
+		memory->cached -= size;
+		return CUDA_SUCCESS;
+	}
+	/* What overlaps is cached: the addresses were free. */
+	while (i && memory->extents[i - 1].address + memory->extents[i - 1].size > address)
+		extent_release(memory, --i);
+	while (i < memory->extent_count && memory->extents[i].address < address + size)
+		extent_release(memory, i);
+	struct ckt_extent e = {.address = address, .size = size, .use = use};
+	CUresult result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && memory->cached) {
+		cache_drop(memory);
+		result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
+	}
+	if (result)
+		return result;
+	i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+	memory->extents = make_room(memory->extents, &memory->extent_count, &memory->extent_room, sizeof e, i);
+	memory->extents[i] = e;
+	return CUDA_SUCCESS;
+}
+
+static CUresult extent_make(struct ckt_memory *memory, uint64_t size, enum ckt_extent_use use, uint64_t *ret_address)
+{
+	uint64_t address = ckt_ranges_take(&memory->addresses, size);
+	if (address == CKT_RANGES_NONE)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = extent_map(memory, address, size, use);
+	if (result)
+		ckt_ranges_give(&memory->addresses, address, size);
+	else
+		*ret_address = address;
+	return result;
+}
+
+/* The addresses are free from now on; the physical memory may stay a while. */
+static void extent_free(struct ckt_memory *memory, uint64_t address)
+{
+	size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address) - 1;
+	struct ckt_extent *e = &memory->extents[i];
+	ckt_ranges_give(&memory->addresses, e->address, e->size);
+	if (memory->cached + e->size <= CKT_MEMORY_CACHE_MAX) {
+		e->use = CKT_EXTENT_CACHED;
+		memory->cached += e->size;
+	} else {
+		extent_release(memory, i);
+	}
+}
+
+/* ---- Blocks */
+
+static void block_insert(struct ckt_memory *memory, struct ckt_block block)
+{
+	size_t i = upper(memory->blocks, memory->block_count, sizeof block, block.address);
+	memory->blocks = make_room(memory->blocks, &memory->block_count, &memory->block_room, sizeof block, i);
+	memory->blocks[i] = block;
+	memory->used += block.granted;
+}
+
+static struct ckt_block *block_find(struct ckt_memory *memory, uint64_t address)
+{
+	size_t i = upper(memory->blocks, memory->block_count, sizeof *memory->blocks, address);
+	if (i == 0 || memory->blocks[i - 1].address != address)
+		return NULL;
+	return &memory->blocks[i - 1];
+}
+
+static void block_free(struct ckt_memory *memory, size_t index)
+{
+	struct ckt_block block = memory->blocks[index];
+	memory->used -= block.granted;
+	drop(memory->blocks, &memory->block_count, sizeof block, index);
+	if (block.granted > CKT_MEMORY_SMALL_MAX) {
+		extent_free(memory, block.address);
+		return;
+	}
+	/* Every extent that lies whole in the joined range holds no block any more. */
+	struct ckt_range joined = ckt_ranges_give(&memory->small, block.address, block.granted);
+	uint64_t first = round_up(joined.start, CKT_MEMORY_EXTENT), end = joined.start + joined.size;
+	for (uint64_t at = first; at + CKT_MEMORY_EXTENT <= end; at += CKT_MEMORY_EXTENT)
+		if (ckt_ranges_take_at(&memory->small, at, CKT_MEMORY_EXTENT))
+			extent_free(memory, at);
+}
+
+/* What a request of that size is given. */
+static uint64_t granted_for(uint64_t size)
+{
+	return round_up(size, size <= CKT_MEMORY_SMALL_MAX ? (uint64_t)CKT_MEMORY_ALIGNMENT : CKT_MEMORY_EXTENT);
+}
+
+static bool over_limit(const struct ckt_memory *memory, uint64_t granted)
+{
+	if (!memory->limit)
+		return false;
+	uint64_t usable = memory->limit > CKT_MEMORY_RESERVED ? memory->limit - CKT_MEMORY_RESERVED : 0;
+	return memory->used > usable || granted > usable - memory->used;
+}
+
+static CUresult block_make(struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address)
+{
+	uint64_t granted = granted_for(size), address;
+	if (over_limit(memory, granted))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (granted > CKT_MEMORY_SMALL_MAX) {
+		CUresult result = extent_make(memory, granted, CKT_EXTENT_BIG, &address);
+		if (result)
+			return result;
+	} else {
+		address = ckt_ranges_take(&memory->small, granted);
+		if (address == CKT_RANGES_NONE) {
+			uint64_t extent;
+			CUresult result = extent_make(memory, CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL, &extent);
+			if (result)
+				return result;
+			ckt_ranges_give(&memory->small, extent, CKT_MEMORY_EXTENT);
+			address = ckt_ranges_take(&memory->small, granted);
+		}
+	}
+	block_insert(memory, (struct ckt_block){.address = address, .size = size, .granted = granted, .owner = owner});
+	*ret_address = address;
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_memory_alloc(struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address)
+{
+	if (!size)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size > memory->size)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&memory->lock);
+	CUresult result = block_make(memory, size, owner, ret_address);
+	pthread_mutex_unlock(&memory->lock);
+	return result;
+}
+
+CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_block *block = block_find(memory, address);
+	bool good = block && !block->freeing;
+	if (good)
+		block->freeing = true;
+	pthread_mutex_unlock(&memory->lock);
+	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void ckt_memory_free_end(struct ckt_memory *memory, uint64_t address)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_block *block = block_find(memory, address);
+	if (block)
+		block_free(memory, (size_t)(block - memory->blocks));
+	pthread_mutex_unlock(&memory->lock);
+}
+
+void ckt_memory_free_owned(struct ckt_memory *memory, uint64_t owner)
+{
+	pthread_mutex_lock(&memory->lock);
+	for (size_t i = memory->block_count; i-- > 0;)
+		if (!owner || memory->blocks[i].owner == owner)
+			block_free(memory, i);
+	pthread_mutex_unlock(&memory->lock);
+}
+
+bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size)
+{
+	pthread_mutex_lock(&memory->lock);
+	size_t i = upper(memory->blocks, memory->block_count, sizeof *memory->blocks, address);
+	bool holds = false;
+	if (i) {
+		struct ckt_block *block = &memory->blocks[i - 1];
+		uint64_t offset = address - block->address;
+		holds = offset <= block->size && block->size - offset >= size;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return holds;
+}
+
+uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free)
+{
+	pthread_mutex_lock(&memory->lock);
+	uint64_t bytes = driver_free + memory->cached;
+	if (memory->limit) {
+		uint64_t kept = memory->used + CKT_MEMORY_RESERVED;
+		uint64_t left = kept < memory->limit ? memory->limit - kept : 0;
+		if (left < bytes)
+			bytes = left;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return bytes;
+}
+
+uint64_t ckt_memory_used(struct ckt_memory *memory)
+{
+	pthread_mutex_lock(&memory->lock);
+	uint64_t used = memory->used;
+	pthread_mutex_unlock(&memory->lock);
+	return used;
+}
+
+void ckt_memory_trim(struct ckt_memory *memory)
+{
+	pthread_mutex_lock(&memory->lock);
+	cache_drop(memory);
+	pthread_mutex_unlock(&memory->lock);
+}
+
+/* ---- Restore */
+
+CUresult ckt_memory_adopt_extent(struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use)
+{
+	bool whole = size && address % CKT_MEMORY_EXTENT == 0 && size % CKT_MEMORY_EXTENT == 0;
+	if (!whole || (use == CKT_EXTENT_SMALL && size != CKT_MEMORY_EXTENT) || (use != CKT_EXTENT_SMALL && use != CKT_EXTENT_BIG))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&memory->lock);
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	if (ckt_ranges_take_at(&memory->addresses, address, size)) {
+		result = extent_map(memory, address, size, use);
+		if (result)
+			ckt_ranges_give(&memory->addresses, address, size);
+		else if (use == CKT_EXTENT_SMALL)
+			ckt_ranges_give(&memory->small, address, size);
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return result;
+}
+
+CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner)
+{
+	if (!size || size > memory->size)
+		return CUDA_ERROR_INVALID_VALUE;
+	uint64_t granted = granted_for(size);
+	pthread_mutex_lock(&memory->lock);
+	bool good;
+	if (granted > CKT_MEMORY_SMALL_MAX) {
+		size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+		struct ckt_extent *e = i ? &memory->extents[i - 1] : NULL;
+		good = e && e->use == CKT_EXTENT_BIG && e->address == address && e->size == granted && !block_find(memory, address);
+	} else {
+		good = address % CKT_MEMORY_ALIGNMENT == 0 && ckt_ranges_take_at(&memory->small, address, granted);
+	}
+	if (good)
+		block_insert(memory, (struct ckt_block){.address = address, .size = size, .granted = granted, .owner = owner});
+	pthread_mutex_unlock(&memory->lock);
+	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,92 @@
+/*
+ * Device memory of a session: one allocator per device over its slice of the window.
+ *
+ *	slice   |SSSSSSSS|BBBBBBBBBBBBBBBB|........|BBBBBBBB|cccccccc|...
+ *	         extents: S small (blocks of up to 1 MiB share it), B one block, c mapped but free (cache), . free addresses
+ *
+ * Addresses come first fit in whole extents of 2 MiB, blocks inside small extents first fit in 512 bytes, whatever the cache
+ * holds: the same history gives the same addresses.  Physical memory stays behind an address as long as the block lives.
+ *
+ * Threading: every function locks.  Errors: CUresult.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <pthread.h>
+
+#include "server/worker/ranges.h"
+
+enum {
+	CKT_MEMORY_ALIGNMENT = 512,		/* what cuMemAlloc gives on every GPU we know */
+	CKT_MEMORY_SMALL_MAX = 1 << 20,
+};
+#define CKT_MEMORY_EXTENT ((uint64_t)2 << 20)
+/* Mapping costs 0.1 ms; more than this kept back would be missed by other sessions of the card. */
+#define CKT_MEMORY_CACHE_MAX ((uint64_t)64 << 20)
+/* As on a card, where the driver keeps some for itself, the last bit of a limit is not for the program. */
+#define CKT_MEMORY_RESERVED CKT_MEMORY_EXTENT
+
+struct ckt_memory_ops {
+	/* Puts fresh physical memory behind the addresses. */
+	CUresult (*map)(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece);
+	void (*unmap)(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t piece);
+};
+
+enum ckt_extent_use { CKT_EXTENT_BIG = 0, CKT_EXTENT_SMALL = 1, CKT_EXTENT_CACHED = 2 };
+
+struct ckt_extent {
+	uint64_t address, size, piece;
+	enum ckt_extent_use use;
+};
+
+struct ckt_block {
+	uint64_t address;
+	uint64_t size;		/* as asked */
+	uint64_t granted;
+	uint64_t owner;		/* id of the context it was allocated in */
+	bool freeing;		/* cuMemFree was called, queued work has not finished */
+};
+
+struct ckt_memory {
+	pthread_mutex_t lock;
+	const struct ckt_memory_ops *ops;
+	void *opaque;
+	unsigned device;
+	uint64_t base, size;
+	uint64_t limit;			/* 0: none */
+	uint64_t used;			/* sum of granted */
+	uint64_t cached;
+	struct ckt_ranges addresses;	/* free, in extents */
+	struct ckt_ranges small;	/* free inside small extents */
+	struct ckt_extent *extents;	/* sorted by address */
+	size_t extent_count, extent_room;
+	struct ckt_block *blocks;	/* sorted by address */
+	size_t block_count, block_room;
+};
+
+void ckt_memory_init(struct ckt_memory *memory, unsigned device, uint64_t base, uint64_t size, uint64_t limit,
+		     const struct ckt_memory_ops *ops, void *opaque);
+/* Unmaps everything. */
+void ckt_memory_fini(struct ckt_memory *memory);
+
+CUresult ckt_memory_alloc(struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address);
+/* Marks a block as freed by the program: CUDA_ERROR_INVALID_VALUE where it is no block or was freed before. */
+CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address);
+/* Really frees what ckt_memory_free_begin marked. */
+void ckt_memory_free_end(struct ckt_memory *memory, uint64_t address);
+/* Marks every block of a context (0: every block of the device) and frees it at once. Precondition: nothing runs that uses them. */
+void ckt_memory_free_owned(struct ckt_memory *memory, uint64_t owner);
+/* True where [address, address + size) lies inside one live block. */
+bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size);
+/* Bytes a program may still ask for; driver_free is the driver's own answer. */
+uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free);
+uint64_t ckt_memory_used(struct ckt_memory *memory);
+/* Drops the cache. */
+void ckt_memory_trim(struct ckt_memory *memory);
+
+/*
+ * Restore: recreates a fresh allocator's extents, then its blocks, at their old addresses.  CUDA_ERROR_INVALID_VALUE where they
+ * overlap or leave the slice.
+ */
+CUresult ckt_memory_adopt_extent(struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use);
+CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner);

@@ -1,0 +1,100 @@
+/* The object table; see object.h. */
+#include "server/worker/object.h"
+
+#include <stdlib.h>
+
+CUresult ckt_objects_add(struct ckt_objects *objects, uint64_t id, enum ckt_kind kind, bool reserved, struct ckt_object **ret_object)
+{
+	uint32_t slot = ckt_handle_slot(id);
+	if (ckt_handle_kind(id) != kind || id >> 63 || (!reserved && slot < CKT_HANDLE_FIRST_SLOT))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (objects->count >= CKT_OBJECTS_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct ckt_object ***leaf = &objects->root[slot >> CKT_OBJECT_LEAF_BITS];
+	if (!*leaf)
+		*leaf = calloc(CKT_OBJECT_LEAF, sizeof **leaf);
+	if (!*leaf)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct ckt_object **place = &(*leaf)[slot & (CKT_OBJECT_LEAF - 1)];
+	if (*place)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_object *object = calloc(1, sizeof *object);
+	if (!object)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	object->id = id;
+	object->order = ++objects->next_order;
+	*place = object;
+	objects->count++;
+	*ret_object = object;
+	return CUDA_SUCCESS;
+}
+
+static void destroy(struct ckt_object *object)
+{
+	switch (ckt_handle_kind(object->id)) {
+	case CKT_KIND_MODULE:
+		free(object->module.option_keys);
+		free(object->module.option_values);
+		break;
+	case CKT_KIND_FUNCTION:
+		free(object->function.name);
+		free(object->function.sets);
+		break;
+	default:
+		break;
+	}
+	free(object);
+}
+
+void ckt_objects_remove(struct ckt_objects *objects, struct ckt_object *object)
+{
+	uint32_t slot = ckt_handle_slot(object->id);
+	objects->root[slot >> CKT_OBJECT_LEAF_BITS][slot & (CKT_OBJECT_LEAF - 1)] = NULL;
+	objects->count--;
+	destroy(object);
+}
+
+struct ckt_object *ckt_objects_next(const struct ckt_objects *objects, uint32_t *cursor)
+{
+	while (*cursor < CKT_HANDLE_SLOTS) {
+		struct ckt_object **leaf = objects->root[*cursor >> CKT_OBJECT_LEAF_BITS];
+		if (!leaf) {
+			*cursor = (*cursor | (CKT_OBJECT_LEAF - 1)) + 1;
+			continue;
+		}
+		struct ckt_object *object = leaf[(*cursor)++ & (CKT_OBJECT_LEAF - 1)];
+		if (object)
+			return object;
+	}
+	return NULL;
+}
+
+static int by_order(const void *a, const void *b)
+{
+	uint64_t x = (*(struct ckt_object *const *)a)->order, y = (*(struct ckt_object *const *)b)->order;
+	return x < y ? -1 : x > y;
+}
+
+struct ckt_object **ckt_objects_in_order(const struct ckt_objects *objects, size_t *ret_count)
+{
+	struct ckt_object **list = calloc(objects->count + 1, sizeof(struct ckt_object *)), *object;
+	if (!list)
+		abort();
+	size_t count = 0;
+	for (uint32_t cursor = 0; (object = ckt_objects_next(objects, &cursor));)
+		list[count++] = object;
+	qsort(list, count, sizeof(struct ckt_object *), by_order);
+	*ret_count = count;
+	return list;
+}
+
+void ckt_objects_fini(struct ckt_objects *objects)
+{
+	struct ckt_object *object;
+	for (uint32_t cursor = 0; (object = ckt_objects_next(objects, &cursor));)
+		ckt_objects_remove(objects, object);
+	for (size_t i = 0; i < CKT_OBJECT_ROOT; i++) {
+		free(objects->root[i]);
+		objects->root[i] = NULL;
+	}
+}

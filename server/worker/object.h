@@ -1,0 +1,97 @@
+/*
+ * The object table: everything a session has made, by the client's id (rpc/handle.h), with how to make it again.
+ *
+ * A two-level array indexed by slot; a look-up is two loads and a compare of the whole id.  Threading: the executor thread alone
+ * (or whoever has frozen it).  Destroying the real objects is the caller's business; the table only knows.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpc/handle.h"
+
+enum {
+	CKT_OBJECT_LEAF_BITS = 12,
+	CKT_OBJECT_LEAF = 1 << CKT_OBJECT_LEAF_BITS,
+	CKT_OBJECT_ROOT = 1 << (CKT_HANDLE_SLOT_BITS - CKT_OBJECT_LEAF_BITS),
+	CKT_OBJECTS_MAX = 1 << 20,	/* live ones; a program that needs more leaks them */
+	CKT_JIT_OPTIONS_MAX = 64,
+};
+
+struct ckt_object {
+	uint64_t id;
+	uint64_t context;		/* id of the context it lives in; a context's own id for contexts */
+	uint64_t parent;		/* module of a function, else 0 */
+	uint64_t order;			/* of creation in this session: what was made later is recreated later */
+	void *real;
+	union {
+		struct {
+			unsigned device, flags;
+			bool primary;
+			struct ckt_fences *fences;	/* the streams that may have work; see fence.h */
+		} context;
+		struct {
+			unsigned flags;
+			int priority;
+			bool dirty;			/* may have unfinished work: is in its context's fences */
+		} stream;
+		struct {
+			unsigned flags;
+			bool recorded;
+			bool from_image;		/* recorded before the restore: its time is kept in milliseconds */
+			float image_ms;			/* since the image's first recorded event */
+		} event;
+		struct {
+			uint8_t hash[32];
+			uint32_t option_count;
+			uint32_t *option_keys;		/* owned */
+			uint64_t *option_values;	/* owned */
+		} module;
+		struct {
+			char *name;			/* owned */
+			uint32_t set_count;		/* cuFuncSetAttribute calls that succeeded, one entry an attribute */
+			struct ckt_function_set {
+				uint32_t attribute;
+				int32_t value;
+			} *sets;			/* owned */
+			bool cache_config_set;
+			uint32_t cache_config;
+		} function;
+	};
+};
+
+struct ckt_objects {
+	struct ckt_object **root[CKT_OBJECT_ROOT];
+	uint64_t count;
+	uint64_t next_order;
+};
+
+static inline struct ckt_object *ckt_objects_find(const struct ckt_objects *objects, uint64_t id)
+{
+	uint32_t slot = ckt_handle_slot(id);
+	struct ckt_object **leaf = objects->root[slot >> CKT_OBJECT_LEAF_BITS];
+	if (__builtin_expect(!leaf, 0))
+		return NULL;
+	struct ckt_object *object = leaf[slot & (CKT_OBJECT_LEAF - 1)];
+	return object && object->id == id ? object : NULL;
+}
+
+static inline struct ckt_object *ckt_objects_find_kind(const struct ckt_objects *objects, uint64_t id, enum ckt_kind kind)
+{
+	return ckt_handle_kind(id) == kind ? ckt_objects_find(objects, id) : NULL;
+}
+
+/*
+ * A zeroed object for a new id.  CUDA_ERROR_INVALID_VALUE where the id's kind, its slot (below CKT_HANDLE_FIRST_SLOT unless
+ * reserved is true) or the server's bit is not the client's to use, or the slot is taken; CUDA_ERROR_OUT_OF_MEMORY at the limit.
+ */
+CUresult ckt_objects_add(struct ckt_objects *objects, uint64_t id, enum ckt_kind kind, bool reserved, struct ckt_object **ret_object);
+/* Forgets and frees it with what it owns. */
+void ckt_objects_remove(struct ckt_objects *objects, struct ckt_object *object);
+/* Next object behind slot *cursor (start with 0), in the order of slots; NULL at the end. */
+struct ckt_object *ckt_objects_next(const struct ckt_objects *objects, uint32_t *cursor);
+/* All objects in the order of their making; the caller frees the array. */
+struct ckt_object **ckt_objects_in_order(const struct ckt_objects *objects, size_t *ret_count);
+void ckt_objects_fini(struct ckt_objects *objects);

@@ -1,0 +1,112 @@
+/* The output buffer; see output.h. */
+#include "server/worker/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rpc/wire.h"
+
+void ckt_output_init(struct ckt_output *output, int wake_fd)
+{
+	*output = (struct ckt_output){.fd = -1, .wake_fd = wake_fd};
+	pthread_mutex_init(&output->lock, NULL);
+}
+
+void ckt_output_connect(struct ckt_output *output, int fd, uint64_t epoch)
+{
+	pthread_mutex_lock(&output->lock);
+	output->fd = fd;
+	output->epoch = epoch;
+	output->broken = false;
+	output->head = output->tail = 0;
+	pthread_mutex_unlock(&output->lock);
+}
+
+static void make_room(struct ckt_output *output, size_t size)
+{
+	if (output->head == output->tail)
+		output->head = output->tail = 0;
+	if (output->room - output->tail >= size)
+		return;
+	size_t waiting = output->tail - output->head;
+	if (output->head >= output->room / 2 && output->room - waiting >= size) {
+		memmove(output->data, output->data + output->head, waiting);
+	} else {
+		size_t room = output->room ? output->room : 1 << 16;
+		while (room - waiting < size)
+			room *= 2;
+		uint8_t *data = malloc(room);
+		if (!data)
+			abort();
+		if (waiting)
+			memcpy(data, output->data + output->head, waiting);
+		free(output->data);
+		output->data = data;
+		output->room = room;
+	}
+	output->head = 0;
+	output->tail = waiting;
+}
+
+uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size)
+{
+	pthread_mutex_lock(&output->lock);
+	if (output->fd < 0 || output->epoch != epoch || output->broken) {
+		pthread_mutex_unlock(&output->lock);
+		return NULL;
+	}
+	make_room(output, size + CKT_MARK_SIZE);
+	uint8_t *p = ckt_put_u32(output->data + output->tail, 0x80000000u | (uint32_t)size);
+	output->tail += size + CKT_MARK_SIZE;
+	return p;
+}
+
+void ckt_output_end(struct ckt_output *output)
+{
+	pthread_mutex_unlock(&output->lock);
+}
+
+int ckt_output_flush(struct ckt_output *output)
+{
+	int result = 0;
+	pthread_mutex_lock(&output->lock);
+	while (output->head < output->tail && output->fd >= 0 && !output->broken) {
+		ssize_t n = send(output->fd, output->data + output->head, output->tail - output->head, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n >= 0) {
+			output->head += (size_t)n;
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		result = -errno;
+		if (errno != EAGAIN)
+			output->broken = true;
+		break;
+	}
+	pthread_mutex_unlock(&output->lock);
+	if (result) {
+		uint64_t one = 1;
+		ssize_t ignored = write(output->wake_fd, &one, sizeof one);
+		(void)ignored;
+	}
+	return result;
+}
+
+size_t ckt_output_waiting(struct ckt_output *output)
+{
+	pthread_mutex_lock(&output->lock);
+	size_t waiting = output->broken || output->fd < 0 ? 0 : output->tail - output->head;
+	pthread_mutex_unlock(&output->lock);
+	return waiting;
+}
+
+uint64_t ckt_output_epoch(struct ckt_output *output)
+{
+	pthread_mutex_lock(&output->lock);
+	uint64_t epoch = output->epoch;
+	pthread_mutex_unlock(&output->lock);
+	return epoch;
+}

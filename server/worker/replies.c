@@ -1,0 +1,94 @@
+/* Sequence numbers and stored replies; see replies.h. */
+#include "server/worker/replies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void ckt_replies_init(struct ckt_replies *replies)
+{
+	*replies = (struct ckt_replies){0};
+	pthread_mutex_init(&replies->lock, NULL);
+}
+
+void ckt_replies_fini(struct ckt_replies *replies)
+{
+	for (size_t i = 0; i < replies->count; i++)
+		free(replies->list[replies->first + i].body);
+	free(replies->list);
+	pthread_mutex_destroy(&replies->lock);
+	*replies = (struct ckt_replies){0};
+}
+
+enum ckt_seq_verdict ckt_replies_check(struct ckt_replies *replies, uint64_t seq)
+{
+	uint64_t executed = atomic_load_explicit(&replies->executed, memory_order_relaxed);
+	if (seq == executed + 1)
+		return CKT_SEQ_EXECUTE;
+	return seq <= executed ? CKT_SEQ_REPLAY : CKT_SEQ_BROKEN;
+}
+
+bool ckt_replies_acked(struct ckt_replies *replies, uint64_t acked)
+{
+	if (acked <= replies->acked)
+		return true;
+	if (acked > atomic_load_explicit(&replies->executed, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&replies->lock);
+	replies->acked = acked;
+	/* A pending entry cannot have been acknowledged; where a peer says so, its reply is simply not kept. */
+	while (replies->count && replies->list[replies->first].seq <= acked) {
+		struct ckt_stored *stored = &replies->list[replies->first];
+		replies->bytes -= stored->size;
+		free(stored->body);
+		replies->first++;
+		replies->count--;
+	}
+	if (!replies->count)
+		replies->first = 0;
+	pthread_mutex_unlock(&replies->lock);
+	return true;
+}
+
+void ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc, uint32_t xid, uint64_t epoch)
+{
+	pthread_mutex_lock(&replies->lock);
+	if (replies->first + replies->count == replies->room) {
+		if (replies->first > replies->room / 2) {
+			memmove(replies->list, replies->list + replies->first, replies->count * sizeof *replies->list);
+			replies->first = 0;
+		} else {
+			replies->room = replies->room ? replies->room * 2 : 64;
+			replies->list = realloc(replies->list, replies->room * sizeof *replies->list);
+			if (!replies->list)
+				abort();
+		}
+	}
+	replies->list[replies->first + replies->count++] = (struct ckt_stored){.seq = seq, .proc = proc, .xid = xid, .epoch = epoch};
+	pthread_mutex_unlock(&replies->lock);
+}
+
+struct ckt_stored *ckt_replies_find(struct ckt_replies *replies, uint64_t seq)
+{
+	size_t low = 0, high = replies->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		struct ckt_stored *stored = &replies->list[replies->first + middle];
+		if (stored->seq == seq)
+			return stored;
+		if (stored->seq < seq)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+void ckt_replies_store(struct ckt_replies *replies, struct ckt_stored *stored, uint8_t *body, size_t size, int32_t deferred, uint32_t accept_stat)
+{
+	stored->body = body;
+	stored->size = size;
+	stored->deferred = deferred;
+	stored->accept_stat = accept_stat;
+	stored->done = true;
+	replies->bytes += size;
+}
