@@ -1,0 +1,37 @@
+/* printf from kernels: every conversion, strings, many threads in turns, several launches before one synchronisation. */
+#include "phase.h"
+
+__global__ void formats(int number, float real, const char *where)
+{
+	printf("%s: %d %5d|%-5d|%05d %+d %u %x %X %#x %o %c %%\n", "formats", number, number, number, number, number, 4000000000u, 48879,
+	       48879, 48879, 8, 'z');
+	printf("%f %.3f %10.2f|%-10.2f| %e %g %s\n", real, real, real, real, real, 1e-10, where ? "pointer" : "none");
+	printf("%lld %llu %llx %ld %zu %hhd %hd\n", -1234567890123456789ll, 12345678901234567890ull, 0xfeedfacecafebeefull, -5l, (size_t)99, (signed char)-7,
+	       (short)-300);
+	printf("no arguments\n");
+}
+
+__global__ void turns(int launch)
+{
+	for (unsigned t = 0; t < blockDim.x; t++) {
+		if (t == threadIdx.x && t % 5 == 0)
+			printf("launch %d thread %u says %s\n", launch, t, t % 2 ? "odd" : "even");
+		__syncthreads();
+	}
+}
+
+int main(void)
+{
+	formats<<<1, 1>>>(42, 3.14159274f, NULL);
+	CHECK(cudaDeviceSynchronize());
+	printf("host line between\n");
+	fflush(stdout);
+	phase();
+	for (int k = 0; k < 3; k++)
+		turns<<<1, 40>>>(k);
+	CHECK(cudaDeviceSynchronize());
+	formats<<<1, 1>>>(-1, -0.5f, "x");
+	/* The end of a program does not flush: a synchronisation must. */
+	CHECK(cudaStreamSynchronize(0));
+	return finish();
+}
