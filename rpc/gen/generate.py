@@ -1,5 +1,9 @@
 #!/usr/bin/python3
-"""generate.py --table FILE --include DIR [--strict] OUTPUT ...: writes the outputs, each a path whose last part stands in OUTPUTS."""
+"""generate.py --table FILE --include DIR [--strict] [OUTPUT ...]: writes the outputs, each a path whose last part stands in OUTPUTS.
+
+A file whose content would be the same is left alone, so that nothing that depends on it is built again.  Without an OUTPUT the table is
+checked, and one line about it printed.
+"""
 
 import argparse
 import os
@@ -8,14 +12,42 @@ import sys
 sys.dont_write_bytecode = True
 
 import cuda_headers
+import emit_client
 import emit_codec
+import emit_server
 import model as model_module
 import table
 
 OUTPUTS = {
     "cuda_codec.h": emit_codec.header,
     "cuda_codec.c": emit_codec.source,
+    "cuda_driver.h": emit_server.driver_header,
+    "cuda_driver.c": emit_server.driver_source,
+    "cuda_dispatch.c": emit_server.dispatch,
+    "cuda_stubs.c": emit_client.stubs,
+    "libcuda.map": emit_client.version_script,
+    "cuda_entry_points.inc": emit_client.entry_points,
 }
+
+
+def write_changed(path, content):
+    try:
+        with open(path, encoding="utf-8") as f:
+            if f.read() == content:
+                return
+    except OSError:
+        pass
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(content)
+
+
+def summary(model):
+    """For Meson's summary: the functions that the table has not heard of are named."""
+    unsupported = sum(e.kind in ("unsupported", "unknown") for e in model.entries)
+    text = f"CUDA {model.headers.version // 1000}.{model.headers.version % 1000 // 10}: {len(model.entries)} functions, " \
+           f"{len(model.entries) - unsupported} implemented"
+    unknown = [e.name for e in model.unknown()]
+    return text + (f", {len(unknown)} unknown to the table: {' '.join(unknown)}" if unknown else "")
 
 
 def main():
@@ -23,7 +55,7 @@ def main():
     parser.add_argument("--table", required=True)
     parser.add_argument("--include", required=True, help="directory of cuda.h")
     parser.add_argument("--strict", action="store_true", help="fail when cuda.h holds functions that the table does not know")
-    parser.add_argument("outputs", nargs="+", metavar="OUTPUT", help="path of an output; its name says what it is: " + " ".join(OUTPUTS))
+    parser.add_argument("outputs", nargs="*", metavar="OUTPUT", help="path of an output; its name says what it is: " + " ".join(OUTPUTS))
     arguments = parser.parse_args()
     for path in arguments.outputs:
         if os.path.basename(path) not in OUTPUTS:
@@ -39,8 +71,9 @@ def main():
             print(f"  {entry.name}", file=sys.stderr)
         return 1
     for path in arguments.outputs:
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(OUTPUTS[os.path.basename(path)](model))
+        write_changed(path, OUTPUTS[os.path.basename(path)](model))
+    if not arguments.outputs:
+        print(summary(model))
     return 0
 
 

@@ -6,6 +6,7 @@ import clang.cindex as ci
 
 import cuda_headers
 import table as table_module
+import typedefs
 import wire
 
 
@@ -62,6 +63,9 @@ class Model:
 
     def messages(self):
         return [m for p in self.procedures for m in (p.args, p.results) if m]
+
+    def entry_points(self):
+        return typedefs.entry_points(self.headers)
 
     def unknown(self):
         return [e for e in self.entries if e.kind == "unknown"]
@@ -160,7 +164,7 @@ class Model:
         if rule and rule.kind == "unsupported":
             return Entry(name, "unsupported", function, reason=rule.reason)
         if rule:
-            return Entry(name, rule.kind, function, target=rule.target, sync=rule.sync)
+            return Entry(name, rule.kind, function, target=rule.target_of(name), sync=rule.sync)
         rule = self.table.pattern_rule(name)
         if rule:
             return Entry(name, "unsupported", function, reason=rule.reason)
@@ -175,24 +179,31 @@ class Model:
             for name in rule.names:
                 if not table_module.is_pattern(name) and name not in functions:
                     raise self.table.error(rule.line, f"{name} is not in cuda.h {self.headers.version} (mistyped? or since VERSION)")
-            if rule.target:
-                self._check_target(rule)
+                if rule.target_of(name):
+                    self._check_target(rule, name)
 
-    def _check_target(self, rule):
-        functions, name = self.headers.functions, rule.names[0]
-        target = functions.get(rule.target)
+    def _check_target(self, rule, name):
+        functions, target_name = self.headers.functions, rule.target_of(name)
+        if name not in functions:
+            return
+        target = functions.get(target_name)
         if not target:
-            raise self.table.error(rule.line, f"{rule.target} is not in cuda.h {self.headers.version}")
-        entry = next(e for e in self.entries if e.name == rule.target)
+            raise self.table.error(rule.line, f"{target_name} is not in cuda.h {self.headers.version}")
+        entry = next(e for e in self.entries if e.name == target_name)
         if entry.kind not in ("local", "waits", "batched"):
-            raise self.table.error(rule.line, f"{name} cannot stand on {rule.target}, which is {entry.kind}")
+            raise self.table.error(rule.line, f"{name} cannot stand on {target_name}, which is {entry.kind}")
         ours, theirs = functions[name].signature(), target.signature()
-        if rule.kind == "per_thread" and rule.sync:
-            theirs = (theirs[0], theirs[1][:-1]) if target.parameters and target.parameters[-1].c == "CUstream" else None
-        elif rule.kind == "per_thread" and sum(q.c == "CUstream" for q in target.parameters) != 1:
-            raise self.table.error(rule.line, f"{rule.target} does not have exactly one stream parameter: write {name} by hand")
+        if rule.kind == "per_thread" and sum(q.c == "CUstream" for q in target.parameters) != 1:
+            raise self.table.error(rule.line, f"{target_name} does not have exactly one stream parameter: write {name} by hand")
+        if rule.kind == "per_thread" and adds_stream(functions[name], target):
+            theirs = (theirs[0], theirs[1][:-1])
         if ours != theirs:
-            raise self.table.error(rule.line, f"{name} and {rule.target} have different parameters")
+            raise self.table.error(rule.line, f"{name} and {target_name} have different parameters")
+
+
+def adds_stream(function, target):
+    """Whether the target of a per_thread line has, behind the function's parameters, the stream."""
+    return len(target.parameters) == len(function.parameters) + 1 and target.parameters[-1].c == "CUstream"
 
 
 def load(table_path, include):

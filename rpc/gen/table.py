@@ -60,11 +60,15 @@ class Rule:
     """A line behind the procedures: how names of the driver API that are no procedure are answered.
 
     kind is local, same, per_thread or unsupported; names are exact but for `unsupported`, where they may be patterns; target is the
-    other function of `same` and `per_thread`; reason belongs to `unsupported`; since is the CUDA version that brought the name."""
+    other function of `same` and `per_thread` (None: the name without _ptsz); reason belongs to `unsupported`; since is the CUDA version
+    that brought the name."""
 
     def __init__(self, kind, names, line, target=None, sync=False, reason=None, since=0):
         self.kind, self.names, self.line = kind, names, line
         self.target, self.sync, self.reason, self.since = target, sync, reason, since
+
+    def target_of(self, name):
+        return self.target or (name[:-len("_ptsz")] if self.kind == "per_thread" else None)
 
 
 class Table:
@@ -243,6 +247,11 @@ class _Parser:
             rule = Rule(kind, [self.name(w, "a function") for w in words[1:]], self.line, since=since)
             if not rule.names:
                 self.fail("local NAME ... expected")
+        elif kind == "per_thread" and "AS" not in words:
+            names = [self.name(w, "a function") for w in words[1:]]
+            if not names or any(not n.endswith("_ptsz") for n in names):
+                self.fail("per_thread NAME_ptsz ..., or per_thread NAME AS NAME [sync] expected")
+            rule = Rule(kind, names, self.line, since=since)
         elif kind in ("same", "per_thread"):
             sync = kind == "per_thread" and words[-1] == "sync"
             core = words[:-1] if sync else words
