@@ -158,9 +158,6 @@ def _struct(ctype, t, what):
     for f in t.get_fields():
         if f.is_bitfield() or not f.spelling:
             raise HeaderError(f"{what} holds a bit-field or an anonymous member: write the function by hand, or list it as unsupported")
-        if f.spelling.startswith("reserved") or f.spelling == "pad":
-            # Must be zero in today's API, and is on the other side: the decoder clears the struct first.
-            continue
         kind = wire_type(f.type, f"{what}.{f.spelling}")
         enum = f.type.get_canonical().kind == ci.TypeKind.ENUM
         members.append(wire.Member(f.spelling, kind, f.type.spelling if enum else None))

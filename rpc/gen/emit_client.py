@@ -52,7 +52,7 @@ def _checks(p):
     for q in p.parameters:
         if q.way in ("out", "in", "inout", "string"):
             lines += [f"\tif (!{q.name})", "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
-        elif q.way in ("in_array", "out_array"):
+        elif q.way == "in_array":
             lines += [f"\tif ((uint64_t){q.count} > {q.type.limit} || ({q.count} && !{q.name}))", "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
         if q.way == "string":
             lines += [f"\tsize_t {q.name}_bytes = strlen({q.name});", f"\tif ({q.name}_bytes > {q.type.limit})",
@@ -79,19 +79,13 @@ def _give(q):
 def _receive(p):
     """Lines that decode the results and store them behind the caller's pointers, all or nothing."""
     res = f"ckt_{p.name}_res"
-    arrays = [q for q in p.parameters if q.way == "out_array"]
-    wrong = [f"!{res}_get(&reply.results, &res)"] + [f"res.{q.name}_len != (uint64_t){q.count}" for q in arrays]
-    lines = [f"\tstruct {res} res;", f"\tif ({' || '.join(wrong)}) {{",
+    lines = [f"\tstruct {res} res;", f"\tif (!{res}_get(&reply.results, &res)) {{",
              "\t\t/* A worker of the same protocol version does not send this: the connection carries garbage. */",
              "\t\tresult = CUDA_ERROR_UNKNOWN;", "\t} else {"]
     for q in p.parameters:
         if q.way in ("out", "inout"):
             cast = "" if isinstance(q.type, wire.Struct) else f"({q.parameter.type.get_pointee().spelling})"
             lines.append(f"\t\t*{q.name} = {cast}res.{q.name};")
-        elif q.way == "out_array":
-            lines += [f"\t\tfor (uint32_t i = 0; i < res.{q.name}_len; i++) {{",
-                      f"\t\t\tuint{q.type.bits}_t word = ckt_xdr_u{q.type.bits}(res.{q.name}_xdr, i);",
-                      f"\t\t\tmemcpy(&{q.name}[i], &word, sizeof(word));", "\t\t}"]
     return lines + ["\t}", "\tckt_reply_release(&reply);", "\treturn result;"]
 
 

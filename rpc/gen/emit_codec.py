@@ -1,6 +1,7 @@
 """Emits cuda_codec.h and cuda_codec.c: a struct and a flat coder for the arguments and the results of every procedure."""
 
 import wire
+from emit_x import struct_symbol
 
 HEADER = """\
 /*
@@ -115,11 +116,6 @@ _GET = {
 }
 
 
-def struct_symbol(struct):
-    """Identifier for a struct of cuda.h in generated names: its C name without a leading 'struct '."""
-    return struct.c.replace("struct ", "")
-
-
 def _declare(member):
     t, n = member.type, member.name
     if isinstance(t, wire.Scalar):
@@ -178,7 +174,7 @@ def _struct_codec(struct):
     lines = ["", f"static inline uint8_t *ckt_codec_put_{name}(uint8_t *p, const {struct.c} *v)", "{"]
     for m in struct.members:
         lines += _put(m.type, f"v->{m.name}")
-    # Padding and members that do not travel must not hold what the stack held before.
+    # Padding must not hold what the stack held before.
     lines += ["\treturn p;", "}", "", f"static inline void ckt_codec_get_{name}(struct ckt_cursor *c, {struct.c} *ret)", "{",
               "\tmemset(ret, 0, sizeof(*ret));"]
     for m in struct.members:

@@ -137,19 +137,14 @@ def _take(q):
 def _take_array(q):
     n, t = q.name, q.type
     element = q.element_c.replace("const ", "")
-    if q.way == "in_array" and isinstance(t, wire.Bytes):
+    lines = [f"\tif (args.{n}_len != (uint64_t)args.{q.count})", "\t\treturn CKT_WCALL_GARBAGE;"]
+    if isinstance(t, wire.Bytes):
         # The driver only reads them: they may stay in the message.
-        return [f"\tif (args.{n}_len != (uint64_t)args.{q.count})", "\t\treturn CKT_WCALL_GARBAGE;"], f"(void *)args.{n}"
-    lines = []
-    if q.way == "in_array":
-        lines += [f"\tif (args.{n}_len != (uint64_t)args.{q.count})", "\t\treturn CKT_WCALL_GARBAGE;"]
-    else:
-        lines += [f"\tif ((uint64_t)args.{q.count} > {t.limit})", "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
-    lines += [f"\tFREED {element} *v_{n} = calloc((size_t)args.{q.count} + 1, sizeof({element}));", f"\tif (!v_{n})",
-              "\t\treturn CUDA_ERROR_OUT_OF_MEMORY;"]
-    if q.way == "in_array":
-        lines += [f"\tfor (uint32_t i = 0; i < args.{n}_len; i++) {{", f"\t\tuint{t.bits}_t word = ckt_xdr_u{t.bits}(args.{n}_xdr, i);",
-                  f"\t\tmemcpy(&v_{n}[i], &word, sizeof(word));", "\t}"]
+        return lines, f"(void *)args.{n}"
+    lines += [f"\tFREED {element} *v_{n} = calloc((size_t)args.{n}_len + 1, sizeof({element}));", f"\tif (!v_{n})",
+              "\t\treturn CUDA_ERROR_OUT_OF_MEMORY;",
+              f"\tfor (uint32_t i = 0; i < args.{n}_len; i++) {{", f"\t\tuint{t.bits}_t word = ckt_xdr_u{t.bits}(args.{n}_xdr, i);",
+              f"\t\tmemcpy(&v_{n}[i], &word, sizeof(word));", "\t}"]
     return lines, f"v_{n}"
 
 
@@ -159,8 +154,6 @@ def _results(p):
     for q in p.parameters:
         if q.way in ("out", "inout"):
             lines.append(f"\t\t.{q.name} = v_{q.name},")
-        elif q.way == "out_array":
-            lines.append(f"\t\t.{q.name} = (const uint{q.type.bits}_t *)v_{q.name}, .{q.name}_len = (uint32_t)args.{q.count},")
     return lines + ["\t};", f"\t{name}_put(ckt_wcall_results(call, {name}_size(&res)), &res);"]
 
 

@@ -15,12 +15,16 @@ import cuda_headers
 import emit_client
 import emit_codec
 import emit_server
+import emit_test
+import emit_x
 import model as model_module
 import table
 
 OUTPUTS = {
     "cuda_codec.h": emit_codec.header,
     "cuda_codec.c": emit_codec.source,
+    "cuda_api.x": emit_x.specification,
+    "codec_messages.inc": emit_test.messages,
     "cuda_driver.h": emit_server.driver_header,
     "cuda_driver.c": emit_server.driver_source,
     "cuda_dispatch.c": emit_server.dispatch,

@@ -29,7 +29,7 @@ class ModelProcedure:
 class ModelParameter:
     """How one parameter of a generated function travels.
 
-    way: value, in, out, inout, string, in_array, out_array.  type: wire type of the value, of the pointee, or of the array field.
+    way: value, in, out, inout, string, in_array.  type: wire type of the value, of the pointee, or of the array field.
     count: expression in C of an array's element count, over the function's parameters."""
     parameter: object
     way: str
@@ -87,10 +87,10 @@ class Model:
             if name not in [q.name for q in function.parameters]:
                 raise self.table.error(pointer.line, f"{p.name} has no parameter {name}")
         made.parameters = [self._parameter(p, function, q) for q in function.parameters]
-        if p.batched and any(q.way in ("out", "inout", "out_array") for q in made.parameters):
+        if p.batched and any(q.way in ("out", "inout") for q in made.parameters):
             raise self.table.error(p.line, f"{p.name} has results and cannot be batched")
-        there = [wire.Member(q.name, q.type) for q in made.parameters if q.way not in ("out", "out_array")]
-        back = [wire.Member(q.name, q.type) for q in made.parameters if q.way in ("out", "inout", "out_array")]
+        there = [wire.Member(q.name, q.type) for q in made.parameters if q.way != "out"]
+        back = [wire.Member(q.name, q.type) for q in made.parameters if q.way in ("out", "inout")]
         made.args = wire.Message(f"{p.name}_args", there) if there else None
         made.results = wire.Message(f"{p.name}_res", back) if back else None
         return made
@@ -141,17 +141,15 @@ class Model:
 
     def _array(self, p, function, q, pointer, pointee):
         what = f"{q.name} of {p.name}"
-        if pointer.direction == "inout":
-            raise self.table.error(pointer.line, f"{what}: inout is for one element; write the function by hand")
         counter = next((r for r in function.parameters if r.name == pointer.count), None)
         if not counter or counter.needs_annotation or counter.handle:
             raise self.table.error(pointer.line, f"{what}: its count '{pointer.count}' is no integer parameter")
         size = 1 if pointee.kind == ci.TypeKind.VOID else pointee.get_size()
         scalar = pointee.kind not in (ci.TypeKind.RECORD, ci.TypeKind.POINTER) or pointee.kind == ci.TypeKind.VOID
-        if not scalar or size not in (1, 4, 8) or (size == 1 and pointer.direction == "out"):
+        if not scalar or size not in (1, 4, 8):
             raise self.table.error(pointer.line, f"{what}: arrays of {pointee.spelling} are not generated; write the function by hand")
         kind = wire.Bytes(pointer.limit, False) if size == 1 else wire.Words(size * 8, pointer.limit)
-        return ModelParameter(q, f"{pointer.direction}_array", kind, pointer.count, q.type.get_pointee().spelling)
+        return ModelParameter(q, "in_array", kind, pointer.count, q.type.get_pointee().spelling)
 
     # ---- exported functions
 

@@ -35,8 +35,8 @@ class Field:
 
 
 class Pointer:
-    """What a pointer parameter of a generated function is: direction of DIRECTIONS; count (in, out, inout) is the name of a
-    parameter or a number, or None for one element; limit is the bound of a string or of an array."""
+    """What a pointer parameter of a generated function is: direction of DIRECTIONS; count is the name of the parameter that says how
+    many elements an `in` array has, None for one element; limit is the bound of a string or of an array."""
 
     def __init__(self, direction, name, count, limit, line):
         self.direction, self.name, self.count, self.limit, self.line = direction, name, count, limit, line
@@ -219,10 +219,10 @@ class _Parser:
             if len(words) != 3:
                 self.fail(f"string {name} MAX expected")
             limit = self.count(words[2], f"bound of {name}")
-        elif len(words) == 4:
+        elif len(words) == 4 and direction == "in":
             count, limit = self.name(words[2], "a count"), self.count(words[3], f"bound of {name}")
         elif len(words) != 2:
-            self.fail(f"{direction} {name}, or {direction} {name} COUNT MAX expected")
+            self.fail(f"{direction} {name}{', or in NAME COUNT MAX' if direction == 'in' else ''} expected")
         procedure.pointers[name] = Pointer(direction, name, count, limit, self.line)
 
     def check(self, procedure):
