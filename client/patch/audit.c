@@ -1,0 +1,80 @@
+/*
+ * libcricket-audit.so: an rtld audit module (LD_AUDIT, set by cricket-run) that redirects the static CUDA runtimes of libraries opened
+ * with dlopen.  The loader calls la_activity(LA_ACT_CONSISTENT) when a group of libraries is mapped and none of their constructors has
+ * run.  What the program itself needs is left to libcricket-patch.so: its pass is over before the second consistent state.
+ *
+ *	la_activity(ADD) -> la_objopen ... -> la_activity(CONSISTENT): patch what was opened since the last one
+ *
+ * Threading: the loader holds its lock around every call here.  The module lives in a namespace with its own libc.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/patch/redirect.h"
+#include "client/patch/say.h"
+
+enum { PENDING_MAX = 256 };
+
+static struct ckt_runtime runtime;
+static struct ckt_object pending[PENDING_MAX];
+static const struct link_map *pending_maps[PENDING_MAX];
+static unsigned pending_count;
+static bool started;
+
+__attribute__((visibility("default"))) unsigned la_version(unsigned version)
+{
+	ckt_say_init(environ);
+	return version < LAV_CURRENT ? version : LAV_CURRENT;
+}
+
+/* No PLT calls are traced, so nothing slows down: the flags returned are none. */
+__attribute__((visibility("default"))) unsigned la_objopen(struct link_map *map, Lmid_t namespace_id, uintptr_t *cookie)
+{
+	if (pending_count < PENDING_MAX)
+		pending_maps[pending_count++] = map;
+	return 0;
+}
+
+__attribute__((visibility("default"))) unsigned la_objclose(uintptr_t *cookie)
+{
+	const struct link_map *map = (const struct link_map *)*cookie;
+
+	/* The cookie is the map unless someone changed it.  An open that failed closes what it had opened before it is consistent. */
+	for (unsigned i = 0; i < pending_count; i++)
+		if (pending_maps[i] == map)
+			pending_maps[i] = NULL;
+	if (runtime.found && map && map->l_addr == runtime.object.base)
+		runtime.found = false;
+	return 0;
+}
+
+static void treat_pending(void)
+{
+	unsigned suspects = 0;
+
+	for (unsigned i = 0; i < pending_count; i++) {
+		struct ckt_object object;
+
+		if (!pending_maps[i] || !ckt_object_from_link_map(&object, pending_maps[i]))
+			continue;
+		if (!runtime.found && ckt_runtime_recognise(&runtime, &object))
+			continue;
+		if (started && ckt_redirect_suspect(&object))
+			pending[suspects++] = object;
+	}
+	pending_count = 0;
+	for (unsigned i = 0; i < suspects && runtime.found; i++)
+		ckt_redirect_object(&pending[i], &runtime);
+}
+
+__attribute__((visibility("default"))) void la_activity(uintptr_t *cookie, unsigned flag)
+{
+	int saved = errno;
+
+	if (flag == LA_ACT_CONSISTENT) {
+		treat_pending();
+		started = true;
+	}
+	errno = saved;
+}

@@ -1,0 +1,54 @@
+/*
+ * See environment.h.
+ */
+#include "client/patch/environment.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rpc/log.h"
+
+static const char prefix[] = "CRICKET_";
+
+const struct ckt_environment_variable ckt_environment_variables[] = {
+	{"CRICKET_FAULT", "number of a point that fails on purpose, for tests"},
+	{"CRICKET_LIBDIR", "where cricket-run finds the client libraries"},
+	{"CRICKET_LOG", "LEVEL[:FILE] with LEVEL quiet, error, warning, info or debug: what is logged, and where instead of stderr"},
+	{"CRICKET_SOFT_DEVICES", "the soft GPU's devices, capability:memory[,...]; 12.0:8G unless given"},
+	{"CRICKET_STANDBY", "host:port,...: servers to look at when the session is not found at its own address"},
+	{"CRICKET_SYNC", "1 waits for every call, so that an error is reported by the call that caused it"},
+	{"CRICKET_TOKEN_FILE", "file with the token of a server that asks for one"},
+};
+const size_t ckt_environment_variables_count = sizeof(ckt_environment_variables) / sizeof(ckt_environment_variables[0]);
+
+static int is_known(const char *entry, size_t length)
+{
+	for (size_t i = 0; i < ckt_environment_variables_count; i++)
+		if (strlen(ckt_environment_variables[i].name) == length && strncmp(ckt_environment_variables[i].name, entry, length) == 0)
+			return 1;
+	return 0;
+}
+
+const char *ckt_environment_unknown(char *const *environment, size_t *cursor)
+{
+	while (environment && environment[*cursor]) {
+		const char *entry = environment[(*cursor)++];
+
+		if (strncmp(entry, prefix, sizeof(prefix) - 1) == 0 && !is_known(entry, strcspn(entry, "=")))
+			return entry;
+	}
+	return NULL;
+}
+
+void ckt_environment_check(void)
+{
+	static atomic_flag checked = ATOMIC_FLAG_INIT;
+	const char *entry;
+	size_t cursor = 0;
+
+	if (atomic_flag_test_and_set(&checked))
+		return;
+	while ((entry = ckt_environment_unknown(environ, &cursor)) != NULL)
+		ckt_log_user("the environment variable %.*s is not known; ignoring it", (int)strcspn(entry, "="), entry);
+}

@@ -1,0 +1,3 @@
+/*
+ * Empty: linked under the names $ORIGIN/libcudart.so.13 and $ORIGIN/libcuda.so.1, so that libcricket-client.so needs exactly those.
+ */

@@ -1,0 +1,156 @@
+/*
+ * Redirects a static runtime of an unknown release by the names of its functions: those in the file's .symtab, or those that a shared
+ * library exports because it was linked with the static runtime.  The file is read as untrusted bytes: it may not be the one that was
+ * mapped any more, so every address is checked against the segments in memory.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/patch/redirect.h"
+#include "client/patch/say.h"
+#include "client/patch/static_table.h"
+
+enum { ENTRIES_MAX = 512 };
+
+struct symbols {
+	const ElfW(Sym) *table;
+	size_t count;
+	const char *strings;
+	size_t strings_bytes;
+};
+
+struct file {
+	const uint8_t *bytes;
+	size_t size_bytes;
+};
+
+static bool file_map(struct file *file, const char *path)
+{
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	void *bytes = MAP_FAILED;
+	if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof(ElfW(Ehdr)))
+		bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (bytes == MAP_FAILED)
+		return false;
+	file->bytes = bytes;
+	file->size_bytes = (size_t)status.st_size;
+	return true;
+}
+
+static bool inside(const struct file *file, uint64_t offset, uint64_t bytes)
+{
+	return offset <= file->size_bytes && bytes <= file->size_bytes - offset;
+}
+
+static bool file_symtab(const struct file *file, struct symbols *ret_symbols)
+{
+	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)file->bytes;
+
+	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_shentsize != sizeof(ElfW(Shdr)) || header->e_shoff % 8 ||
+	    !inside(file, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr))))
+		return false;
+	const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file->bytes + header->e_shoff);
+	for (unsigned i = 0; i < header->e_shnum; i++) {
+		const ElfW(Shdr) *symtab = &sections[i], *strtab;
+
+		if (symtab->sh_type != SHT_SYMTAB || symtab->sh_link >= header->e_shnum || symtab->sh_offset % 8)
+			continue;
+		strtab = &sections[symtab->sh_link];
+		if (!inside(file, symtab->sh_offset, symtab->sh_size) || !inside(file, strtab->sh_offset, strtab->sh_size) || !strtab->sh_size ||
+		    file->bytes[strtab->sh_offset + strtab->sh_size - 1])
+			return false;
+		ret_symbols->table = (const ElfW(Sym) *)(file->bytes + symtab->sh_offset);
+		ret_symbols->count = symtab->sh_size / sizeof(ElfW(Sym));
+		ret_symbols->strings = (const char *)file->bytes + strtab->sh_offset;
+		ret_symbols->strings_bytes = strtab->sh_size;
+		return true;
+	}
+	return false;
+}
+
+static bool executable_address(const struct ckt_object *object, uintptr_t address)
+{
+	for (unsigned i = 0; i < object->phnum; i++) {
+		const ElfW(Phdr) *segment = &object->phdr[i];
+		uintptr_t start = object->base + segment->p_vaddr;
+
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) && address >= start &&
+		    segment->p_filesz >= CKT_STATIC_SLOT && address - start <= segment->p_filesz - CKT_STATIC_SLOT)
+			return true;
+	}
+	return false;
+}
+
+static int name_index(const char *name)
+{
+	if (strncmp(name, "cuda", 4) != 0 && strncmp(name, "__cuda", 6) != 0)
+		return -1;
+	for (unsigned i = 0; i < ckt_static_names_count; i++)
+		if (strcmp(ckt_static_names[i], name) == 0)
+			return (int)i;
+	return -1;
+}
+
+/*
+ * Fills the entries and says which CUDA they were compiled for; 0 when this is not a whole runtime.  A program may have functions with such
+ * names of its own, so the file must also hold one of the archive's private names, which are hashes behind a fixed prefix.
+ */
+static unsigned collect(const struct ckt_object *object, const struct symbols *symbols, struct ckt_redirect_entry *entries, unsigned *ret_major)
+{
+	static const char private_prefix[] = "libcudart_static_";
+	unsigned count = 0, major = 13, essential = 0;
+	bool is_private = false;
+
+	for (size_t i = 0; i < symbols->count && count < ENTRIES_MAX; i++) {
+		const ElfW(Sym) *symbol = &symbols->table[i];
+
+		if (!symbol->st_name || symbol->st_name >= symbols->strings_bytes || symbol->st_shndx == SHN_UNDEF)
+			continue;
+		const char *name = symbols->strings + symbol->st_name;
+		is_private = is_private || strncmp(name, private_prefix, sizeof(private_prefix) - 1) == 0;
+		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || ELF64_ST_BIND(symbol->st_info) == STB_LOCAL || symbol->st_value % CKT_STATIC_SLOT)
+			continue;
+		int index = name_index(name);
+		if (index < 0 || !executable_address(object, object->base + symbol->st_value))
+			continue;
+		if (strcmp(name, "cudaGetDeviceProperties_v2") == 0)
+			major = 12;
+		essential += strcmp(name, "__cudaRegisterFatBinary") == 0 || strcmp(name, "cudaGetExportTable") == 0 ||
+			     strcmp(name, "cudaLaunchKernel") == 0;
+		entries[count++] = (struct ckt_redirect_entry){object->base + symbol->st_value, (unsigned)index};
+	}
+	*ret_major = major;
+	return is_private && essential == 3 ? count : 0;
+}
+
+enum ckt_redirect_result ckt_redirect_by_symbols(const struct ckt_object *object, const struct ckt_runtime *runtime)
+{
+	struct ckt_redirect_entry entries[ENTRIES_MAX];
+	struct symbols symbols;
+	struct file file;
+	unsigned major = 13, count = 0;
+
+	if (!file_map(&file, ckt_object_name(object)))
+		return CKT_REDIRECT_NONE;
+	if (file_symtab(&file, &symbols))
+		count = collect(object, &symbols, entries, &major);
+	munmap((void *)file.bytes, file.size_bytes);
+	if (!count)
+		return CKT_REDIRECT_NONE;
+	int error = ckt_redirect_write(runtime, major, entries, count);
+	if (error < 0) {
+		ckt_say("cannot redirect the static CUDA runtime in %s: changing its code was refused (%s); its CUDA calls will fail",
+			ckt_object_name(object), strerror(-error));
+		return CKT_REDIRECT_REFUSED;
+	}
+	ckt_say_debug("redirected %u entry points in %s by their names", count, ckt_object_name(object));
+	return CKT_REDIRECT_DONE;
+}
