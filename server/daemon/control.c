@@ -1,0 +1,450 @@
+/*
+ * What cricketctl asks for.  One call of a peer at a time; what has to ask a worker answers from a callback, with the peer held.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "peer.h"
+#include "rpc/log.h"
+#include "session.h"
+
+enum {
+	STATUS_TIMEOUT_MS = 1000,	/* a worker that does not answer is listed as it was known last */
+	STATS_TIMEOUT_MS = 10000,
+};
+
+static void finish_void(struct ckt_peer *peer)
+{
+	ckt_peer_reply(peer, NULL, NULL);
+}
+
+static void result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX], ckt_control_status status, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+static void result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX], ckt_control_status status, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(buffer, CKT_MESSAGE_MAX, format, arguments);
+	va_end(arguments);
+	result->status = status;
+	result->message = buffer;
+}
+
+/* ---- Which session */
+
+/* Among those that the peer may see. NULL: result says why. */
+static struct ckt_session *select_session(struct ckt_peer *peer, const char *prefix, ckt_control_result *ret_result, char buffer[CKT_MESSAGE_MAX])
+{
+	struct ckt_session *found = NULL;
+	unsigned count = 0;
+	size_t length = strlen(prefix);
+	for (struct ckt_session *session = peer->server->sessions; session; session = session->next) {
+		if (strncmp(session->id, prefix, length) == 0 && ckt_peer_may(peer, session->uid)) {
+			found = session;
+			count++;
+		}
+	}
+	if (length && count == 1)
+		return found;
+	if (length && count > 1)
+		result_set(ret_result, buffer, CKT_CONTROL_AMBIGUOUS, "'%s' fits %u sessions: write more of it", prefix, count);
+	else
+		result_set(ret_result, buffer, CKT_CONTROL_NO_SESSION, "there is no session '%s' on %s (or it is another user's)", prefix,
+			   peer->server->host);
+	return NULL;
+}
+
+/* ---- info */
+
+static void call_info(struct ckt_peer *peer)
+{
+	struct ckt_server *server = peer->server;
+	ckt_control_gpu gpus[CKT_DEVICES_MAX];
+	ckt_control_address listening[CKT_CONTROL_LISTEN_MAX];
+	unsigned gpu_count = 0, listening_count = 0;
+	for (unsigned i = 0; i < server->driver.gpu_count && i < CKT_DEVICES_MAX; i++) {
+		bool used = server->gpu_count == 0;
+		for (unsigned k = 0; k < server->gpu_count; k++)
+			used |= server->gpus[k] == i;
+		if (used)
+			gpus[gpu_count++] = (ckt_control_gpu){i, server->driver.gpus[i].name, server->driver.gpus[i].memory_bytes};
+	}
+	for (unsigned i = 1; i < server->listener_count && listening_count < CKT_CONTROL_LISTEN_MAX; i++)
+		listening[listening_count++].text = server->listeners[i].text;
+	ckt_control_info_res res = {
+		.build = CKT_VERSION,
+		.host = server->host,
+		.pid = (u_int)getpid(),
+		.uid = geteuid(),
+		.started = server->started,
+		.driver = server->driver.path,
+		.soft = server->driver.soft,
+		.gpus = {gpu_count, gpus},
+		.socket = server->socket_path,
+		.listening = {listening_count, listening},
+		.sessions = server->session_count,
+		.max_sessions = server->options.max_sessions,
+		.session_memory_bytes = server->options.session_memory,
+		.token = server->token.size_bytes != 0,
+		.insecure = server->options.insecure,
+		.stopping = server->stopping,
+	};
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_info_res, &res);
+}
+
+/* ---- list */
+
+struct list {
+	struct ckt_peer *peer;
+	unsigned asked;		/* answers still to come, and one for the asking itself */
+	char after[CKT_SESSION_ID_SIZE + 1];
+};
+
+/* Strings stay the session's. */
+static ckt_control_session describe(const struct ckt_session *session)
+{
+	const struct ckt_worker_status_res *status = &session->status;
+	ckt_session_state state = session->phase == CKT_SESSION_STARTING ? CKT_STATE_STARTING
+				  : session->phase == CKT_SESSION_ENDING ? CKT_STATE_ENDING : status->state;
+	return (ckt_control_session){
+		.session = (char *)session->id,
+		.program_name = status->program_name,
+		.client = status->client,
+		.client_pid = status->client_pid,
+		.uid = session->uid,
+		.worker_pid = (u_int)session->pid,
+		.gpu = status->gpu,
+		.memory_bytes = status->memory_bytes,
+		.state = state,
+		.started = session->started,
+		.generation = status->generation,
+		.executed = status->executed,
+		.note = status->note,
+	};
+}
+
+static bool listed(const struct list *list, const struct ckt_session *session)
+{
+	return strcmp(session->id, list->after) > 0 && ckt_peer_may(list->peer, session->uid);
+}
+
+static void list_answered(struct list *list)
+{
+	if (--list->asked)
+		return;
+	struct ckt_peer *peer = list->peer;
+	ckt_control_session *sessions = calloc(CKT_CONTROL_LIST_MAX, sizeof *sessions);
+	ckt_control_list_res res = {.sessions = {0, sessions}};
+	for (struct ckt_session *session = peer->server->sessions; sessions && session; session = session->next) {
+		if (!listed(list, session))
+			continue;
+		if (res.sessions.sessions_len < CKT_CONTROL_LIST_MAX)
+			sessions[res.sessions.sessions_len++] = describe(session);
+		else
+			res.more = true;
+	}
+	if (ckt_peer_release(peer)) {
+		if (sessions)
+			ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_list_res, &res);
+		else
+			ckt_peer_close(peer);
+	}
+	free(sessions);
+	free(list);
+}
+
+/* Keeps the answer: the strings change hands. */
+static void keep_status(struct ckt_session *session, int error, struct ckt_worker_status_res *status)
+{
+	if (error)
+		return;
+	struct ckt_worker_status_res old = session->status;
+	session->status = *status;
+	*status = old;
+}
+
+static void list_status(struct ckt_session *session, void *context, int error, void *result)
+{
+	keep_status(session, error, result);
+	list_answered(context);
+}
+
+static int ask_status(struct ckt_session *session, ckt_request_done done, void *context)
+{
+	return ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
+				sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS, done, context);
+}
+
+static void call_list(struct ckt_peer *peer, ckt_control_list_args *args)
+{
+	unsigned asked = 0;
+	struct list *list = calloc(1, sizeof *list);
+	if (!list) {
+		ckt_peer_close(peer);
+		return;
+	}
+	list->peer = peer;
+	list->asked = 1;
+	strcpy(list->after, args->after);
+	ckt_peer_hold(peer);
+	for (struct ckt_session *session = peer->server->sessions; session && asked < CKT_CONTROL_LIST_MAX; session = session->next) {
+		if (!listed(list, session))
+			continue;
+		asked++;
+		if (session->phase == CKT_SESSION_LIVE && ask_status(session, list_status, list) == 0)
+			list->asked++;
+	}
+	list_answered(list);
+}
+
+/* ---- kill */
+
+static void kill_done(struct ckt_session *session, void *context, int error, const char *message)
+{
+	struct ckt_peer *peer = context;
+	(void)session, (void)error;
+	ckt_control_result result = {CKT_CONTROL_OK, (char *)message};
+	if (ckt_peer_release(peer))
+		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
+}
+
+static void call_kill(struct ckt_peer *peer, ckt_control_session_args *args)
+{
+	char buffer[CKT_MESSAGE_MAX];
+	ckt_control_result result = {0};
+	struct ckt_session *session = select_session(peer, args->session, &result, buffer);
+	if (session && ckt_session_wait_gone(session, kill_done, peer) == 0) {
+		ckt_peer_hold(peer);
+		ckt_session_kill(session, "cricketctl kill");
+		return;
+	}
+	if (session)
+		result_set(&result, buffer, CKT_CONTROL_REFUSED, "out of memory");
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
+}
+
+/* ---- stats */
+
+static void stats_reply(struct ckt_peer *peer, ckt_control_result result, struct ckt_session *session, struct ckt_worker_stats_res *stats)
+{
+	ckt_control_stats_res res = {.result = result, .session = {.session = "", .program_name = "", .client = "", .note = ""}};
+	ckt_control_stat *list = NULL;
+	if (session && stats) {
+		res.session = describe(session);
+		list = calloc(stats->stats.stats_len ? stats->stats.stats_len : 1, sizeof *list);
+		for (u_int i = 0; list && i < stats->stats.stats_len; i++) {
+			const struct ckt_worker_stat *stat = &stats->stats.stats_val[i];
+			list[i] = (ckt_control_stat){stat->name, stat->calls, stat->batched, stat->waited, stat->bytes};
+		}
+		res.stats.stats_val = list;
+		res.stats.stats_len = list ? stats->stats.stats_len : 0;
+	}
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_stats_res, &res);
+	free(list);
+}
+
+static void stats_done(struct ckt_session *session, void *context, int error, void *stats)
+{
+	struct ckt_peer *peer = context;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	ckt_control_result result = {CKT_CONTROL_OK, buffer};
+	if (!ckt_peer_release(peer))
+		return;
+	if (error)
+		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker does not answer: %s", session->id, strerror(-error));
+	stats_reply(peer, result, error ? NULL : session, stats);
+}
+
+static void call_stats(struct ckt_peer *peer, ckt_control_session_args *args)
+{
+	char buffer[CKT_MESSAGE_MAX];
+	ckt_control_result result = {0};
+	struct ckt_session *session = select_session(peer, args->session, &result, buffer);
+	if (session) {
+		int error = session->phase != CKT_SESSION_LIVE ? -EAGAIN :
+			ckt_session_call(session, CKT_WORKER_STATS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_stats_res,
+					 sizeof(struct ckt_worker_stats_res), STATS_TIMEOUT_MS, stats_done, peer);
+		if (!error) {
+			ckt_peer_hold(peer);
+			return;
+		}
+		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is %s", session->id,
+			   session->phase == CKT_SESSION_ENDING ? "ending" : session->phase == CKT_SESSION_STARTING ? "starting" : "not answering");
+	}
+	stats_reply(peer, result, NULL, NULL);
+}
+
+/* ---- checkpoint and restore */
+
+static void checkpoint_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct ckt_peer *peer = context;
+	struct ckt_worker_save_res *save = answer;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	ckt_control_checkpoint_res res = {.result = {CKT_CONTROL_OK, buffer}, .session = session->id};
+	if (!ckt_peer_release(peer))
+		return;
+	if (error)
+		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s", session->id,
+			   strerror(-error));
+	else if (save->status)
+		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, save->message);
+	else
+		res.bytes = save->bytes;
+	ckt_info("session %s: checkpoint %s%s", session->id, *buffer ? "failed: " : "written", buffer);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_checkpoint_res, &res);
+}
+
+static void call_checkpoint(struct ckt_peer *peer, ckt_control_checkpoint_args *args, int directory_fd)
+{
+	char buffer[CKT_MESSAGE_MAX];
+	ckt_control_checkpoint_res res = {.session = ""};
+	struct ckt_session *session = select_session(peer, args->session, &res.result, buffer);
+	if (session && (directory_fd < 0 || session->phase != CKT_SESSION_LIVE)) {
+		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, directory_fd < 0 ? "no directory came along with the call to checkpoint %s"
+			   : "session %s is starting or ending: try again", session->id);
+	} else if (session) {
+		struct ckt_worker_save_args save = {.stop = args->stop, .deadline_ms = args->deadline_ms};
+		int error = ckt_session_call(session, CKT_WORKER_SAVE, (xdrproc_t)xdr_ckt_worker_save_args, &save, directory_fd,
+					     (xdrproc_t)xdr_ckt_worker_save_res, sizeof(struct ckt_worker_save_res), 0, checkpoint_done, peer);
+		directory_fd = -1;
+		if (!error) {
+			ckt_peer_hold(peer);
+			return;
+		}
+		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker cannot be reached: %s", session->id, strerror(-error));
+	}
+	if (directory_fd >= 0)
+		close(directory_fd);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_checkpoint_res, &res);
+}
+
+static void restore_done(struct ckt_session *session, void *context, int error, const char *message)
+{
+	struct ckt_peer *peer = context;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	ckt_control_restore_res res = {.result = {CKT_CONTROL_OK, buffer}, .session = error ? "" : session->id};
+	if (!ckt_peer_release(peer))
+		return;
+	if (error)
+		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "%.500s", message);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
+}
+
+static void call_restore(struct ckt_peer *peer, ckt_control_restore_args *args, int directory_fd)
+{
+	struct ckt_server *server = peer->server;
+	struct ckt_session *session;
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = directory_fd, .gpu = args->gpu};
+	char buffer[CKT_MESSAGE_MAX] = "";
+	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = ""};
+	unsigned max = server->options.max_sessions;
+	bool gpu_allowed = args->gpu < 0 || server->gpu_count == 0;
+	for (unsigned i = 0; i < server->gpu_count; i++)
+		gpu_allowed |= args->gpu == (int)server->gpus[i];
+	if (directory_fd < 0)
+		snprintf(buffer, sizeof buffer, "no directory came along with the call to restore");
+	else if (server->stopping)
+		snprintf(buffer, sizeof buffer, "the server on %s is shutting down", server->host);
+	else if (max && server->session_count >= max)
+		snprintf(buffer, sizeof buffer, "the server on %s has all its %u sessions (--max-sessions)", server->host, max);
+	else if (!gpu_allowed)
+		snprintf(buffer, sizeof buffer, "GPU %d is not among those of this server (--gpus)", args->gpu);
+	else if (ckt_session_create(server, &spec, &session, buffer, sizeof buffer) == 0) {
+		ckt_peer_hold(peer);
+		if (ckt_session_wait_started(session, restore_done, peer) == 0)
+			directory_fd = (close(directory_fd), -1);
+		else
+			ckt_peer_release(peer);
+		if (directory_fd < 0)
+			return;
+		snprintf(buffer, sizeof buffer, "out of memory");
+	}
+	if (directory_fd >= 0)
+		close(directory_fd);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
+}
+
+/* ---- Dispatch */
+
+union control_args {
+	ckt_control_list_args list;
+	ckt_control_session_args session;
+	ckt_control_checkpoint_args checkpoint;
+	ckt_control_restore_args restore;
+};
+
+static xdrproc_t args_decoder(uint32_t proc)
+{
+	switch (proc) {
+	case CKT_CONTROL_LIST:
+		return (xdrproc_t)xdr_ckt_control_list_args;
+	case CKT_CONTROL_KILL:
+	case CKT_CONTROL_STATS:
+		return (xdrproc_t)xdr_ckt_control_session_args;
+	case CKT_CONTROL_CHECKPOINT:
+		return (xdrproc_t)xdr_ckt_control_checkpoint_args;
+	case CKT_CONTROL_RESTORE:
+		return (xdrproc_t)xdr_ckt_control_restore_args;
+	default:
+		return NULL;
+	}
+}
+
+static void dispatch(struct ckt_peer *peer, union control_args *args, int *passed_fd)
+{
+	switch (peer->proc) {
+	case CKT_CONTROL_NULL:
+		finish_void(peer);
+		break;
+	case CKT_CONTROL_INFO:
+		call_info(peer);
+		break;
+	case CKT_CONTROL_LIST:
+		call_list(peer, &args->list);
+		break;
+	case CKT_CONTROL_KILL:
+		call_kill(peer, &args->session);
+		break;
+	case CKT_CONTROL_STATS:
+		call_stats(peer, &args->session);
+		break;
+	case CKT_CONTROL_CHECKPOINT:
+		call_checkpoint(peer, &args->checkpoint, *passed_fd);
+		*passed_fd = -1;
+		break;
+	case CKT_CONTROL_RESTORE:
+		call_restore(peer, &args->restore, *passed_fd);
+		*passed_fd = -1;
+		break;
+	}
+}
+
+void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int passed_fd)
+{
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	struct ckt_call_header header = {0};
+	union control_args args = {0};
+	bool good = ckt_call_header_get(&c, &header) && header.prog == CRICKET_CONTROL_PROG && header.vers == CRICKET_CONTROL_VERS &&
+		    header.proc <= CKT_CONTROL_RESTORE;
+	xdrproc_t decoder = good ? args_decoder(header.proc) : NULL;
+	if (good)
+		good = decoder ? ckt_net_decode(&c, decoder, &args) == 0 : c.p == c.end;
+	free(data);
+	if (good) {
+		peer->xid = header.xid;
+		peer->proc = header.proc;
+		/* No further call is read before this one is answered, and a peer that hangs up is noticed. */
+		ckt_stream_pause(&peer->stream, true);
+		dispatch(peer, &args, &passed_fd);
+		if (decoder)
+			xdr_free(decoder, (char *)&args);
+	} else {
+		ckt_debug("%s: no control call of this version", peer->who.text);
+		ckt_peer_close(peer);
+	}
+	if (passed_fd >= 0)
+		close(passed_fd);
+}

@@ -1,0 +1,181 @@
+/* The probe of a CUDA driver in a child; see driver.h. */
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rpc/net.h"
+
+enum { PROBE_TIMEOUT_MS = 30000 };	/* the first cuInit after boot loads kernel modules: seconds, not minutes */
+
+struct probe {
+	int status;			/* 0, or -errno with the reason in message */
+	char message[256];
+	struct ckt_driver_info info;
+};
+
+/* Prototypes as in cuda.h; the daemon needs nothing else of it. */
+struct driver_api {
+	int (*init)(unsigned flags);
+	int (*count)(int *count);
+	int (*get)(int *device, int ordinal);
+	int (*name)(char *name, int length, int device);
+	int (*memory)(size_t *bytes, int device);
+};
+
+static int load(const char *library, struct driver_api *api, struct probe *probe)
+{
+	static const char *const names[] = {"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2"};
+	void **slots = (void **)api;
+	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	if (!handle) {
+		snprintf(probe->message, sizeof probe->message, "%s", dlerror());
+		return -ENOENT;
+	}
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+		slots[i] = dlsym(handle, names[i]);
+		if (!slots[i]) {
+			snprintf(probe->message, sizeof probe->message, "%s has no %s: it is no CUDA driver", library, names[i]);
+			return -ENOEXEC;
+		}
+	}
+	Dl_info where;
+	if (!dladdr(slots[0], &where) || !where.dli_fname || !realpath(where.dli_fname, probe->info.path))
+		snprintf(probe->info.path, sizeof probe->info.path, "%s", library);
+	return 0;
+}
+
+static int ask(const char *library, struct probe *probe)
+{
+	struct driver_api api;
+	int count = 0, result = load(library, &api, probe);
+	if (result)
+		return result;
+	int code = api.init(0);
+	if (!code)
+		code = api.count(&count);
+	if (code || count <= 0) {
+		if (code)
+			snprintf(probe->message, sizeof probe->message, "%s answers CUDA error %d", library, code);
+		else
+			snprintf(probe->message, sizeof probe->message, "%s finds no GPU", library);
+		return -ENODEV;
+	}
+	for (int i = 0; i < count && probe->info.gpu_count < sizeof probe->info.gpus / sizeof *probe->info.gpus; i++) {
+		struct ckt_driver_gpu *gpu = &probe->info.gpus[probe->info.gpu_count++];
+		int device;
+		size_t bytes = 0;
+		if (api.get(&device, i) || api.name(gpu->name, sizeof gpu->name, device))
+			strcpy(gpu->name, "unknown");
+		else if (!api.memory(&bytes, device))
+			gpu->memory_bytes = bytes;
+		gpu->name[sizeof gpu->name - 1] = 0;
+	}
+	return 0;
+}
+
+static void __attribute__((noreturn)) probe_child(const char *library, int out)
+{
+	static struct probe probe;
+	int null = open("/dev/null", O_RDWR);
+	/* Should the library found be our own client's, it must not come back to this very server. */
+	setenv("REMOTE_GPU_ADDRESS", "unix:/nonexistent", 1);
+	unsetenv("CRICKET_LOG");
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+	probe.status = ask(library, &probe);
+	const char *p = (const char *)&probe;
+	for (size_t left = sizeof probe; left;) {
+		ssize_t n = write(out, p, left);
+		if (n <= 0)
+			_exit(1);
+		p += n;
+		left -= (size_t)n;
+	}
+	_exit(0);
+}
+
+/* -errno with the reason in probe->message. */
+static int run_probe(const char *library, struct probe *probe)
+{
+	int pipe_fds[2];
+	*probe = (struct probe){.status = -EIO};
+	if (pipe2(pipe_fds, O_CLOEXEC))
+		return -errno;
+	pid_t pid = fork();
+	if (pid == 0)
+		probe_child(library, pipe_fds[1]);
+	close(pipe_fds[1]);
+	size_t have = 0;
+	int64_t deadline = ckt_net_now_ms() + PROBE_TIMEOUT_MS;
+	while (pid > 0 && have < sizeof *probe) {
+		struct pollfd p = {.fd = pipe_fds[0], .events = POLLIN};
+		int64_t left = deadline - ckt_net_now_ms();
+		if (left <= 0 || poll(&p, 1, (int)left) == 0)
+			break;
+		ssize_t n = read(pipe_fds[0], (char *)probe + have, sizeof *probe - have);
+		if (n == 0 || (n < 0 && errno != EINTR))
+			break;
+		have += n > 0 ? (size_t)n : 0;
+	}
+	close(pipe_fds[0]);
+	int status = 0;
+	if (pid > 0) {
+		if (have < sizeof *probe)
+			kill(pid, SIGKILL);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (have < sizeof *probe) {
+		*probe = (struct probe){.status = -EIO};
+		snprintf(probe->message, sizeof probe->message, "%s did not answer (it crashed, or took more than %d s)", library,
+			 PROBE_TIMEOUT_MS / 1000);
+	}
+	return probe->status;
+}
+
+int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driver_info *ret_info, char *ret_message, size_t message_size)
+{
+	bool automatic = strcmp(choice, "auto") == 0, soft = strcmp(choice, "soft") == 0;
+	static struct probe probe;
+	char reason[256] = "";
+	ret_message[0] = 0;
+	if (!soft) {
+		int result = run_probe(automatic ? "libcuda.so.1" : choice, &probe);
+		if (!result) {
+			*ret_info = probe.info;
+			ret_info->soft = soft_path && strcmp(probe.info.path, soft_path) == 0;
+			return 0;
+		}
+		if (!automatic) {
+			snprintf(ret_message, message_size, "--driver: '%s': %s; give another path, or soft", choice, probe.message);
+			return result;
+		}
+		snprintf(reason, sizeof reason, "%s", probe.message);
+	}
+	if (!soft_path) {
+		snprintf(ret_message, message_size, "%s%sthe soft GPU is not installed (CRICKET_LIBEXEC names its directory): give --driver PATH",
+			 reason, *reason ? ", and " : "");
+		return -ENOENT;
+	}
+	int result = run_probe(soft_path, &probe);
+	if (result) {
+		snprintf(ret_message, message_size, "the soft GPU does not start: %s", probe.message);
+		return result;
+	}
+	*ret_info = probe.info;
+	ret_info->soft = true;
+	if (automatic)
+		snprintf(ret_message, message_size, "no GPU here (%s): using the soft GPU, which computes on the CPU, slowly", reason);
+	return 0;
+}

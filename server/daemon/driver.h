@@ -1,0 +1,27 @@
+/*
+ * Which CUDA driver the sessions get, and what it finds.  The server itself never loads a driver: a forked child does, so that no
+ * context and no thread of a driver's lives in the process that forks workers.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ckt_driver_gpu {
+	char name[128];
+	uint64_t memory_bytes;
+};
+
+struct ckt_driver_info {
+	char path[4096];
+	bool soft;
+	unsigned gpu_count;
+	struct ckt_driver_gpu gpus[64];
+};
+
+/*
+ * choice: "auto", "soft" or a path; soft_path: NULL where the soft GPU was not found.  With "auto" ret_message says in one sentence
+ * why the soft GPU was taken, and is empty otherwise.  -errno with the reason in ret_message.
+ */
+int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driver_info *ret_info, char *ret_message, size_t message_size);

@@ -1,0 +1,224 @@
+/*
+ * cricket-server: one a node (or several, each with a socket of its own).
+ *
+ * Process model
+ *	cricket-server		one thread, one epoll loop, never loads a CUDA driver.  Owns the listening sockets, the lock beside
+ *				--socket, and of every worker a pidfd and a connection to its control socket.
+ *	  probe			a child at start that loads the driver, tells what it finds and ends.
+ *	  cricket-worker	a direct child for each session, in a session (setsid) of its own, never root.  Inherits
+ *				its control socket, bound at SOCKET.d/SESSION.sock, as descriptor 3 and nothing else; the client's
+ *				socket follows over it, right after the hello, and the server closes its copy.
+ *
+ * So the server can die and come back without a session noticing: it finds the workers by their sockets and learns from the kernel
+ * (SO_PEERCRED of a connection to them) which processes they are.  A worker's death is seen through its pidfd.
+ *
+ * Signals arrive through a signalfd.  SIGTERM and SIGINT: no new sessions, --grace seconds for the running ones, then they are
+ * ended; a second signal ends them at once.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "peer.h"
+#include "rpc/log.h"
+#include "session.h"
+
+enum { EXIT_USAGE = 2, MESSAGE_SIZE = 1024 };
+
+/* ---- The end */
+
+static void kill_sessions(struct ckt_server *server)
+{
+	server->killing = true;
+	for (struct ckt_session *session = server->sessions; session; session = session->next)
+		ckt_session_kill(session, "the server ends");
+	if (!server->session_count)
+		server->loop.stop = true;
+}
+
+void ckt_server_session_gone(struct ckt_server *server)
+{
+	if (server->stopping && !server->session_count)
+		server->loop.stop = true;
+}
+
+static void grace_over(struct ckt_timer *timer)
+{
+	struct ckt_server *server = CKT_CONTAINER(timer, struct ckt_server, stop_timer);
+	ckt_info("%u sessions still run after %u s of grace", server->session_count, server->options.grace);
+	kill_sessions(server);
+}
+
+static void signal_ready(struct ckt_source *source, uint32_t events)
+{
+	struct ckt_server *server = CKT_CONTAINER(source, struct ckt_server, signals);
+	struct signalfd_siginfo info;
+	(void)events;
+	if (read(source->fd, &info, sizeof info) != sizeof info)
+		return;
+	if (server->stopping) {
+		kill_sessions(server);
+		return;
+	}
+	ckt_info("%s: no new sessions; %u running get %u s", info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT", server->session_count,
+		 server->options.grace);
+	ckt_notify("STOPPING=1");
+	server->stopping = true;
+	if (!server->session_count) {
+		server->loop.stop = true;
+		return;
+	}
+	server->stop_timer.fire = grace_over;
+	ckt_timer_set(&server->loop, &server->stop_timer, (int64_t)server->options.grace * 1000);
+}
+
+/* ---- The start */
+
+static int init_signals(struct ckt_server *server)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	server->signals = (struct ckt_source){.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .ready = signal_ready};
+	return server->signals.fd < 0 ? -errno : ckt_loop_add(&server->loop, &server->signals, EPOLLIN);
+}
+
+/* Three descriptors a session and one a connection: the usual soft limit of 1024 is soon reached. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int init_paths(struct ckt_server *server, char *message)
+{
+	if (server->options.socket)
+		snprintf(server->socket_path, sizeof server->socket_path, "%s", server->options.socket);
+	else if (ckt_local_socket_path(server->socket_path, sizeof server->socket_path, message, MESSAGE_SIZE))
+		return -ENOENT;
+	snprintf(server->socket_dir, sizeof server->socket_dir, "%.4000s.d", server->socket_path);
+	if (ckt_paths_find_worker(server->worker_path)) {
+		snprintf(message, MESSAGE_SIZE, "cricket-worker is not where it should be, beside this program in ../libexec/cricket: "
+						"install again, or name the directory in CRICKET_LIBEXEC");
+		return -ENOENT;
+	}
+	return 0;
+}
+
+static int init_driver(struct ckt_server *server, char *message)
+{
+	char soft[CKT_PATH_MAX];
+	bool has_soft = ckt_paths_find_soft(soft) == 0;
+	int result = ckt_driver_choose(server->options.driver, has_soft ? soft : NULL, &server->driver, message, MESSAGE_SIZE);
+	if (result)
+		return result;
+	if (*message)
+		ckt_warning("%s", message);
+	for (unsigned i = 0; i < server->gpu_count; i++) {
+		if (server->gpus[i] >= server->driver.gpu_count) {
+			snprintf(message, MESSAGE_SIZE, "--gpus: '%s': the driver has %u GPUs, numbered from 0", server->options.gpus,
+				 server->driver.gpu_count);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* 0, or the exit status. */
+static int init(struct ckt_server *server, char *message)
+{
+	struct ckt_options *options = &server->options;
+	server->lock_fd = -1;
+	server->started = time(NULL);
+	if (gethostname(server->host, sizeof server->host - 1))
+		strcpy(server->host, "localhost");
+	ckt_gpus_parse(options->gpus, server->gpus, &server->gpu_count);
+	if (options->token_file && ckt_auth_token_load(options->token_file, &server->token, message, MESSAGE_SIZE))
+		return EXIT_USAGE;
+	raise_descriptor_limit();
+	int result = ckt_loop_init(&server->loop);
+	if (!result)
+		result = init_signals(server);
+	if (result) {
+		snprintf(message, MESSAGE_SIZE, "cannot start: %s", strerror(-result));
+		return EXIT_FAILURE;
+	}
+	if (ckt_spawn_find_user(server, message, MESSAGE_SIZE))
+		return EXIT_USAGE;
+	if (*message)
+		ckt_warning("%s", message);
+	if (init_paths(server, message))
+		return EXIT_FAILURE;
+	result = ckt_listen_open(server, message, MESSAGE_SIZE);
+	if (result)
+		return result == -EPERM || result == -EINVAL || result == -ENAMETOOLONG ? EXIT_USAGE : EXIT_FAILURE;
+	result = init_driver(server, message);
+	if (result)
+		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
+	if (ckt_spawn_check(server, message, MESSAGE_SIZE))
+		return EXIT_FAILURE;
+	ckt_session_adopt_all(server);
+	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
+}
+
+static void announce(const struct ckt_server *server)
+{
+	const struct ckt_driver_info *driver = &server->driver;
+	ckt_info("version %s, driver %s (%s), %u GPU%s, first: %s", CKT_VERSION, driver->path, driver->soft ? "the soft GPU" : "real", driver->gpu_count,
+		 driver->gpu_count == 1 ? "" : "s", driver->gpu_count ? driver->gpus[0].name : "none");
+	for (unsigned i = 0; i < server->listener_count; i++)
+		ckt_info("listening on %s%s", i == 0 ? "unix:" : "", server->listeners[i].text);
+}
+
+static void fini(struct ckt_server *server)
+{
+	while (server->peers_first)
+		ckt_peer_close(server->peers_first);
+	ckt_listen_close(server);
+	explicit_bzero(&server->token, sizeof server->token);
+	ckt_loop_fini(&server->loop);
+	ckt_options_fini(&server->options);
+}
+
+int main(int argc, char **argv)
+{
+	static struct ckt_server server;
+	char message[MESSAGE_SIZE] = "";
+	enum ckt_log_level level = CKT_LOG_INFO;
+	if (ckt_options_parse(&server.options, argc, argv, message, sizeof message)) {
+		fprintf(stderr, "cricket-server: %s\n", message);
+		return EXIT_USAGE;
+	}
+	if (server.options.help)
+		ckt_options_help(stdout);
+	else if (server.options.version)
+		printf("cricket-server %s\n", CKT_VERSION);
+	else if (server.options.print_config)
+		ckt_options_print(&server.options, stdout);
+	if (server.options.help || server.options.version || server.options.print_config)
+		return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+	ckt_log_level_parse(server.options.log_level, &level);
+	ckt_log_init("cricket-server", level, NULL);
+	int status = init(&server, message);
+	if (status) {
+		fprintf(stderr, "cricket-server: %s\n", message);
+	} else {
+		announce(&server);
+		ckt_notify("READY=1");
+		status = ckt_loop_run(&server.loop) ? EXIT_FAILURE : EXIT_SUCCESS;
+		ckt_info("ended");
+	}
+	fini(&server);
+	return status;
+}

@@ -1,0 +1,51 @@
+/*
+ * The options of cricket-server: command line and INI file, one table for both.
+ *
+ * Errors: -EINVAL with a sentence that names the option, the value and the remedy.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { CKT_LISTEN_MAX = 64, CKT_GPUS_MAX = 64, CKT_OPTION_MESSAGE_MAX = 512 };
+
+struct ckt_list {
+	char *items[CKT_LISTEN_MAX];
+	unsigned count;
+};
+
+struct ckt_options {
+	struct ckt_list listen;		/* "none" alone: no TCP */
+	char *address_file;
+	char *socket;			/* NULL: ckt_options_default_socket */
+	char *driver;			/* "auto", "soft" or a path */
+	char *gpus;			/* "all" or a list such as 0,2-3 */
+	uint64_t session_memory;	/* bytes; 0: no limit */
+	unsigned max_sessions;		/* 0: no limit */
+	char *token_file;
+	bool insecure;
+	char *user;			/* of the workers, when started by root; NULL: cricket, else nobody */
+	unsigned grace;			/* seconds */
+	unsigned claim_timeout;		/* seconds */
+	char *log_level;
+	char *config;
+	bool print_config, version, help;
+};
+
+void ckt_options_init(struct ckt_options *options);
+void ckt_options_fini(struct ckt_options *options);
+/* Command line over --config FILE over defaults.  Zeroed or initialised options; to be freed with _fini in every case. */
+int ckt_options_parse(struct ckt_options *options, int argc, char *const *argv, char *ret_message, size_t message_size);
+/* One INI file; what is in it replaces what options hold. */
+int ckt_options_load(struct ckt_options *options, const char *path, char *ret_message, size_t message_size);
+/* An INI that ckt_options_load reads back to the same values. */
+void ckt_options_print(const struct ckt_options *options, FILE *file);
+void ckt_options_help(FILE *file);
+
+/* "1G", "512M", "4096"; K, M, G and T are powers of 1024, with or without "B" or "iB". */
+int ckt_size_parse(const char *text, uint64_t *ret_bytes);
+/* "all" gives no entries; otherwise ascending driver ordinals without repetition. */
+int ckt_gpus_parse(const char *text, unsigned ret_gpus[CKT_GPUS_MAX], unsigned *ret_count);

@@ -1,0 +1,367 @@
+/* Connections up to their hello; see peer.h. */
+#include "peer.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rpc/log.h"
+#include "session.h"
+
+enum {
+	HELLO_TIMEOUT_MS = 5000,
+	CONTROL_IDLE_MS = 60000,	/* an idle cricketctl costs a descriptor */
+	CONTROL_MAX = 64 << 10,		/* every control call is far smaller */
+	HELLO_HEADER_SIZE = 40,		/* a call with an empty credential */
+	VERSION = 1,			/* of CRICKET_SESSION_PROG */
+};
+
+static void peer_unlink(struct ckt_peer *peer)
+{
+	struct ckt_server *server = peer->server;
+	*(peer->previous ? &peer->previous->next : &server->peers_first) = peer->next;
+	*(peer->next ? &peer->next->previous : &server->peers_last) = peer->previous;
+}
+
+static void left_greeting(struct ckt_peer *peer)
+{
+	if (peer->phase == CKT_PEER_GREETED)
+		peer->server->peers_waiting--;
+	ckt_timer_clear(&peer->timer);
+}
+
+static void peer_free(struct ckt_peer *peer)
+{
+	xdr_free((xdrproc_t)xdr_ckt_hello_args, &peer->hello);
+	explicit_bzero(&peer->hello, sizeof peer->hello);
+	free(peer);
+}
+
+void ckt_peer_close(struct ckt_peer *peer)
+{
+	if (peer->gone)
+		return;
+	left_greeting(peer);
+	ckt_stream_fini(&peer->stream);
+	peer_unlink(peer);
+	peer->gone = true;
+	if (!peer->holds)
+		peer_free(peer);
+}
+
+void ckt_peer_hold(struct ckt_peer *peer)
+{
+	peer->holds++;
+}
+
+bool ckt_peer_release(struct ckt_peer *peer)
+{
+	peer->holds--;
+	if (!peer->gone)
+		return true;
+	if (!peer->holds)
+		peer_free(peer);
+	return false;
+}
+
+static void peer_closed(struct ckt_stream *stream, int error)
+{
+	struct ckt_peer *peer = CKT_CONTAINER(stream, struct ckt_peer, stream);
+	if (error)
+		ckt_debug("%s: closed: %s", peer->who.text, error == -EMSGSIZE ? "record too long" : strerror(-error));
+	ckt_peer_close(peer);
+}
+
+static void hello_late(struct ckt_timer *timer)
+{
+	struct ckt_peer *peer = CKT_CONTAINER(timer, struct ckt_peer, timer);
+	ckt_debug("%s: no hello within %d s", peer->who.text, HELLO_TIMEOUT_MS / 1000);
+	ckt_peer_close(peer);
+}
+
+static void idle_late(struct ckt_timer *timer)
+{
+	ckt_peer_close(CKT_CONTAINER(timer, struct ckt_peer, timer));
+}
+
+void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result)
+{
+	uint8_t *data;
+	size_t size;
+	if (ckt_net_encode_reply(peer->xid, 0, xdr_result, result, &data, &size)) {
+		ckt_error("%s: cannot encode an answer", peer->who.text);
+		ckt_peer_close(peer);
+		return;
+	}
+	ckt_stream_send(&peer->stream, data, size, -1);
+	if (peer->phase == CKT_PEER_CONTROL) {
+		ckt_stream_pause(&peer->stream, false);
+		peer->timer.fire = idle_late;
+		ckt_timer_set(&peer->server->loop, &peer->timer, CONTROL_IDLE_MS);
+	}
+}
+
+bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid)
+{
+	if (peer->token)
+		return true;
+	/* Peers without a name are one user together; a bare -1 from a socket must not match the unknown owner of something else. */
+	if (peer->who.uid == CKT_UID_UNKNOWN)
+		return owner_uid == CKT_UID_UNKNOWN;
+	return peer->who.uid == 0 || peer->who.uid == geteuid() || peer->who.uid == owner_uid;
+}
+
+/* ---- Hello */
+
+static void __attribute__((format(printf, 3, 4))) refuse(struct ckt_peer *peer, ckt_hello_status status, const char *format, ...)
+{
+	char message[CKT_MESSAGE_MAX];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(message, sizeof message, format, arguments);
+	va_end(arguments);
+	ckt_info("%s: refused: %s", peer->who.text, message);
+	ckt_hello_res res = {.status = status, .ckt_hello_res_u.refused = {.message = message, .moved_to = ""}};
+	left_greeting(peer);
+	peer->phase = CKT_PEER_WAITING;
+	ckt_peer_hold(peer);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_hello_res, &res);
+	if (ckt_peer_release(peer))
+		ckt_stream_finish(&peer->stream);
+}
+
+/* Reads the header and the token of a hello; the cursor stays at the arguments.  False: not such a call at all. */
+static bool hello_header(struct ckt_cursor *c, uint32_t *ret_xid, const uint8_t **ret_hmac)
+{
+	*ret_xid = ckt_get_u32(c);
+	bool good = ckt_get_u32(c) == 0 && ckt_get_u32(c) == 2;
+	good = ckt_get_u32(c) == CRICKET_SESSION_PROG && good;
+	good = ckt_get_u32(c) == VERSION && good;
+	good = ckt_get_u32(c) == CKT_SESSION_HELLO && good;
+	uint32_t flavour = ckt_get_u32(c), length;
+	const uint8_t *body = ckt_get_opaque(c, CKT_AUTH_HMAC_SIZE, &length);
+	*ret_hmac = NULL;
+	if (flavour == CKT_AUTH_CRICKET_TOKEN && length == CKT_AUTH_HMAC_SIZE)
+		*ret_hmac = body;
+	else
+		good = flavour == CKT_AUTH_NONE && length == 0 && good;
+	/* The verifier. */
+	good = ckt_get_u32(c) == CKT_AUTH_NONE && good;
+	good = ckt_get_u32(c) == 0 && good;
+	return good && !c->bad;
+}
+
+/* Whether the peer gets in; a refusal is sent. Nothing of the arguments is decoded yet. */
+static bool admit(struct ckt_peer *peer, const struct ckt_cursor *args, const uint8_t *hmac)
+{
+	struct ckt_server *server = peer->server;
+	if (hmac && server->token.size_bytes) {
+		uint8_t expected[CKT_AUTH_HMAC_SIZE];
+		ckt_auth_hmac(&server->token, peer->nonce, args->p, (size_t)(args->end - args->p), expected);
+		if (!ckt_auth_equal(hmac, expected, sizeof expected)) {
+			refuse(peer, CKT_HELLO_DENIED, "the token is not this server's: CRICKET_TOKEN_FILE must name a copy of its token file");
+			return false;
+		}
+		peer->token = true;
+	}
+	if (peer->token || peer->who.kind == CKT_PEER_UNIX || server->options.insecure)
+		return true;
+	/* A forwarded port makes everybody look local, so a token that there is counts for loopback too. */
+	if (server->token.size_bytes) {
+		refuse(peer, CKT_HELLO_DENIED, "this server wants a token: set CRICKET_TOKEN_FILE to a copy of its token file");
+		return false;
+	}
+	if (peer->who.kind == CKT_PEER_LOOPBACK)
+		return true;
+	refuse(peer, CKT_HELLO_DENIED, "this server takes no clients from other hosts: start it with --token-file");
+	return false;
+}
+
+static void hello_control(struct ckt_peer *peer)
+{
+	left_greeting(peer);
+	peer->phase = CKT_PEER_CONTROL;
+	peer->stream.max_bytes = CONTROL_MAX;
+	peer->stream.take_fds = peer->who.kind == CKT_PEER_UNIX;
+	ckt_hello_res res = {.status = CKT_HELLO_OK, .ckt_hello_res_u.ok = {.protocol = CKT_PROTOCOL_VERSION, .session = "",
+									    .server = peer->server->host, .build = CKT_VERSION}};
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_hello_res, &res);
+}
+
+/* The session is live, or will never be. */
+static void session_ready(struct ckt_session *session, void *context, int error, const char *message)
+{
+	struct ckt_peer *peer = context;
+	bool is_new = peer->hello.kind == CKT_HELLO_NEW;
+	if (!ckt_peer_release(peer)) {
+		if (!error && is_new)
+			ckt_session_kill(session, "its client went away");
+		return;
+	}
+	if (error) {
+		refuse(peer, error == -ENODEV ? CKT_HELLO_NO_DEVICE : CKT_HELLO_FAILED, "%s", message);
+		return;
+	}
+	/* A peer that has not even read the greeting has no business here. */
+	int fd = ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
+	int result = fd < 0 ? -EPROTO : ckt_session_hand_over(session, peer->xid, &peer->hello, &peer->who, fd, is_new);
+	if (result) {
+		ckt_warning("session %s: cannot hand its client over: %s", session->id, strerror(-result));
+		if (is_new)
+			ckt_session_kill(session, "it has no client");
+	}
+	ckt_peer_close(peer);
+}
+
+static void wait_for(struct ckt_peer *peer, struct ckt_session *session)
+{
+	left_greeting(peer);
+	peer->phase = CKT_PEER_WAITING;
+	ckt_stream_pause(&peer->stream, true);
+	ckt_peer_hold(peer);
+	int result = ckt_session_wait_started(session, session_ready, peer);
+	if (result && ckt_peer_release(peer))
+		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is ending", session->id);
+}
+
+static void hello_new(struct ckt_peer *peer)
+{
+	struct ckt_server *server = peer->server;
+	struct ckt_session *session;
+	char message[CKT_MESSAGE_MAX];
+	unsigned max = server->options.max_sessions;
+	if (server->stopping) {
+		refuse(peer, CKT_HELLO_SHUTTING_DOWN, "the server on %s is shutting down", server->host);
+	} else if (max && server->session_count >= max) {
+		refuse(peer, CKT_HELLO_FULL, "the server on %s has all its %u sessions (--max-sessions): try again later, or another server",
+		       server->host, max);
+	} else {
+		struct ckt_session_spec spec = {.uid = peer->who.uid, .hello = &peer->hello, .image_fd = -1, .gpu = -1};
+		if (ckt_session_create(server, &spec, &session, message, sizeof message)) {
+			ckt_error("%s", message);
+			refuse(peer, CKT_HELLO_FAILED, "%s", message);
+		} else {
+			wait_for(peer, session);
+		}
+	}
+}
+
+static void hello_existing(struct ckt_peer *peer)
+{
+	struct ckt_session *session = ckt_session_find(peer->server, peer->hello.session);
+	if (session)
+		wait_for(peer, session);	/* who it belongs to is proved by the secret, which the worker knows */
+	else
+		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is not on %s", peer->hello.session, peer->server->host);
+}
+
+static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
+{
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	const uint8_t *hmac;
+	if (size < HELLO_HEADER_SIZE || !hello_header(&c, &peer->xid, &hmac)) {
+		ckt_debug("%s: the first message is no hello", peer->who.text);
+		ckt_peer_close(peer);
+		return;
+	}
+	/* Once more: the user may have been unknown while the peer's socket was still being set up. */
+	if (peer->who.kind == CKT_PEER_LOOPBACK && peer->who.uid == CKT_UID_UNKNOWN)
+		ckt_auth_peer_get(peer->stream.source.fd, &peer->who);
+	if (!admit(peer, &c, hmac))
+		return;
+	if (ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_args, &peer->hello)) {
+		peer->hello = (struct ckt_hello_args){0};
+		ckt_debug("%s: the hello does not decode", peer->who.text);
+		ckt_peer_close(peer);
+		return;
+	}
+	if (peer->hello.protocol != CKT_PROTOCOL_VERSION) {
+		refuse(peer, CKT_HELLO_BAD_VERSION, "the server speaks protocol version %d (Cricket %s), the client %u (Cricket %.40s): install the same",
+		       CKT_PROTOCOL_VERSION, CKT_VERSION, peer->hello.protocol, peer->hello.build);
+		return;
+	}
+	switch (peer->hello.kind) {
+	case CKT_HELLO_NEW:
+		hello_new(peer);
+		break;
+	case CKT_HELLO_RESUME:
+	case CKT_HELLO_DATA:
+		hello_existing(peer);
+		break;
+	case CKT_HELLO_CONTROL:
+		hello_control(peer);
+		break;
+	}
+}
+
+static void peer_record(struct ckt_stream *stream, uint8_t *data, size_t size, int passed_fd)
+{
+	struct ckt_peer *peer = CKT_CONTAINER(stream, struct ckt_peer, stream);
+	if (peer->phase == CKT_PEER_CONTROL) {
+		ckt_timer_clear(&peer->timer);
+		ckt_control_call(peer, data, size, passed_fd);
+		return;
+	}
+	if (passed_fd >= 0)
+		close(passed_fd);
+	hello(peer, data, size);
+	explicit_bzero(data, size);
+	free(data);
+}
+
+static void greet(struct ckt_peer *peer)
+{
+	uint32_t flavours[] = {CKT_AUTH_CRICKET_TOKEN, CKT_AUTH_NONE}, *first = flavours;
+	bool needs_token = peer->server->token.size_bytes && peer->who.kind != CKT_PEER_UNIX && !peer->server->options.insecure;
+	ckt_greeting greeting = {.protocol = CKT_PROTOCOL_VERSION};
+	if (!peer->server->token.size_bytes)
+		first++;
+	greeting.flavours.flavours_val = first;
+	greeting.flavours.flavours_len = (u_int)(flavours + 2 - first) - (needs_token ? 1 : 0);
+	memcpy(greeting.nonce, peer->nonce, sizeof greeting.nonce);
+	uint8_t *data;
+	size_t size;
+	if (ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING, (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size) == 0)
+		ckt_stream_send(&peer->stream, data, size, -1);
+}
+
+void ckt_peer_accept(struct ckt_server *server, int fd)
+{
+	struct ckt_peer *peer = calloc(1, sizeof *peer);
+	int one = 1;
+	if (!peer || getrandom(peer->nonce, sizeof peer->nonce, 0) != sizeof peer->nonce || ckt_auth_peer_get(fd, &peer->who)) {
+		free(peer);
+		close(fd);
+		return;
+	}
+	peer->server = server;
+	peer->stream.max_bytes = CKT_HELLO_MAX;
+	peer->stream.record = peer_record;
+	peer->stream.closed = peer_closed;
+	if (ckt_stream_init(&peer->stream, &server->loop, fd)) {
+		free(peer);
+		close(fd);
+		return;
+	}
+	if (peer->who.kind != CKT_PEER_UNIX) {
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	}
+	peer->previous = server->peers_last;
+	*(server->peers_last ? &server->peers_last->next : &server->peers_first) = peer;
+	server->peers_last = peer;
+	if (++server->peers_waiting > CKT_PEERS_WAITING_MAX) {
+		struct ckt_peer *oldest = server->peers_first;
+		while (oldest->phase != CKT_PEER_GREETED)
+			oldest = oldest->next;
+		ckt_peer_close(oldest);
+	}
+	peer->timer.fire = hello_late;
+	ckt_timer_set(&server->loop, &peer->timer, HELLO_TIMEOUT_MS);
+	greet(peer);
+}

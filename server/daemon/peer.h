@@ -1,0 +1,41 @@
+/*
+ * A connection from a client or from cricketctl, from accept to hand-over or end.
+ *
+ *	GREETED --hello NEW, RESUME, DATA--> WAITING for the worker --> socket handed over, peer freed
+ *	        --hello CONTROL------------> CONTROL: one call at a time, answered by control.c
+ *	        --refused------------------> the answer is written, then closed
+ */
+#pragma once
+
+#include "rpc/control.h"
+#include "rpc/session.h"
+#include "server.h"
+
+struct ckt_peer {
+	struct ckt_server *server;
+	struct ckt_peer *next, *previous;
+	struct ckt_stream stream;
+	struct ckt_timer timer;		/* until the hello is complete */
+	enum { CKT_PEER_GREETED, CKT_PEER_WAITING, CKT_PEER_CONTROL } phase;
+	unsigned holds;			/* callbacks that will come with this peer as context */
+	bool gone;			/* freed when holds gets to 0 */
+	uint8_t nonce[CKT_NONCE_SIZE];
+	struct ckt_auth_peer who;
+	bool token;			/* showed the right one */
+	uint32_t xid;			/* of the call in hand */
+	uint32_t proc;
+	struct ckt_hello_args hello;
+};
+
+void ckt_peer_accept(struct ckt_server *server, int fd);
+void ckt_peer_close(struct ckt_peer *peer);
+void ckt_peer_hold(struct ckt_peer *peer);
+/* False where the peer has gone meanwhile and is freed now. */
+bool ckt_peer_release(struct ckt_peer *peer);
+/* Sends the result of the call in hand; a control peer is then read again. */
+void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result);
+/* Whether the peer may see and control what this user owns. */
+bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid);
+
+/* control.c: takes data and passed_fd over. */
+void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int passed_fd);

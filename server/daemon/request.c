@@ -1,0 +1,140 @@
+/* Calls to workers; see request.h and session.h. */
+#include "request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "rpc/log.h"
+
+struct ckt_request {
+	struct ckt_request *next;
+	struct ckt_session *session;
+	struct ckt_timer timer;
+	uint32_t xid;
+	xdrproc_t xdr_result;
+	size_t result_size;
+	ckt_request_done done;
+	void *context;
+};
+
+static void request_unlink(struct ckt_request *request)
+{
+	struct ckt_request **place = &request->session->requests;
+	while (*place != request)
+		place = &(*place)->next;
+	*place = request->next;
+	ckt_timer_clear(&request->timer);
+}
+
+static void request_end(struct ckt_request *request, int error, void *result)
+{
+	request_unlink(request);
+	request->done(request->session, request->context, error, result);
+	free(request);
+}
+
+static void request_late(struct ckt_timer *timer)
+{
+	/* A reply that comes yet finds no request and is dropped. */
+	request_end(CKT_CONTAINER(timer, struct ckt_request, timer), -ETIMEDOUT, NULL);
+}
+
+void ckt_request_fail_all(struct ckt_session *session, int error)
+{
+	while (session->requests)
+		request_end(session->requests, error, NULL);
+}
+
+void ckt_request_record(struct ckt_stream *stream, uint8_t *data, size_t size, int passed_fd)
+{
+	struct ckt_session *session = CKT_CONTAINER(stream, struct ckt_session, link);
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	struct ckt_reply_header header = {0};
+	if (passed_fd >= 0)
+		close(passed_fd);
+	bool good = ckt_reply_header_get(&c, &header);
+	struct ckt_request *request = session->requests;
+	while (good && request && request->xid != header.xid)
+		request = request->next;
+	if (good && request) {
+		void *result = request->result_size ? calloc(1, request->result_size) : NULL;
+		int error = header.accept_stat ? -EPROTO : 0;
+		if (!error && request->result_size)
+			error = result ? ckt_net_decode(&c, request->xdr_result, result) : -ENOMEM;
+		xdrproc_t xdr_result = request->xdr_result;
+		request_end(request, error, error ? NULL : result);
+		if (!error && result)
+			xdr_free(xdr_result, result);
+		free(result);
+	} else if (!good) {
+		ckt_warning("session %s: the worker sent bytes that are no reply", session->id);
+		ckt_request_closed(stream, -EPROTO);
+	}
+	free(data);
+}
+
+void ckt_request_closed(struct ckt_stream *stream, int error)
+{
+	struct ckt_session *session = CKT_CONTAINER(stream, struct ckt_session, link);
+	ckt_debug("session %s: connection to the worker closed: %s", session->id, strerror(-error));
+	ckt_stream_fini(stream);
+	/* Either its death is about to be seen, or the next call connects again. */
+	ckt_request_fail_all(session, error ? error : -ECONNRESET);
+}
+
+int ckt_request_connect(struct ckt_session *session)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	if (session->link.source.fd >= 0)
+		return 0;
+	size_t room = sizeof address.sun_path;
+	if ((size_t)snprintf(address.sun_path, room, "%s/%s.sock", session->server->socket_dir, session->id) >= room)
+		return -ENAMETOOLONG;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	int result = connect(fd, (struct sockaddr *)&address, sizeof address) ? -errno : 0;
+	if (!result) {
+		session->link = (struct ckt_stream){
+			.max_bytes = CKT_RECORD_MAX, .record = ckt_request_record, .closed = ckt_request_closed};
+		result = ckt_stream_init(&session->link, &session->server->loop, fd);
+	}
+	if (result) {
+		close(fd);
+		session->link.source.fd = -1;
+	}
+	return result;
+}
+
+int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_result,
+		     size_t result_size, int timeout_ms, ckt_request_done done, void *context)
+{
+	uint8_t *data = NULL;
+	size_t size = 0;
+	struct ckt_request *request = calloc(1, sizeof *request);
+	int result = request ? ckt_request_connect(session) : -ENOMEM;
+	if (!result) {
+		*request = (struct ckt_request){.session = session, .xid = ++session->next_xid, .xdr_result = xdr_result,
+						.result_size = result_size, .done = done, .context = context};
+		result = ckt_net_encode_call(request->xid, CRICKET_WORKER_PROG, proc, xdr_args, args, &data, &size);
+	}
+	if (result) {
+		if (pass_fd >= 0)
+			close(pass_fd);
+	} else {
+		result = ckt_stream_send(&session->link, data, size, pass_fd);
+	}
+	if (result) {
+		free(request);
+		return result;
+	}
+	request->next = session->requests;
+	session->requests = request;
+	request->timer.fire = request_late;
+	if (timeout_ms)
+		ckt_timer_set(&session->server->loop, &request->timer, timeout_ms);
+	return 0;
+}

@@ -1,0 +1,97 @@
+/*
+ * The parts of cricket-server and what they share.  One thread; see main.c for the process model.
+ */
+#pragma once
+
+#include <limits.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "driver.h"
+#include "loop.h"
+#include "options.h"
+#include "rpc/identity.h"
+#include "rpc/net.h"
+#include "stream.h"
+
+struct ckt_peer;
+struct ckt_session;
+
+enum {
+	CKT_PATH_MAX = 4096,
+	CKT_USER_GROUPS_MAX = 256,
+	/* Peers that have not said hello yet: beyond it the oldest goes, so that nobody can fill the table for five seconds. */
+	CKT_PEERS_WAITING_MAX = 512,
+};
+
+/* Who the workers run as. */
+struct ckt_worker_user {
+	bool change;		/* false: as the server itself */
+	char name[64];
+	uid_t uid;
+	gid_t gid;
+	gid_t groups[CKT_USER_GROUPS_MAX];
+	int group_count;
+};
+
+struct ckt_listener {
+	struct ckt_source source;
+	struct ckt_server *server;
+	char text[CKT_ADDRESS_TEXT_MAX];	/* as bound */
+};
+
+struct ckt_server {
+	struct ckt_options options;
+	struct ckt_loop loop;
+	struct ckt_token token;
+	struct ckt_driver_info driver;
+	unsigned gpus[CKT_GPUS_MAX];	/* as --gpus; none: all */
+	unsigned gpu_count;
+	struct ckt_worker_user user;
+	char worker_path[CKT_PATH_MAX];
+	char socket_path[CKT_PATH_MAX];
+	char socket_dir[CKT_PATH_MAX];	/* socket_path + ".d" */
+	char host[256];
+	time_t started;
+
+	struct ckt_listener listeners[CKT_LISTEN_MAX + 1];
+	unsigned listener_count;
+	int lock_fd;
+	bool socket_bound, address_file_written;
+
+	struct ckt_session *sessions;	/* sorted by id */
+	unsigned session_count;
+	struct ckt_peer *peers_first, *peers_last;	/* oldest first */
+	unsigned peers_waiting;
+
+	struct ckt_source signals;
+	struct ckt_timer stop_timer;
+	bool stopping, killing;
+};
+
+/* listen.c: sockets and files that the server owns.  -errno with the reason in ret_message. */
+int ckt_listen_open(struct ckt_server *server, char *ret_message, size_t message_size);
+int ckt_listen_write_address_file(struct ckt_server *server, char *ret_message, size_t message_size);
+void ckt_listen_close(struct ckt_server *server);
+
+/* paths.c */
+int ckt_paths_find_worker(char ret_path[CKT_PATH_MAX]);
+int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX]);
+/* Makes the directory of a file and those above it that are missing (0755). */
+int ckt_paths_make_parent(const char *path);
+
+/* spawn.c */
+int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t message_size);
+/* Whether that user could execute the worker and read the driver. */
+int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size);
+/*
+ * Starts a worker with listen_fd as its descriptor 3.  The worker is the one that the kernel names as the other end of a later
+ * connection to that socket (SO_PEERCRED).
+ */
+int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, char *ret_message, size_t message_size);
+
+/* notify.c: tells systemd, where it asked to be told. */
+void ckt_notify(const char *state);
+
+/* main.c: the number of sessions changed while stopping. */
+void ckt_server_session_gone(struct ckt_server *server);

@@ -1,0 +1,485 @@
+/* Sessions; see session.h. */
+#include "session.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "request.h"
+#include "rpc/log.h"
+
+enum {
+	START_TIMEOUT_MS = 120000,	/* a driver's first context after boot takes long, and a restore reads the whole image */
+	KILL_TIMEOUT_MS = 5000,	/* freeing a large context takes its time */
+	/* A worker without a client must be gone within ten seconds; the rest is for noticing and freeing. */
+	DETACHED_TIMEOUT_MS = 8000,
+	CALL_TIMEOUT_MS = 10000,
+};
+
+static void session_path(const struct ckt_session *session, char ret_path[CKT_PATH_MAX])
+{
+	snprintf(ret_path, CKT_PATH_MAX, "%.4000s/%s.sock", session->server->socket_dir, session->id);
+}
+
+struct ckt_session *ckt_session_find(struct ckt_server *server, const char *id)
+{
+	for (struct ckt_session *session = server->sessions; session; session = session->next)
+		if (strcmp(session->id, id) == 0)
+			return session;
+	return NULL;
+}
+
+static void session_insert(struct ckt_session *session)
+{
+	struct ckt_session **place = &session->server->sessions;
+	while (*place && strcmp((*place)->id, session->id) < 0)
+		place = &(*place)->next;
+	session->next = *place;
+	*place = session;
+}
+
+static void session_take_out(struct ckt_session *session)
+{
+	struct ckt_session **place = &session->server->sessions;
+	while (*place && *place != session)
+		place = &(*place)->next;
+	if (*place)
+		*place = session->next;
+}
+
+static int wait_add(struct ckt_wait **list, ckt_session_waiter call, void *context)
+{
+	struct ckt_wait *wait = calloc(1, sizeof *wait);
+	if (!wait)
+		return -ENOMEM;
+	wait->call = call;
+	wait->context = context;
+	while (*list)
+		list = &(*list)->next;
+	*list = wait;
+	return 0;
+}
+
+static void wait_call_all(struct ckt_wait **list, struct ckt_session *session, int error, const char *message)
+{
+	while (*list) {
+		struct ckt_wait *wait = *list;
+		*list = wait->next;
+		wait->call(session, wait->context, error, message);
+		free(wait);
+	}
+}
+
+int ckt_session_wait_started(struct ckt_session *session, ckt_session_waiter call, void *context)
+{
+	if (session->phase == CKT_SESSION_STARTING)
+		return wait_add(&session->on_started, call, context);
+	if (session->phase == CKT_SESSION_ENDING)
+		return -ESRCH;
+	call(session, context, 0, "");
+	return 0;
+}
+
+int ckt_session_wait_gone(struct ckt_session *session, ckt_session_waiter call, void *context)
+{
+	return wait_add(&session->on_gone, call, context);
+}
+
+/* ---- The end of a worker */
+
+static void describe_end(struct ckt_session *session, char *ret_text, size_t text_size, bool *ret_bad)
+{
+	siginfo_t info = {0};
+	*ret_bad = false;
+	if (session->child && waitid((idtype_t)P_PIDFD, (id_t)session->pidfd.fd, &info, WEXITED | WNOHANG) == 0 && info.si_pid) {
+		if (info.si_code == CLD_EXITED) {
+			*ret_bad = info.si_status != 0;
+			snprintf(ret_text, text_size, "exit code %d", info.si_status);
+		} else {
+			*ret_bad = session->phase != CKT_SESSION_ENDING;
+			snprintf(ret_text, text_size, "signal %d, %s", info.si_status, strsignal(info.si_status));
+		}
+	} else {
+		snprintf(ret_text, text_size, "started by an earlier server, so how is not known");
+	}
+}
+
+static void session_free(struct ckt_session *session, bool keep_socket)
+{
+	char path[CKT_PATH_MAX];
+	session_path(session, path);
+	if (!keep_socket)
+		unlink(path);
+	ckt_timer_clear(&session->timer);
+	ckt_stream_fini(&session->link);
+	int fd = ckt_loop_remove(&session->server->loop, &session->pidfd);
+	if (fd >= 0)
+		close(fd);
+	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, &session->status);
+	free(session);
+}
+
+static void worker_gone(struct ckt_source *source, uint32_t events)
+{
+	struct ckt_session *session = CKT_CONTAINER(source, struct ckt_session, pidfd);
+	struct ckt_server *server = session->server;
+	char how[128], message[256];
+	bool bad;
+	(void)events;
+	describe_end(session, how, sizeof how, &bad);
+	ckt_log(bad ? CKT_LOG_WARNING : CKT_LOG_INFO, "session %s: worker %d ended (%s)", session->id, (int)session->pid, how);
+	snprintf(message, sizeof message, "the session's worker ended (%s)", how);
+	session_take_out(session);
+	server->session_count--;
+	ckt_timer_clear(&session->timer);
+	ckt_request_fail_all(session, -ECONNRESET);
+	wait_call_all(&session->on_started, session, -EIO, message);
+	wait_call_all(&session->on_gone, session, 0, message);
+	session_free(session, false);
+	ckt_server_session_gone(server);
+}
+
+static void kill_now(struct ckt_timer *timer)
+{
+	struct ckt_session *session = CKT_CONTAINER(timer, struct ckt_session, timer);
+	ckt_warning("session %s: worker %d does not end: killed", session->id, (int)session->pid);
+	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+}
+
+static void kill_answered(struct ckt_session *session, void *context, int error, void *result)
+{
+	(void)session, (void)context, (void)error, (void)result;
+}
+
+void ckt_session_kill(struct ckt_session *session, const char *why)
+{
+	if (session->phase == CKT_SESSION_ENDING)
+		return;
+	ckt_info("session %s: ending it: %s", session->id, why);
+	session->phase = CKT_SESSION_ENDING;
+	session->timer.fire = kill_now;
+	int result = ckt_session_call(session, CKT_WORKER_KILL, NULL, NULL, -1, NULL, 0, 0, kill_answered, NULL);
+	ckt_timer_set(&session->server->loop, &session->timer, result ? 0 : KILL_TIMEOUT_MS);
+}
+
+/* ---- The start of a worker */
+
+static int watch(struct ckt_session *session, pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return -errno;
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	session->pid = pid;
+	session->pidfd = (struct ckt_source){.fd = fd, .ready = worker_gone};
+	int result = ckt_loop_add(&session->server->loop, &session->pidfd, EPOLLIN);
+	if (result) {
+		close(fd);
+		session->pidfd.fd = -1;
+	}
+	return result;
+}
+
+static void start_late(struct ckt_timer *timer)
+{
+	struct ckt_session *session = CKT_CONTAINER(timer, struct ckt_session, timer);
+	wait_call_all(&session->on_started, session, -ETIMEDOUT, "the worker does not get ready");
+	ckt_session_kill(session, "its worker does not get ready");
+}
+
+static void session_live(struct ckt_session *session)
+{
+	ckt_timer_clear(&session->timer);
+	session->phase = CKT_SESSION_LIVE;
+	ckt_info("session %s: worker %d ready%s", session->id, (int)session->pid, session->restore ? ", restored" : "");
+	wait_call_all(&session->on_started, session, 0, "");
+}
+
+static void session_refuse(struct ckt_session *session, int error, const char *message)
+{
+	ckt_warning("session %s: not started: %s", session->id, message);
+	wait_call_all(&session->on_started, session, error, message);
+	ckt_session_kill(session, "not started");
+}
+
+/* The image names the session; until it is known the socket has a made-up name. */
+static void restored_named(struct ckt_session *session, void *context, int error, void *result)
+{
+	struct ckt_worker_status_res *status = result;
+	char old_path[CKT_PATH_MAX], new_path[CKT_PATH_MAX];
+	(void)context;
+	if (session->phase != CKT_SESSION_STARTING)
+		return;
+	if (error || strlen(status->session) != CKT_SESSION_ID_SIZE || strspn(status->session, "0123456789abcdef") != CKT_SESSION_ID_SIZE) {
+		session_refuse(session, error ? error : -EPROTO, "the restored worker does not tell its session");
+		return;
+	}
+	if (strcmp(status->session, session->id) != 0) {
+		if (ckt_session_find(session->server, status->session)) {
+			char message[128];
+			snprintf(message, sizeof message, "session %s is already here: end it first with 'cricketctl kill %s'", status->session,
+				 status->session);
+			session_refuse(session, -EEXIST, message);
+			return;
+		}
+		session_path(session, old_path);
+		session_take_out(session);
+		strcpy(session->id, status->session);
+		session_insert(session);
+		session_path(session, new_path);
+		if (rename(old_path, new_path)) {
+			session_refuse(session, -errno, "cannot rename the session's socket");
+			return;
+		}
+	}
+	session_live(session);
+}
+
+static void started(struct ckt_session *session, void *context, int error, void *result)
+{
+	struct ckt_worker_start_res *res = result;
+	(void)context;
+	/* With the worker dead, whoever waits is told how it ended by worker_gone. */
+	if (session->phase != CKT_SESSION_STARTING || error == -ECONNRESET)
+		return;
+	if (error || res->status) {
+		session_refuse(session, error ? error : res->status > 0 ? -EPROTO : res->status,
+			       error ? "the worker did not understand the server" : res->message);
+		return;
+	}
+	if (session->restore &&
+	    ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
+			     sizeof(struct ckt_worker_status_res), CALL_TIMEOUT_MS, restored_named, NULL) == 0)
+		return;
+	if (session->restore)
+		session_refuse(session, -EIO, "the restored worker does not answer");
+	else
+		session_live(session);
+}
+
+static int make_id(struct ckt_server *server, char ret_id[CKT_SESSION_ID_SIZE + 1])
+{
+	uint8_t bytes[CKT_SESSION_ID_SIZE / 2];
+	do {
+		if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+			return -EIO;
+		for (size_t i = 0; i < sizeof bytes; i++)
+			snprintf(ret_id + 2 * i, 3, "%02x", bytes[i]);
+	} while (ckt_session_find(server, ret_id));
+	return 0;
+}
+
+static int send_start(struct ckt_session *session, int image_fd)
+{
+	struct ckt_server *server = session->server;
+	char path[CKT_PATH_MAX];
+	u_int gpu = (u_int)session->gpu;
+	int pass_fd = -1;
+	session_path(session, path);
+	if (image_fd >= 0) {
+		pass_fd = fcntl(image_fd, F_DUPFD_CLOEXEC, 3);
+		if (pass_fd < 0)
+			return -errno;
+	}
+	struct ckt_worker_start_args args = {
+		.session = session->restore ? "" : session->id,
+		.socket = path,
+		.driver = server->driver.path,
+		.gpus = {.gpus_len = session->gpu >= 0 ? 1 : server->gpu_count, .gpus_val = session->gpu >= 0 ? &gpu : server->gpus},
+		.memory_limit_bytes = server->options.session_memory,
+		.claim_timeout_ms = session->restore ? server->options.claim_timeout * 1000 : DETACHED_TIMEOUT_MS,
+		.disconnect_timeout_ms = DETACHED_TIMEOUT_MS,
+		.restore = session->restore,
+	};
+	return ckt_session_call(session, CKT_WORKER_START, (xdrproc_t)xdr_ckt_worker_start_args, &args, pass_fd,
+				(xdrproc_t)xdr_ckt_worker_start_res, sizeof(struct ckt_worker_start_res), 0, started, NULL);
+}
+
+static char *copy(const char *text)
+{
+	char *result = strdup(text ? text : "");
+	if (!result)
+		abort();
+	return result;
+}
+
+static struct ckt_session *session_new(struct ckt_server *server, const char *id)
+{
+	struct ckt_session *session = calloc(1, sizeof *session);
+	if (!session)
+		return NULL;
+	session->server = server;
+	session->pidfd.fd = session->link.source.fd = -1;
+	session->uid = CKT_UID_UNKNOWN;
+	session->gpu = -1;
+	session->started = time(NULL);
+	snprintf(session->id, sizeof session->id, "%s", id);
+	session->status = (struct ckt_worker_status_res){.session = copy(id), .program_name = copy(""), .client = copy(""), .note = copy(""),
+							 .uid = CKT_UID_UNKNOWN, .started = session->started};
+	return session;
+}
+
+int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec, struct ckt_session **ret_session, char *ret_message,
+		       size_t message_size)
+{
+	char id[CKT_SESSION_ID_SIZE + 1] = "";
+	struct ckt_address address = {.type = CKT_ADDRESS_UNIX};
+	int listen_fd = -1;
+	int result = make_id(server, id);
+	struct ckt_session *session = result ? NULL : session_new(server, id);
+	if (!session) {
+		snprintf(ret_message, message_size, "out of memory");
+		return -ENOMEM;
+	}
+	session->uid = spec->uid;
+	session->restore = spec->image_fd >= 0;
+	session->child = true;
+	session->gpu = spec->gpu;
+	session->status.gpu = spec->gpu >= 0 ? spec->gpu : server->gpu_count ? (int)server->gpus[0] : 0;
+	if (spec->hello) {
+		free(session->status.program_name);
+		session->status.program_name = copy(spec->hello->program_name);
+		free(session->status.client);
+		session->status.client = copy(spec->hello->host);
+		session->status.client_pid = spec->hello->pid;
+	}
+	snprintf(address.host, sizeof address.host, "%.230s/%s.sock", server->socket_dir, id);
+	result = ckt_net_listen(&address, 0600, &listen_fd, ret_message, message_size);
+	if (!result) {
+		/* Workers may count on the usual mode. */
+		fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
+		result = ckt_spawn_worker(server, listen_fd, &session->pid, ret_message, message_size);
+		close(listen_fd);
+	}
+	if (result) {
+		session_free(session, false);
+		return result;
+	}
+	result = watch(session, session->pid);
+	if (!result) {
+		session_insert(session);
+		server->session_count++;
+		session->timer.fire = start_late;
+		ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
+		result = send_start(session, spec->image_fd);
+		/* worker_gone cleans up. */
+		if (result)
+			ckt_session_kill(session, "cannot reach its worker");
+	} else {
+		kill(session->pid, SIGKILL);
+		waitpid(session->pid, NULL, 0);
+		session_free(session, false);
+	}
+	if (result) {
+		snprintf(ret_message, message_size, "cannot reach the new worker: %s", strerror(-result));
+		return result;
+	}
+	ckt_info("session %s: worker %d started for %s", session->id, (int)session->pid,
+		 spec->hello ? spec->hello->program_name : "a restore");
+	*ret_session = session;
+	return 0;
+}
+
+/* ---- Sessions of an earlier server */
+
+static void adopted_status(struct ckt_session *session, void *context, int error, void *result)
+{
+	struct ckt_worker_status_res *status = result;
+	(void)context;
+	if (error || session->phase != CKT_SESSION_LIVE)
+		return;
+	session->uid = status->uid;
+	session->started = status->started;
+	/* Its server died before it told the worker what to be. */
+	if (status->state == CKT_STATE_STARTING && !*status->program_name)
+		ckt_session_kill(session, "it was never started");
+}
+
+static int adopt(struct ckt_server *server, const char *id)
+{
+	struct ucred credentials;
+	socklen_t size = sizeof credentials;
+	struct ckt_session *session = session_new(server, id);
+	if (!session)
+		return -ENOMEM;
+	int result = ckt_request_connect(session);
+	if (!result && getsockopt(session->link.source.fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size))
+		result = -errno;
+	/* Who called listen() on it: see spawn.c. */
+	if (!result)
+		result = watch(session, credentials.pid);
+	if (result) {
+		/* Only a dead worker's socket goes: it is all that leads to a live one. */
+		session_free(session, result != -ECONNREFUSED && result != -ESRCH);
+		return result;
+	}
+	session->phase = CKT_SESSION_LIVE;
+	session_insert(session);
+	server->session_count++;
+	ckt_info("session %s: found again, worker %d", session->id, (int)session->pid);
+	return ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
+				sizeof(struct ckt_worker_status_res), CALL_TIMEOUT_MS, adopted_status, NULL);
+}
+
+int ckt_session_adopt_all(struct ckt_server *server)
+{
+	DIR *dir = opendir(server->socket_dir);
+	if (!dir)
+		return -errno;
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		char id[CKT_SESSION_ID_SIZE + 1] = "";
+		if (strlen(entry->d_name) != CKT_SESSION_ID_SIZE + 5 || strcmp(entry->d_name + CKT_SESSION_ID_SIZE, ".sock") != 0 ||
+		    strspn(entry->d_name, "0123456789abcdef") != CKT_SESSION_ID_SIZE)
+			continue;
+		memcpy(id, entry->d_name, CKT_SESSION_ID_SIZE);
+		int result = adopt(server, id);
+		if (result)
+			ckt_log(result == -ECONNREFUSED || result == -ESRCH ? CKT_LOG_INFO : CKT_LOG_WARNING,
+				"session %s: its worker cannot be reached: %s", id, strerror(-result));
+	}
+	closedir(dir);
+	return 0;
+}
+
+/* ---- Clients */
+
+struct hand_over {
+	bool is_new;
+};
+
+static void client_taken(struct ckt_session *session, void *context, int error, void *result)
+{
+	struct hand_over *hand_over = context;
+	ckt_hello_status status = result ? *(ckt_hello_status *)result : CKT_HELLO_FAILED;
+	if (error || status != CKT_HELLO_OK) {
+		ckt_info("session %s: the worker did not take its client: %s", session->id, error ? strerror(-error) : "refused");
+		if (hand_over->is_new && session->phase == CKT_SESSION_LIVE)
+			ckt_session_kill(session, "it has no client");
+	}
+	free(hand_over);
+}
+
+int ckt_session_hand_over(struct ckt_session *session, uint32_t xid, const struct ckt_hello_args *hello, const struct ckt_auth_peer *peer, int fd,
+			  bool is_new)
+{
+	struct hand_over *hand_over = calloc(1, sizeof *hand_over);
+	if (!hand_over) {
+		close(fd);
+		return -ENOMEM;
+	}
+	hand_over->is_new = is_new;
+	struct ckt_worker_client_args args = {.xid = xid, .hello = *hello, .peer_uid = peer->uid, .peer = (char *)peer->text};
+	int result = ckt_session_call(session, CKT_WORKER_CLIENT, (xdrproc_t)xdr_ckt_worker_client_args, &args, fd,
+				      (xdrproc_t)xdr_ckt_hello_status, sizeof(ckt_hello_status), CALL_TIMEOUT_MS, client_taken, hand_over);
+	if (result)
+		free(hand_over);
+	return result;
+}

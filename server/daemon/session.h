@@ -1,0 +1,78 @@
+/*
+ * Sessions as the server knows them: one worker process each, spoken to over its UNIX socket, watched through a pidfd.
+ *
+ *	create -> STARTING --start answered--> LIVE --kill asked--> ENDING
+ *	adopt --------------------------------> LIVE      \________________\___> worker dead: waiters told, socket removed, freed
+ *
+ * Threading: the loop's thread.  Nothing here waits.
+ */
+#pragma once
+
+#include "rpc/session.h"
+#include "rpc/worker.h"
+#include "server.h"
+
+struct ckt_request;
+
+/* error: 0, or -errno with a sentence in message. */
+typedef void (*ckt_session_waiter)(struct ckt_session *session, void *context, int error, const char *message);
+/* result: what the worker answered, decoded, freed by the caller; NULL with an error (-ETIMEDOUT, -ECONNRESET, -EPROTO). */
+typedef void (*ckt_request_done)(struct ckt_session *session, void *context, int error, void *result);
+
+struct ckt_wait {
+	struct ckt_wait *next;
+	ckt_session_waiter call;
+	void *context;
+};
+
+struct ckt_session {
+	struct ckt_server *server;
+	struct ckt_session *next;
+	char id[CKT_SESSION_ID_SIZE + 1];
+	enum { CKT_SESSION_STARTING, CKT_SESSION_LIVE, CKT_SESSION_ENDING } phase;
+	bool child;			/* of this process, not adopted */
+	bool restore;
+	pid_t pid;
+	struct ckt_source pidfd;
+	struct ckt_stream link;		/* source.fd is -1 while not connected */
+	struct ckt_request *requests;
+	uint32_t next_xid;
+	struct ckt_timer timer;		/* start, or kill */
+	struct ckt_wait *on_started, *on_gone;
+	uint32_t uid;			/* the owner, CKT_UID_UNKNOWN where not known */
+	time_t started;
+	int gpu;			/* wanted by a restore; -1 */
+	/* The latest answer to STATUS; filled in from the hello until then. */
+	struct ckt_worker_status_res status;
+};
+
+/* What a new worker is to be. */
+struct ckt_session_spec {
+	uint32_t uid;
+	const struct ckt_hello_args *hello;	/* NULL for a restore */
+	int image_fd;				/* restore: the image's directory, stays the caller's; -1 */
+	int gpu;				/* -1: as --gpus */
+};
+
+/* -errno with the reason.  The session is STARTING. */
+int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec, struct ckt_session **ret_session, char *ret_message,
+		       size_t message_size);
+/* Takes in the workers that live in the socket directory and removes what dead ones left. */
+int ckt_session_adopt_all(struct ckt_server *server);
+struct ckt_session *ckt_session_find(struct ckt_server *server, const char *id);
+/* Calls once, when a STARTING session is live or has failed; at once when it is live already. */
+int ckt_session_wait_started(struct ckt_session *session, ckt_session_waiter call, void *context);
+/* Calls once, when the worker is gone. */
+int ckt_session_wait_gone(struct ckt_session *session, ckt_session_waiter call, void *context);
+/* Asks the worker to end, and kills it when it does not. */
+void ckt_session_kill(struct ckt_session *session, const char *why);
+
+/*
+ * Sends a call to the worker.  pass_fd becomes the session's in every case (-1: none).  done is called exactly once, never from within,
+ * unless an error is returned.  timeout_ms 0: waits as long as the worker lives.
+ */
+int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_result,
+		     size_t result_size, int timeout_ms, ckt_request_done done, void *context);
+/* Hands a client's socket over; fd becomes the session's in every case. */
+int ckt_session_hand_over(struct ckt_session *session, uint32_t xid, const struct ckt_hello_args *hello, const struct ckt_auth_peer *peer, int fd,
+			  bool is_new);

@@ -1,0 +1,215 @@
+/*
+ * Starting a worker: a direct child in a session of its own, without privileges, with a fixed stack, without address space
+ * randomisation and with an environment that is the same on every node (what the driver allocates where depends on all of that).
+ *
+ * The environment is empty but for what `passed` names.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server.h"
+
+extern char **environ;
+
+enum { STACK_BYTES = 8 << 20, ENVIRONMENT_MAX = 256 };
+
+static const char *const passed[] = {
+	"CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER=", "CUDA_CACHE_",	/* which GPUs, and the driver's JIT cache */
+	"CUDA_MPS_",							/* a control daemon of the operator's */
+	"CRICKET_SOFT_", "CRICKET_FAULT=", "CRICKET_LOG=",
+	"LD_LIBRARY_PATH=",						/* clusters and containers keep the driver's parts there */
+	"ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=",
+};
+
+/* ret holds room for ENVIRONMENT_MAX + 1 pointers; the strings are not owned. */
+static void make_environment(struct ckt_server *server, char *log_level, size_t log_level_size, const char **ret)
+{
+	size_t count = 0;
+	ret[count++] = "GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296";
+	/* Lazily loaded modules would land at addresses that depend on the order of first launches. */
+	ret[count++] = "CUDA_MODULE_LOADING=EAGER";
+	if (!getenv("CRICKET_LOG")) {
+		snprintf(log_level, log_level_size, "CRICKET_LOG=%s", server->options.log_level);
+		ret[count++] = log_level;
+	}
+	for (char **variable = environ; *variable && count < ENVIRONMENT_MAX; variable++)
+		for (unsigned i = 0; i < sizeof passed / sizeof *passed; i++)
+			if (strncmp(*variable, passed[i], strlen(passed[i])) == 0) {
+				ret[count++] = *variable;
+				break;
+			}
+	ret[count] = NULL;
+}
+
+int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t message_size)
+{
+	struct ckt_worker_user *user = &server->user;
+	const char *name = server->options.user;
+	if (geteuid() != 0) {
+		struct passwd *self = name ? getpwuid(geteuid()) : NULL;
+		if (name && (!self || strcmp(self->pw_name, name) != 0)) {
+			snprintf(ret_message, message_size, "--user: '%s': only root can start workers as another user; leave it out", name);
+			return -EPERM;
+		}
+		return 0;
+	}
+	struct passwd *entry = getpwnam(name ? name : "cricket");
+	if (!entry && name) {
+		snprintf(ret_message, message_size, "--user: '%s': no such user; make one with 'useradd --system %s', or name another", name, name);
+		return -EINVAL;
+	}
+	ret_message[0] = 0;
+	if (!entry) {
+		snprintf(ret_message, message_size,
+			 "there is no user 'cricket' (useradd --system cricket): workers run as 'nobody'; --user NAME names another");
+		entry = getpwnam("nobody");
+	}
+	if (!entry || entry->pw_uid == 0) {
+		snprintf(ret_message, message_size, entry ? "--user: '%s' is root, and workers never are: name another user"
+							  : "--user: there is neither a user '%s' nor 'nobody': name another",
+			 name ? name : "cricket");
+		return -EINVAL;
+	}
+	user->change = true;
+	user->uid = entry->pw_uid;
+	user->gid = entry->pw_gid;
+	snprintf(user->name, sizeof user->name, "%s", entry->pw_name);
+	user->group_count = CKT_USER_GROUPS_MAX;
+	if (getgrouplist(entry->pw_name, entry->pw_gid, user->groups, &user->group_count) < 0)
+		user->group_count = CKT_USER_GROUPS_MAX;
+	return 0;
+}
+
+static int become_user(const struct ckt_worker_user *user)
+{
+	if (user->change && (setgroups((size_t)user->group_count, user->groups) || setresgid(user->gid, user->gid, user->gid) ||
+			     setresuid(user->uid, user->uid, user->uid)))
+		return -errno;
+	return 0;
+}
+
+int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size)
+{
+	int status = 0;
+	pid_t pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		_exit(become_user(&server->user) ? 1 : access(server->worker_path, X_OK) ? 2 : access(server->driver.path, R_OK) ? 3 : 0);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	const char *name = server->user.change ? server->user.name : "this user";
+	if (!WIFEXITED(status) || WEXITSTATUS(status) == 1)
+		snprintf(ret_message, message_size, "cannot become user '%s'", name);
+	else if (WEXITSTATUS(status))
+		snprintf(ret_message, message_size, "user '%s' may not %s %s: give that user access to it and the directories above, or --user NAME",
+			 name, WEXITSTATUS(status) == 2 ? "execute" : "read",
+			 WEXITSTATUS(status) == 2 ? server->worker_path : server->driver.path);
+	else
+		return 0;
+	return -EACCES;
+}
+
+struct failure {
+	int error;
+	char step[32];
+};
+
+/* Runs in the child.  Comes back only on failure. */
+static void start(struct ckt_server *server, int listen_fd, const char *const *environment, struct failure *failure)
+{
+	const char *const arguments[] = {"cricket-worker", NULL};
+	struct rlimit stack = {STACK_BYTES, STACK_BYTES}, none = {0, 0};
+	sigset_t no_signals;
+	const char *step = "descriptors";
+	/* listen_fd is moved out of the way first: it may be one of 0 to 3 itself. */
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), high = fcntl(listen_fd, F_DUPFD_CLOEXEC, 10);
+	if (null < 0 || high < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(high, 3) < 0 || syscall(SYS_close_range, 4, ~0u, 4 /* CLOEXEC */) < 0)
+		goto out;
+	/* Kill signals for the server's group or terminal are not meant for sessions. */
+	step = "setsid";
+	if (setsid() < 0)
+		goto out;
+	step = "rlimit";
+	if (setrlimit(RLIMIT_STACK, &stack) || setrlimit(RLIMIT_CORE, &none))
+		goto out;
+	/* Docker's seccomp profile refuses this; the worker looks for itself and notes it. */
+	personality(ADDR_NO_RANDOMIZE);
+	step = "user";
+	errno = -become_user(&server->user);
+	if (errno)
+		goto out;
+	step = "no_new_privs";
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		goto out;
+	/* Again, by the worker's own process: this is whom SO_PEERCRED names to those who connect. */
+	step = "listen";
+	if (listen(3, 64))
+		goto out;
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
+	sigemptyset(&no_signals);
+	sigprocmask(SIG_SETMASK, &no_signals, NULL);
+	step = "exec";
+	if (chdir("/") == 0)
+		execve(server->worker_path, (char *const *)arguments, (char *const *)environment);
+out:
+	failure->error = errno;
+	snprintf(failure->step, sizeof failure->step, "%s", step);
+}
+
+int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, char *ret_message, size_t message_size)
+{
+	const char *environment[ENVIRONMENT_MAX + 1];
+	char log_level[64];
+	struct failure failure = {0};
+	int pipe_fds[2];
+	make_environment(server, log_level, sizeof log_level, environment);
+	if (pipe2(pipe_fds, O_CLOEXEC)) {
+		snprintf(ret_message, message_size, "cannot start a worker: %s", strerror(errno));
+		return -errno;
+	}
+	pid_t pid = fork();
+	if (pid == 0) {
+		/* Above the descriptors that get a fixed number. */
+		int report = fcntl(pipe_fds[1], F_DUPFD_CLOEXEC, 10);
+		start(server, listen_fd, environment, &failure);
+		ssize_t written = write(report, &failure, sizeof failure);
+		_exit(written == sizeof failure ? 127 : 126);
+	}
+	int error = pid < 0 ? errno : 0;
+	close(pipe_fds[1]);
+	ssize_t n = 0;
+	if (pid > 0) {
+		/* Ends when the child's copy closes: at exec, at once. */
+		do
+			n = read(pipe_fds[0], &failure, sizeof failure);
+		while (n < 0 && errno == EINTR);
+	}
+	close(pipe_fds[0]);
+	if (pid > 0 && n == 0) {
+		*ret_pid = pid;
+		return 0;
+	}
+	if (pid > 0) {
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		error = n == sizeof failure ? failure.error : EIO;
+	}
+	snprintf(ret_message, message_size, "cannot start a worker (%s of %s): %s", *failure.step ? failure.step : "fork", server->worker_path,
+		 strerror(error));
+	return error ? -error : -EIO;
+}

@@ -1,0 +1,269 @@
+/* Records without waiting; see stream.h. */
+#include "stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct ckt_stream_out {
+	struct ckt_stream_out *next;
+	uint8_t mark[CKT_MARK_SIZE];
+	uint8_t *data;
+	size_t size, sent;	/* sent counts the mark */
+	int fd;
+};
+
+static void out_free(struct ckt_stream_out *out)
+{
+	if (out->fd >= 0)
+		close(out->fd);
+	free(out->data);
+	free(out);
+}
+
+static void update_events(struct ckt_stream *stream)
+{
+	if (stream->source.fd >= 0)
+		ckt_loop_change(stream->loop, &stream->source,
+				(stream->finish ? 0 : stream->paused ? EPOLLRDHUP : EPOLLIN) | (stream->out_first ? EPOLLOUT : 0));
+}
+
+/* One sendmsg of what is left of a record.  The descriptor goes with the first byte. */
+static ssize_t write_some(int fd, struct ckt_stream_out *out)
+{
+	struct iovec iov[2];
+	size_t parts = 0, skip = 0;
+	if (out->sent < CKT_MARK_SIZE)
+		iov[parts++] = (struct iovec){.iov_base = out->mark + out->sent, .iov_len = CKT_MARK_SIZE - out->sent};
+	else
+		skip = out->sent - CKT_MARK_SIZE;
+	iov[parts++] = (struct iovec){.iov_base = out->data + skip, .iov_len = out->size - skip};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr message = {.msg_iov = iov, .msg_iovlen = parts};
+	if (out->fd >= 0 && out->sent == 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof control;
+		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &out->fd, sizeof out->fd);
+	}
+	ssize_t n;
+	do
+		n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* 0 or -errno; what the socket does not take stays queued. */
+static int flush(struct ckt_stream *stream)
+{
+	while (stream->out_first) {
+		struct ckt_stream_out *out = stream->out_first;
+		ssize_t n = write_some(stream->source.fd, out);
+		if (n == -EAGAIN)
+			break;
+		if (n < 0)
+			return (int)n;
+		out->sent += (size_t)n;
+		if (out->sent < out->size + CKT_MARK_SIZE)
+			continue;
+		stream->out_first = out->next;
+		if (!stream->out_first)
+			stream->out_last = &stream->out_first;
+		out_free(out);
+	}
+	update_events(stream);
+	return 0;
+}
+
+static ssize_t read_some(struct ckt_stream *stream, void *data, size_t size)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = data, .iov_len = size};
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+	if (stream->take_fds) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof control;
+	}
+	ssize_t n;
+	do
+		n = recvmsg(stream->source.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	for (struct cmsghdr *c = stream->take_fds ? CMSG_FIRSTHDR(&message) : NULL; c; c = CMSG_NXTHDR(&message, c)) {
+		int fd;
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(sizeof fd))
+			continue;
+		memcpy(&fd, CMSG_DATA(c), sizeof fd);
+		if (stream->passed_fd >= 0)
+			close(stream->passed_fd);
+		stream->passed_fd = fd;
+	}
+	return n ? n : -ECONNRESET;
+}
+
+/* 1: a whole record lies in stream->data; 0: more must come; -errno. */
+static int read_record(struct ckt_stream *stream)
+{
+	for (;;) {
+		bool mark = stream->have < CKT_MARK_SIZE;
+		size_t at = mark ? stream->have : stream->have - CKT_MARK_SIZE;
+		size_t want = (mark ? CKT_MARK_SIZE : stream->size) - at;
+		if (want) {
+			ssize_t n = read_some(stream, (mark ? stream->mark : stream->data) + at, want);
+			if (n == -EAGAIN)
+				return 0;
+			if (n < 0)
+				return (int)n;
+			stream->have += (size_t)n;
+			if ((size_t)n < want)
+				continue;
+		}
+		if (!mark)
+			return 1;
+		uint32_t word;
+		memcpy(&word, stream->mark, sizeof word);
+		word = be32toh(word);
+		if (!(word >> 31))
+			return -EPROTO;
+		stream->size = word & 0x7fffffff;
+		if (stream->size > stream->max_bytes)
+			return -EMSGSIZE;
+		stream->data = malloc(stream->size ? stream->size : 1);
+		if (!stream->data)
+			return -ENOMEM;
+	}
+}
+
+static void stream_ready(struct ckt_source *source, uint32_t events)
+{
+	struct ckt_stream *stream = CKT_CONTAINER(source, struct ckt_stream, source);
+	if (events & EPOLLOUT) {
+		int result = flush(stream);
+		if (result) {
+			stream->closed(stream, result);
+			return;
+		}
+	}
+	if (stream->finish && !stream->out_first) {
+		stream->closed(stream, 0);
+		return;
+	}
+	if (stream->paused || stream->finish) {
+		if (events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP))
+			stream->closed(stream, -ECONNRESET);
+		return;
+	}
+	if (!(events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
+		return;
+	/* One record an event, so that a busy peer cannot hold the loop. */
+	int result = read_record(stream);
+	if (result < 0) {
+		stream->closed(stream, result);
+	} else if (result > 0) {
+		uint8_t *data = stream->data;
+		int passed_fd = stream->passed_fd;
+		stream->data = NULL;
+		stream->have = 0;
+		stream->passed_fd = -1;
+		stream->record(stream, data, stream->size, passed_fd);
+	}
+}
+
+int ckt_stream_init(struct ckt_stream *stream, struct ckt_loop *loop, int fd)
+{
+	stream->loop = loop;
+	stream->have = 0;
+	stream->data = NULL;
+	stream->passed_fd = -1;
+	stream->paused = stream->finish = false;
+	stream->out_first = NULL;
+	stream->out_last = &stream->out_first;
+	stream->source = (struct ckt_source){.fd = fd, .ready = stream_ready};
+	int result = ckt_loop_add(loop, &stream->source, EPOLLIN);
+	if (result)
+		stream->source.fd = -1;
+	return result;
+}
+
+int ckt_stream_detach(struct ckt_stream *stream)
+{
+	int fd = stream->source.fd;
+	if (fd < 0)
+		return -1;
+	ckt_loop_remove(stream->loop, &stream->source);
+	free(stream->data);
+	stream->data = NULL;
+	if (stream->passed_fd >= 0)
+		close(stream->passed_fd);
+	stream->passed_fd = -1;
+	while (stream->out_first) {
+		struct ckt_stream_out *out = stream->out_first;
+		stream->out_first = out->next;
+		out_free(out);
+	}
+	stream->out_last = &stream->out_first;
+	return fd;
+}
+
+void ckt_stream_fini(struct ckt_stream *stream)
+{
+	int fd = ckt_stream_detach(stream);
+	if (fd >= 0)
+		close(fd);
+}
+
+void ckt_stream_pause(struct ckt_stream *stream, bool paused)
+{
+	stream->paused = paused;
+	update_events(stream);
+}
+
+int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int pass_fd)
+{
+	struct ckt_stream_out *out = calloc(1, sizeof *out);
+	if (!out || stream->source.fd < 0) {
+		free(out);
+		free(data);
+		if (pass_fd >= 0)
+			close(pass_fd);
+		return out ? -EPIPE : -ENOMEM;
+	}
+	ckt_put_u32(out->mark, 0x80000000u | (uint32_t)size);
+	out->data = data;
+	out->size = size;
+	out->fd = pass_fd;
+	*stream->out_last = out;
+	stream->out_last = &out->next;
+	/* A failure is not told in the middle of the caller's work: the loop meets it again when it tries to write the rest. */
+	if (flush(stream))
+		update_events(stream);
+	return 0;
+}
+
+void ckt_stream_finish(struct ckt_stream *stream)
+{
+	stream->finish = true;
+	/* With nothing left to write the loop would not wake up by itself. */
+	if (stream->source.fd >= 0)
+		ckt_loop_change(stream->loop, &stream->source, EPOLLOUT);
+}
+
+size_t ckt_stream_queued(const struct ckt_stream *stream)
+{
+	size_t queued = 0;
+	for (const struct ckt_stream_out *out = stream->out_first; out; out = out->next)
+		queued += out->size + CKT_MARK_SIZE - out->sent;
+	return queued;
+}
