@@ -63,6 +63,9 @@ static int listen_tcp(struct ckt_server *server, const char *text, char *ret_mes
 	char problem[256], bound[CKT_ADDRESS_TEXT_MAX];
 	int fd;
 	int result = ckt_address_parse(text, &address, problem, sizeof problem);
+	/* ":7350" keeps the default host: to be open to the network takes writing 0.0.0.0 or [::]. */
+	if (!result && !*address.host)
+		strcpy(address.host, "127.0.0.1");
 	if (!result)
 		result = ckt_net_listen(&address, 0, &fd, problem, sizeof problem);
 	if (result) {

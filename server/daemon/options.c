@@ -66,7 +66,7 @@ static int check_level(const char *value)
 #define AT(member) offsetof(struct ckt_options, member)
 
 static const struct option_entry table[] = {
-	{"listen", KIND_LIST, AT(listen), check_address, "HOST:PORT", "write host:port, [v6-address]:port, :port for every interface, or none",
+	{"listen", KIND_LIST, AT(listen), check_address, "HOST:PORT", "write host:port, [v6-address]:port, 0.0.0.0:port for every interface, or none",
 	 "TCP address to listen on, port 0 for any free one; may be given\nseveral times; none: no TCP (default 127.0.0.1:7350)"},
 	{"address-file", KIND_TEXT, AT(address_file), check_path, "PATH", "give the path of a file to write",
 	 "write the addresses that clients can use to PATH, one a line"},
