@@ -102,7 +102,7 @@ def _call(entry, p):
     if p.args:
         lines.append(f"\tcall.p = {args}_put(call.p, &args);")
     if p.batched:
-        return lines + ["\tckt_call_queue(&call);", "\treturn CUDA_SUCCESS;", "}", ""]
+        return lines + ["\treturn ckt_call_queue(&call);", "}", ""]
     if not p.results:
         return lines + ["\treturn ckt_call_wait(&call, NULL);", "}", ""]
     lines += ["\tstruct ckt_reply reply;", "\tresult = ckt_call_wait(&call, &reply);", "\tif (result)", "\t\treturn result;"]

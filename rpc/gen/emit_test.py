@@ -7,7 +7,7 @@ random content, and the shape of its bytes, from which the driver builds message
 import emit_x
 import wire
 
-HEAD = "/* Made by rpc/gen for test_codec.c: do not edit. */\n"
+HEAD = '/* Made by rpc/gen for test_codec.c: do not edit. */\n#include "cuda_codec.h"\n#include "cuda_api.h"\n'
 
 _RANDOM = {"u32": "random_u32()", "i32": "(int32_t)random_u32()", "u64": "random_u64()", "i64": "(int64_t)random_u64()",
            "f32": "random_float()", "f64": "random_double()"}

@@ -10,6 +10,10 @@ import typedefs
 import wire
 
 
+# Variables of the generated stubs and handlers.
+LOCALS = {"call", "args", "result", "res", "reply"}
+
+
 @dataclass
 class ModelProcedure:
     """A procedure with its messages (None where nothing travels); function and parameters only where it is generated."""
@@ -103,6 +107,9 @@ class Model:
 
     def _parameter(self, p, function, q):
         pointer = p.pointers.get(q.name)
+        if q.name in LOCALS:
+            raise self.table.error(p.line, f"{p.name} has a parameter called {q.name}, as the generated code calls a variable of its own: "
+                                           "write it by hand")
         if q.handle:
             if pointer:
                 raise self.table.error(pointer.line, f"{q.name} of {p.name} is a {q.c}: it travels as an id and needs no line")
