@@ -305,6 +305,17 @@ def expect(arg, out):
         raise Failure("its output differs:\n" + "\n".join(list(lines)[:40]))
 
 
+def interpreter():
+    """The Python that has what the Python programs import."""
+    path = os.environ.get("CKT_TEST_PYTHON")
+    if not path:
+        raise Skip("CKT_TEST_PYTHON names no interpreter")
+    done = subprocess.run([path, "-c", "import numpy, numba.cuda, cuda.core"], capture_output=True, env=clean_environment(), check=False)
+    if done.returncode != 0:
+        raise Skip(f"{path} lacks modules: {text(done.stderr).strip().splitlines()[-1]}")
+    return path
+
+
 # ---------------------------------------------------------------- modes
 
 def run_native(tree, arg, directory, command):
@@ -425,7 +436,10 @@ def run(arg):
             tree = None
         else:
             tree = Tree(stage(arg.build) if arg.build else arg.prefix or ".")
-        MODES[arg.mode](tree, arg, directory, [os.path.abspath(arg.program), *arg.args])
+        command = [os.path.abspath(arg.program), *arg.args]
+        if arg.program.endswith(".py"):
+            command.insert(0, interpreter())
+        MODES[arg.mode](tree, arg, directory, command)
         return 0, f"ok   {name} ({time.monotonic() - start:.1f} s)"
     except Skip as skip:
         return 77, f"skip {name}: {skip}"

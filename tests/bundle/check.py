@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Checks a packed tree: what must be in it, no symbol above glibc 2.34, no library that a bare machine lacks, no path of this build.
+
+	check.py DIR	prints one line; exit status 1 and the list of what is wrong otherwise
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+CEILING = (2, 34)
+MUST = ("bin/cricket-server", "bin/cricketctl", "bin/cricket-run", "lib/cricket/libcricket-client.so", "lib/cricket/libcuda.so.1",
+        "lib/cricket/libcudart.so.13", "libexec/cricket/cricket-worker", "libexec/cricket/soft/libcuda.so.1")
+# glibc's own, and ours.
+ALLOWED = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux-x86-64|ld-linux-aarch64)\.so|^libcu(da|dart)\.so|^libcricket-")
+
+
+def readelf(option, path):
+    return subprocess.run(["readelf", "-W", option, path], capture_output=True, text=True, check=True).stdout
+
+
+def check_file(root, path):
+    name = os.path.relpath(path, root)
+    with open(path, "rb") as f:
+        if f.read(4) != b"\x7fELF":
+            return
+    # What the file needs of glibc, by version; what it defines itself carries no such version.
+    for version in sorted(set(re.findall(r"GLIBC_(2\.[0-9.]+)", readelf("--version-info", path)))):
+        if tuple(int(n) for n in version.split(".")[:2]) > CEILING:
+            yield f"{name} needs GLIBC_{version}"
+    dynamic = readelf("--dynamic", path)
+    for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+        if not ALLOWED.match(needed):
+            yield f"{name} needs {needed}"
+    for runpath in re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", dynamic):
+        if any(not part.startswith("$ORIGIN") for part in runpath.split(":")):
+            yield f"{name} looks for libraries in {runpath}"
+    if re.search(r"\s\.(symtab|debug_info)\s", readelf("--sections", path)):
+        yield f"{name} is not stripped"
+
+
+def main():
+    root = sys.argv[1]
+    wrong = [f"{name} is not there" for name in MUST if not os.path.exists(os.path.join(root, name))]
+    count = 0
+    for directory, _, files in os.walk(root):
+        for file in files:
+            path = os.path.join(directory, file)
+            if not os.path.islink(path):
+                wrong += check_file(root, path)
+                count += 1
+    if wrong:
+        print(f"{root}:", *wrong, sep="\n  ", file=sys.stderr)
+        return 1
+    print(f"{root}: {count} files, nothing above GLIBC_{CEILING[0]}.{CEILING[1]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
