@@ -116,7 +116,7 @@ static unsigned collect(const struct ckt_object *object, const struct symbols *s
 			continue;
 		const char *name = symbols->strings + symbol->st_name;
 		is_private = is_private || strncmp(name, private_prefix, sizeof(private_prefix) - 1) == 0;
-		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || ELF64_ST_BIND(symbol->st_info) == STB_LOCAL || symbol->st_value % CKT_STATIC_SLOT)
+		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_value % CKT_STATIC_SLOT)
 			continue;
 		int index = name_index(name);
 		if (index < 0 || !executable_address(object, object->base + symbol->st_value))
