@@ -1,0 +1,182 @@
+/* Launching kernels.  The hot path: a thread-local look, a hash look-up or none, the driver's launch. */
+#include "cudart.h"
+
+#include <stdlib.h>
+
+/* Launches nested deeper than the thread's own array holds, a list of its own each; rare. */
+struct ckt_rt_call_more {
+	struct ckt_rt_call call;
+	struct ckt_rt_call_more *below;
+};
+
+unsigned __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem, struct CUstream_st *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream);
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
+
+CKT_RT_API unsigned __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem, struct CUstream_st *stream)
+{
+	struct ckt_rt_thread *thread = &ckt_rt_thread;
+	struct ckt_rt_call call = {gridDim, blockDim, sharedMem, stream};
+	if (__builtin_expect(thread->calls_inline < CKT_RT_CALLS_INLINE, 1)) {
+		thread->calls[thread->calls_inline++] = call;
+		return 0;
+	}
+	struct ckt_rt_call_more *more = malloc(sizeof *more);
+	if (!more)
+		return (unsigned)ckt_rt_return(cudaErrorMemoryAllocation);
+	more->call = call;
+	more->below = thread->more;
+	thread->more = more;
+	return 0;
+}
+
+CKT_RT_API cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream)
+{
+	struct ckt_rt_thread *thread = &ckt_rt_thread;
+	struct ckt_rt_call_more *more = thread->more;
+	const struct ckt_rt_call *call;
+	if (CKT_RT_UNLIKELY(more))
+		call = &more->call;
+	else if (thread->calls_inline)
+		call = &thread->calls[--thread->calls_inline];
+	else
+		return ckt_rt_return(cudaErrorMissingConfiguration);
+	*gridDim = call->grid;
+	*blockDim = call->block;
+	*sharedMem = call->shared_bytes;
+	*(cudaStream_t *)stream = call->stream;
+	if (CKT_RT_UNLIKELY(more)) {
+		thread->more = more->below;
+		free(more);
+	}
+	return cudaSuccess;
+}
+
+/* The runtime tells a shape that no kernel could have apart from the driver's general CUDA_ERROR_INVALID_VALUE. */
+static cudaError_t launch_error(CUresult result, const dim3 *grid, const dim3 *block)
+{
+	CUdevice device;
+	const unsigned shape[] = {grid->x, grid->y, grid->z, block->x, block->y, block->z};
+	static const CUdevice_attribute limits[] = {
+		CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+		CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+	};
+	int limit;
+	if (result != CUDA_ERROR_INVALID_VALUE || cuCtxGetDevice(&device) != CUDA_SUCCESS)
+		return (cudaError_t)result;
+	for (int i = 0; i < 6; i++) {
+		if (!shape[i] || (cuDeviceGetAttribute(&limit, limits[i], device) == CUDA_SUCCESS && shape[i] > (unsigned)limit))
+			return cudaErrorInvalidConfiguration;
+	}
+	if (cuDeviceGetAttribute(&limit, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device) == CUDA_SUCCESS &&
+	    (uint64_t)block->x * block->y * block->z > (uint64_t)limit)
+		return cudaErrorInvalidConfiguration;
+	return (cudaError_t)result;
+}
+
+/* Precondition: entered; kernel is not NULL. */
+static inline cudaError_t launch(struct ckt_rt_kernel *kernel, const dim3 *grid, const dim3 *block, void **args, size_t shared_bytes,
+				 cudaStream_t stream)
+{
+	CUfunction function;
+	cudaError_t error = ckt_rt_kernel_function(kernel, &function);
+	CKT_RT_REQUIRE(!error, error);
+	CKT_RT_REQUIRE(shared_bytes <= UINT32_MAX, cudaErrorInvalidValue);
+	CUresult result = cuLaunchKernel(function, grid->x, grid->y, grid->z, block->x, block->y, block->z, (unsigned)shared_bytes, stream, args, NULL);
+	if (__builtin_expect(result == CUDA_SUCCESS, 1))
+		return cudaSuccess;
+	return ckt_rt_return(launch_error(result, grid, block));
+}
+
+/*
+ * The handle is our record of the stub's address.  nvcc's stubs keep the first answer for ever, so an address not registered yet gets a
+ * record too, which registration fills in.  Nothing is loaded.
+ */
+CKT_RT_API cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
+{
+	CKT_RT_REQUIRE(kernel && entry, cudaErrorInvalidValue);
+	struct ckt_rt_kernel *record = ckt_rt_kernel_find(entry);
+	if (!record)
+		record = ckt_rt_kernel_reserve(entry);
+	CKT_RT_REQUIRE(record, cudaErrorMemoryAllocation);
+	*kernel = (cudaKernel_t)(void *)record;
+	return cudaSuccess;
+}
+
+CKT_RT_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
+{
+	CKT_RT_ENTER();
+	CKT_RT_REQUIRE(kernel, cudaErrorInvalidDeviceFunction);
+	return launch((struct ckt_rt_kernel *)(void *)kernel, &gridDim, &blockDim, args, sharedMem, stream);
+}
+
+CKT_RT_API cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
+					       cudaStream_t stream)
+{
+	return __cudaLaunchKernel(kernel, gridDim, blockDim, args, sharedMem, stream ? stream : cudaStreamPerThread);
+}
+
+CKT_RT_API cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
+{
+	CKT_RT_ENTER();
+	struct ckt_rt_kernel *kernel = ckt_rt_kernel_find(func);
+	CKT_RT_REQUIRE(kernel, cudaErrorInvalidDeviceFunction);
+	return launch(kernel, &gridDim, &blockDim, args, sharedMem, stream);
+}
+
+CKT_RT_API cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
+						   cudaStream_t stream)
+{
+	CUfunction function;
+	cudaError_t error = ckt_rt_function(func, &function);
+	CKT_RT_REQUIRE(!error, error);
+	CKT_RT_REQUIRE(sharedMem <= UINT32_MAX, cudaErrorInvalidValue);
+	CUresult result = cuLaunchCooperativeKernel(function, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y, blockDim.z,
+						    (unsigned)sharedMem, stream, args);
+	return ckt_rt_return(launch_error(result, &gridDim, &blockDim));
+}
+
+static cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *func, void **args, cudaStream_t stream)
+{
+	CUfunction function;
+	CUlaunchConfig driver;
+	_Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute), "one layout, one numbering");
+	cudaError_t error = ckt_rt_function(func, &function);
+	CKT_RT_REQUIRE(!error, error);
+	error = ckt_rt_launch_config(config, stream, &driver);
+	CKT_RT_REQUIRE(!error, error);
+	return ckt_rt_return(launch_error(cuLaunchKernelEx(&driver, function, args, NULL), &config->gridDim, &config->blockDim));
+}
+
+cudaError_t ckt_rt_launch_config(const cudaLaunchConfig_t *config, cudaStream_t stream, CUlaunchConfig *ret_config)
+{
+	if (config->dynamicSmemBytes > UINT32_MAX)
+		return cudaErrorInvalidValue;
+	*ret_config = (CUlaunchConfig){
+		.gridDimX = config->gridDim.x,
+		.gridDimY = config->gridDim.y,
+		.gridDimZ = config->gridDim.z,
+		.blockDimX = config->blockDim.x,
+		.blockDimY = config->blockDim.y,
+		.blockDimZ = config->blockDim.z,
+		.sharedMemBytes = (unsigned)config->dynamicSmemBytes,
+		.hStream = stream,
+		.attrs = (CUlaunchAttribute *)config->attrs,
+		.numAttrs = config->numAttrs,
+	};
+	return cudaSuccess;
+}
+
+CKT_RT_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
+{
+	CKT_RT_REQUIRE(config, cudaErrorInvalidValue);
+	return launch_ex(config, func, args, config->stream);
+}
+
+CKT_RT_API cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args)
+{
+	CKT_RT_REQUIRE(config, cudaErrorInvalidValue);
+	return launch_ex(config, func, args, config->stream ? config->stream : cudaStreamPerThread);
+}
