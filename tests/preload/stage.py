@@ -24,7 +24,7 @@ def table_names(source):
 
 
 # Names of CUDA 12 that 13 dropped: the stand-in must lack them as the real library does.
-DROPPED = re.compile('cudaThread|cudaSetDouble|cudaLaunchCooperativeKernelMultiDevice|cudaGetDeviceProperties_v2|'
+DROPPED = re.compile('cudaThread(?!Exchange)|cudaSetDouble|cudaLaunchCooperativeKernelMultiDevice|cudaGetDeviceProperties_v2|'
                      '(Capture\\w+|Edges|Depend\\w+|GraphAddNode|MemAdvise|PrefetchAsync|SemaphoresAsync|ElapsedTime)_v[23]')
 
 
@@ -33,7 +33,7 @@ def target_12(name):
     if re.match('cuda(ChooseDevice$|ExternalMemoryGet|ImportExternal|GetDeviceProperties$|SetDouble|Memcpy(3D)?BatchAsync|'
                 'LaunchCooperativeKernelMulti)|cuda(Signal|Wait)ExternalSemaphoresAsync(_ptsz)?$', name):
         return 'nothing'
-    return re.sub('_v[23]', '', name).replace('cudaThreadExit', 'cudaDeviceReset').replace('cudaThread', 'cudaDevice')
+    return re.sub('_v[23]', '', name).replace('cudaThreadExit', 'cudaDeviceReset').replace('cudaThread', 'cudaDevice').replace('DeviceExchange', 'ThreadExchange')
 
 
 class Stage:
