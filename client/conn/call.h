@@ -6,7 +6,7 @@
  *	if (result)
  *		return result;
  *	call.p = ckt_x_args_put(call.p, &args);		   exactly args_size bytes, straight into the command queue
- *	result = ckt_call_wait(&call, &reply);		   or ckt_call_queue(&call) for a batched call
+ *	result = ckt_call_wait(&call, &reply);		   or return ckt_call_queue(&call) for a batched call
  *	... decode reply.results when result is CUDA_SUCCESS ...
  *	ckt_reply_release(&reply);
  *
@@ -18,8 +18,6 @@
 
 #include "rpc/wire.h"
 
-struct ckt_waiter;
-
 enum {
 	CKT_CALL_F_NUMBERED = 1,	/* changes state: gets a sequence number */
 	CKT_CALL_F_BATCHED = 2,		/* no reply; implies NUMBERED */
@@ -27,25 +25,42 @@ enum {
 
 struct ckt_call {
 	uint8_t *p;			/* where the arguments go */
-	uint8_t *end;
+	uint8_t *record;		/* the record mark */
+	uint32_t size_bytes;		/* of the record, mark included */
 	uint32_t xid;
+	uint64_t seq;			/* 0: not numbered */
 	unsigned flags;
+	bool session_proc;
 };
 
 struct ckt_reply {
 	struct ckt_cursor results;	/* behind the CUresult; valid until ckt_reply_release */
-	void *owned;
+	void *owned;			/* NULL: nothing to release */
+	uint8_t small[256];		/* holds short results */
 };
 
 /*
- * Errors: CUDA_ERROR_NOT_INITIALIZED before cuInit, CUDA_ERROR_NO_DEVICE where no server could be reached, and once the session is
- * lost its sticky error.  On any error nothing is held.
+ * Errors: CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child, and once the session is lost its sticky error.
+ * On any error nothing is held.
  */
 CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags);
-void ckt_call_queue(struct ckt_call *call);
+/* CUDA_SUCCESS; with CRICKET_SYNC=1 the call is waited for and its own result comes back. */
+CUresult ckt_call_queue(struct ckt_call *call);
 /* The call's own CUresult, or an earlier deferred error where the call itself succeeded.  reply may be NULL where there are no results. */
 CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply);
 void ckt_reply_release(struct ckt_reply *reply);
+
+/*
+ * A call whose reply is dealt with by whichever thread reads it, before any later reply is handed out: `done` must not call back into
+ * the connection.  It is called exactly once, also when the session is lost (then with that error and an empty cursor).
+ */
+typedef void (*ckt_call_done)(void *data, CUresult result, struct ckt_cursor *results);
+void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data);
+/* Returns once finished(data) is true; every reply that arrives makes it look again. */
+void ckt_call_wait_until(bool (*finished)(void *data), void *data);
+
+/* The context of the calling thread's next calls (an id, 0 for none): travels in every header. */
+extern __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
 
 /* Logs the name once per function and process; always CUDA_ERROR_NOT_SUPPORTED. */
 CUresult ckt_call_unsupported(const char *name, bool *once);

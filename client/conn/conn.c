@@ -1,0 +1,444 @@
+/* The connection: opening, encoding into the ring, waiting.  See conn.h for the picture. */
+#include "client/conn/conn.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/conn/settings.h"
+#include "rpc/log.h"
+
+struct ckt_conn ckt_conn = {
+	.fd = -1,
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.send_lock = PTHREAD_MUTEX_INITIALIZER,
+	.read_lock = PTHREAD_MUTEX_INITIALIZER,
+	.state_lock = PTHREAD_MUTEX_INITIALIZER,
+	.read_cond = PTHREAD_COND_INITIALIZER,
+	.state_cond = PTHREAD_COND_INITIALIZER,
+	.gap_start = UINT64_MAX,
+	.next_seq = 1,
+	.next_xid = 1,
+	.pending = {.next = &ckt_conn.pending, .prev = &ckt_conn.pending},
+};
+
+__thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
+static __thread uint32_t thread_number __attribute__((tls_model("initial-exec")));
+static _Atomic uint32_t next_thread_number = 1;
+static struct ckt_devices_res devices;
+static bool have_devices;
+
+const struct ckt_devices_res *ckt_conn_devices(void)
+{
+	return have_devices ? &devices : NULL;
+}
+
+static uint32_t this_thread(void)
+{
+	if (!thread_number)
+		thread_number = atomic_fetch_add(&next_thread_number, 1);
+	return thread_number;
+}
+
+/* ---- Encoding */
+
+struct room {
+	uint64_t size;
+	uint64_t limit;
+};
+
+/* Bytes that a record of this size takes at tail, the gap at the ring's end included. */
+static uint64_t ring_need(uint64_t tail, uint64_t size)
+{
+	uint64_t offset = tail % CKT_RING_SIZE;
+	return offset + size > CKT_RING_SIZE ? CKT_RING_SIZE - offset + size : size;
+}
+
+static bool has_room(void *data)
+{
+	const struct room *room = data;
+	if (atomic_load(&ckt_conn.state) == CKT_CONN_LOST)
+		return true;
+	pthread_mutex_lock(&ckt_conn.lock);
+	bool enough = ckt_conn.tail - ckt_conn.head + ring_need(ckt_conn.tail, room->size) <= room->limit;
+	pthread_mutex_unlock(&ckt_conn.lock);
+	return enough;
+}
+
+static void ask_for_ack(void);
+
+/* Room for one record at tail; waits while the ring is full.  Precondition: conn.lock held (it is given up while waiting). */
+static CUresult ring_reserve(uint32_t size, bool session_proc, uint8_t **ret_record)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	/* The acknowledgement that frees the ring must itself find room: session procedures have a corner of their own. */
+	struct room room = {.size = size, .limit = CKT_RING_SIZE - (session_proc ? 0 : CKT_RING_CORNER)};
+	for (;;) {
+		int state = atomic_load_explicit(&conn->state, memory_order_relaxed);
+		if (state == CKT_CONN_LOST)
+			return conn->error;
+		if (state != CKT_CONN_OPEN && state != CKT_CONN_RESUMING)
+			return CUDA_ERROR_NOT_INITIALIZED;
+		uint64_t tail = atomic_load_explicit(&conn->tail, memory_order_relaxed);
+		uint64_t need = ring_need(tail, size);
+		if (tail - conn->head + need <= room.limit) {
+			if (need > size) {
+				memset(conn->ring + tail % CKT_RING_SIZE, 0, CKT_MARK_SIZE);
+				atomic_store_explicit(&conn->gap_start, tail, memory_order_relaxed);
+				tail += need - size;
+				atomic_store_explicit(&conn->tail, tail, memory_order_release);
+			}
+			*ret_record = conn->ring + tail % CKT_RING_SIZE;
+			return CUDA_SUCCESS;
+		}
+		bool ask = !session_proc && !conn->ack_pending;
+		if (ask) {
+			conn->ack_pending = true;
+			conn->last_ack_position = tail;
+		}
+		pthread_mutex_unlock(&conn->lock);
+		if (ask)
+			ask_for_ack();
+		ckt_call_wait_until(has_room, &room);
+		pthread_mutex_lock(&conn->lock);
+	}
+}
+
+static CUresult begin(struct ckt_call *call, uint32_t prog, uint32_t proc, size_t args_bytes, unsigned flags)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	uint32_t size = CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + (uint32_t)args_bytes;
+	if (args_bytes > CKT_RECORD_MAX - CKT_CALL_HEADER_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CKT_CALL_F_BATCHED)
+		flags |= CKT_CALL_F_NUMBERED;
+	uint32_t thread = this_thread();
+	pthread_mutex_lock(&conn->lock);
+	CUresult result = ring_reserve(size, prog != CKT_CUDA_PROG, &call->record);
+	if (result) {
+		pthread_mutex_unlock(&conn->lock);
+		return result;
+	}
+	call->size_bytes = size;
+	call->xid = conn->next_xid++;
+	call->seq = flags & CKT_CALL_F_NUMBERED ? conn->next_seq++ : 0;
+	call->flags = flags;
+	call->session_proc = prog != CKT_CUDA_PROG;
+	/* Every numbered reply before the oldest one still awaited has arrived. */
+	uint64_t acked = conn->next_seq - 1;
+	for (struct ckt_waiter *w = conn->pending.next; w != &conn->pending; w = w->next) {
+		if (w->seq) {
+			acked = w->seq - 1;
+			break;
+		}
+	}
+	if (call->seq && acked >= call->seq)
+		acked = call->seq - 1;
+	ckt_put_u32(call->record, 0x80000000u | (size - CKT_MARK_SIZE));
+	call->p = ckt_call_header_put(call->record + CKT_MARK_SIZE, &(struct ckt_call_header){
+		.xid = call->xid, .prog = prog, .vers = 1, .proc = proc, .seq = call->seq, .acked = acked, .thread = thread,
+		.flags = (flags & CKT_CALL_F_BATCHED) && !conn->sync ? CKT_CALL_BATCHED : 0, .context = ckt_call_context});
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags)
+{
+	return begin(call, CKT_CUDA_PROG, proc, args_bytes, flags);
+}
+
+/* Enters the waiter and makes the record visible to senders.  Precondition: conn.lock held; gives it up. */
+static void commit(struct ckt_call *call, struct ckt_waiter *waiter)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	uint64_t tail = atomic_load_explicit(&conn->tail, memory_order_relaxed);
+	if (waiter) {
+		waiter->xid = call->xid;
+		waiter->seq = call->seq;
+		waiter->session_proc = call->session_proc;
+		waiter->position = tail;
+		waiter->message_size = call->size_bytes;
+		waiter->message = waiter->message_small;
+		if (call->size_bytes > sizeof waiter->message_small)
+			waiter->message = malloc(call->size_bytes);
+		if (waiter->message)
+			memcpy(waiter->message, call->record, call->size_bytes);
+		struct ckt_waiter **bucket = &conn->buckets[call->xid % CKT_WAITER_BUCKETS];
+		waiter->hash_next = *bucket;
+		*bucket = waiter;
+		waiter->next = &conn->pending;
+		waiter->prev = conn->pending.prev;
+		waiter->prev->next = waiter;
+		conn->pending.prev = waiter;
+	}
+	atomic_store_explicit(&conn->tail, tail + call->size_bytes, memory_order_release);
+	pthread_mutex_unlock(&conn->lock);
+}
+
+static void ack_done(void *data, CUresult result, struct ckt_cursor *results)
+{
+	ckt_conn.ack_pending = false;
+}
+
+/* Asks, without waiting, how far the worker is, so that the ring is freed while the program goes on issuing. */
+static void ask_for_ack(void)
+{
+	struct ckt_call call;
+	if (begin(&call, CRICKET_SESSION_PROG, CKT_SESSION_ACK, 0, 0) == CUDA_SUCCESS)
+		ckt_call_async(&call, ack_done, NULL);
+	else
+		ckt_conn.ack_pending = false;
+}
+
+CUresult ckt_call_queue(struct ckt_call *call)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	if (conn->sync)
+		return ckt_call_wait(call, NULL);
+	uint64_t tail = atomic_load_explicit(&conn->tail, memory_order_relaxed);
+	bool ask = tail - conn->last_ack_position >= CKT_ACK_EVERY && !conn->ack_pending;
+	if (ask) {
+		conn->last_ack_position = tail;
+		conn->ack_pending = true;
+	}
+	commit(call, NULL);
+	if (ask)
+		ask_for_ack();
+	ckt_conn_flusher_kick();
+	return CUDA_SUCCESS;
+}
+
+void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data)
+{
+	struct ckt_waiter *waiter = calloc(1, sizeof *waiter);
+	if (!waiter)
+		abort();	/* Out of memory with the queue's lock held and half a command encoded: no state to go on from. */
+	waiter->callback = done;
+	waiter->data = data;
+	atomic_fetch_add(&ckt_conn.async_pending, 1);
+	commit(call, waiter);
+	ckt_conn_flusher_kick();
+}
+
+/* ---- Waiting: one of the waiting threads reads for all */
+
+static int64_t now_us(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+void ckt_call_wait_until(bool (*finished)(void *data), void *data)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	if (finished(data))
+		return;
+	int fd = conn->fd, result = ckt_conn_send();
+	if (result)
+		ckt_conn_broken(fd, result);
+	int64_t spin_until = conn->spin_us ? now_us() + conn->spin_us : 0;
+	pthread_mutex_lock(&conn->read_lock);
+	while (!finished(data)) {
+		if (conn->reading) {
+			conn->sleepers++;
+			pthread_cond_wait(&conn->read_cond, &conn->read_lock);
+			conn->sleepers--;
+			continue;
+		}
+		conn->reading = true;
+		pthread_mutex_unlock(&conn->read_lock);
+		fd = conn->fd;
+		bool spin = spin_until && now_us() < spin_until;
+		result = ckt_conn_read(spin ? 0 : 1000);
+		pthread_mutex_lock(&conn->read_lock);
+		conn->reading = false;
+		if (conn->sleepers)
+			pthread_cond_broadcast(&conn->read_cond);
+		if (result && result != -EAGAIN) {
+			pthread_mutex_unlock(&conn->read_lock);
+			ckt_conn_broken(fd, result);
+			pthread_mutex_lock(&conn->read_lock);
+		}
+	}
+	pthread_mutex_unlock(&conn->read_lock);
+}
+
+static bool waiter_done(void *data)
+{
+	return atomic_load_explicit(&((struct ckt_waiter *)data)->done, memory_order_acquire);
+}
+
+CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
+{
+	struct ckt_waiter waiter;
+	waiter.callback = NULL;
+	waiter.reply = ret_reply;
+	atomic_init(&waiter.done, false);
+	if (ret_reply) {
+		ret_reply->owned = NULL;
+		ret_reply->results = (struct ckt_cursor){0};
+	}
+	commit(call, &waiter);
+	ckt_call_wait_until(waiter_done, &waiter);
+	if (waiter.message != waiter.message_small)
+		free(waiter.message);
+	CUresult result = waiter.result;
+	if (result) {
+		ckt_reply_release(ret_reply);
+	} else if (__builtin_expect(ckt_conn.deferred != CUDA_SUCCESS, 0)) {
+		pthread_mutex_lock(&ckt_conn.lock);
+		result = ckt_conn.deferred;
+		ckt_conn.deferred = CUDA_SUCCESS;
+		pthread_mutex_unlock(&ckt_conn.lock);
+		if (result)
+			ckt_reply_release(ret_reply);
+	}
+	return result;
+}
+
+void ckt_reply_release(struct ckt_reply *reply)
+{
+	if (reply) {
+		free(reply->owned);
+		reply->owned = NULL;
+	}
+}
+
+CUresult ckt_conn_session_call(uint32_t proc, struct ckt_reply *ret_reply)
+{
+	struct ckt_call call;
+	CUresult result = begin(&call, CRICKET_SESSION_PROG, proc, 0, 0);
+	return result ? result : ckt_call_wait(&call, ret_reply);
+}
+
+CUresult ckt_call_unsupported(const char *name, bool *once)
+{
+	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED))
+		ckt_log_user("%s is not supported yet: it returned CUDA_ERROR_NOT_SUPPORTED (docs/coverage.md lists what is)", name);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* ---- Opening and closing */
+
+static CUresult fetch_devices(void)
+{
+	struct ckt_reply reply;
+	CUresult result = ckt_conn_session_call(CKT_SESSION_DEVICES, &reply);
+	if (result)
+		return result;
+	if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_devices_res, &devices) || devices.devices.devices_len == 0) {
+		ckt_log_user("the server at %s sent no usable device list", ckt_conn.address_text);
+		result = CUDA_ERROR_NO_DEVICE;
+	} else {
+		have_devices = true;
+	}
+	ckt_reply_release(&reply);
+	return result;
+}
+
+static void forked_child(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	if (atomic_load(&conn->state) == CKT_CONN_CLOSED)
+		return;
+	/* The socket is the parent's; closing our copy does not end its session. */
+	atomic_store(&conn->state, CKT_CONN_FORKED);
+	if (conn->fd >= 0)
+		close(conn->fd);
+	conn->fd = -1;
+	pthread_mutex_init(&conn->lock, NULL);
+	pthread_mutex_init(&conn->read_lock, NULL);
+	pthread_mutex_init(&conn->send_lock, NULL);
+	pthread_mutex_init(&conn->state_lock, NULL);
+}
+
+static CUresult open_session(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	char message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1];
+	struct ckt_hello_ok ok = {0};
+	ckt_settings_load();
+	conn->sync = ckt_settings.sync;
+	conn->spin_us = ckt_settings.spin_us;
+	snprintf(conn->address_text, sizeof conn->address_text, "%s", ckt_settings.address);
+	if (getrandom(conn->secret, sizeof conn->secret, 0) != sizeof conn->secret) {
+		ckt_log_user("no random bytes for the session's secret: %s", strerror(errno));
+		return CUDA_ERROR_NO_DEVICE;
+	}
+	for (int hops = 0;; hops++) {
+		int fd, result = ckt_connect(conn->address_text, CKT_HELLO_NEW, ckt_settings.connect_timeout_ms, &fd, &ok, moved,
+					     sizeof moved, message, sizeof message);
+		if (!result) {
+			conn->fd = fd;
+			break;
+		}
+		if (result == -EREMCHG && hops < 8) {
+			snprintf(conn->address_text, sizeof conn->address_text, "%s", moved);
+			continue;
+		}
+		ckt_log_user("no GPU: %s: %s", conn->address_text, message);
+		return CUDA_ERROR_NO_DEVICE;
+	}
+	snprintf(conn->session, sizeof conn->session, "%s", ok.session);
+	snprintf(conn->server, sizeof conn->server, "%s", ok.server);
+	conn->generation = ok.generation;
+	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
+	conn->ring = mmap(NULL, CKT_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	conn->receive = mmap(NULL, CKT_RECEIVE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (conn->ring == MAP_FAILED || conn->receive == MAP_FAILED) {
+		ckt_log_user("no memory for the connection's buffers");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	conn->pid = getpid();
+	pthread_atfork(NULL, NULL, forked_child);
+	atomic_store(&conn->state, CKT_CONN_OPEN);
+	CUresult result = fetch_devices();
+	if (result) {
+		conn->error = result;
+		atomic_store(&conn->state, CKT_CONN_LOST);
+		return result;
+	}
+	ckt_conn_flusher_start();
+	ckt_debug("session %s on %s at %s, %u device(s)", conn->session, conn->server, conn->address_text, devices.devices.devices_len);
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_conn_open(void)
+{
+	static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool tried;
+	static CUresult first_result;
+	if (atomic_load(&ckt_conn.state) == CKT_CONN_FORKED)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	int saved_errno = errno;
+	pthread_mutex_lock(&open_lock);
+	if (!tried) {
+		first_result = open_session();
+		tried = true;
+	}
+	CUresult result = first_result;
+	pthread_mutex_unlock(&open_lock);
+	errno = saved_errno;
+	return result;
+}
+
+/* The program ends: what is queued goes out, then a farewell, so that the worker frees everything at once. */
+__attribute__((destructor)) static void close_session(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	if (atomic_load(&conn->state) != CKT_CONN_OPEN || conn->pid != getpid())
+		return;
+	struct ckt_call call;
+	if (pthread_mutex_trylock(&conn->lock))
+		return;		/* A thread died or still runs inside a call: the worker notices the end of file instead. */
+	pthread_mutex_unlock(&conn->lock);
+	if (begin(&call, CRICKET_SESSION_PROG, CKT_SESSION_BYE, 0, 0) == CUDA_SUCCESS) {
+		commit(&call, NULL);
+		ckt_conn_send();
+	}
+}

@@ -1,0 +1,136 @@
+/*
+ * The connection of this process to its session: one for the process, made by cuInit, used by every thread.
+ *
+ *	encode --> ring --(send: any waiting thread, or the flusher)--> socket --> worker
+ *	           |<---- kept until executed ----|
+ *	waiters <--(read: one waiting thread at a time reads for all)-- socket <-- worker
+ *
+ * The ring holds whole records between three positions that only grow: head (oldest record the worker may not have executed),
+ * sent (next byte for the socket), tail (next byte to encode).  A record never wraps: the gap at the end is skipped, marked by a
+ * zero word.  When the connection breaks, the thread that noticed connects again and sends from head; see resume.c.
+ *
+ * Locks, in this order: state_lock (who resumes), send_lock (the socket's writing side, `sent`), lock (ring, seq, waiters).
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "client/conn/call.h"
+#include "rpc/net.h"
+#include "rpc/session.h"
+
+enum {
+	CKT_RING_SIZE = 4 << 20,	/* at least three records of the largest size fit */
+	CKT_RING_CORNER = 64 << 10,	/* room that only session procedures may use */
+	CKT_ACK_EVERY = 1 << 20,	/* bytes of commands after which the client asks how far the worker is */
+	CKT_WAITER_BUCKETS = 256,
+	CKT_RECEIVE_SIZE = 2 * (CKT_RECORD_MAX + CKT_MARK_SIZE),
+};
+
+enum ckt_conn_state {
+	CKT_CONN_CLOSED = 0,	/* before cuInit */
+	CKT_CONN_OPEN,
+	CKT_CONN_RESUMING,	/* broken; one thread connects again, the others wait */
+	CKT_CONN_LOST,		/* for good: every call returns conn.error */
+	CKT_CONN_FORKED,	/* a child of the process that connected */
+};
+
+/* A call that waits for its reply, on the caller's stack or (async) on the heap. */
+struct ckt_waiter {
+	struct ckt_waiter *hash_next;
+	struct ckt_waiter *next, *prev;		/* in order of encoding */
+	uint32_t xid;
+	uint64_t seq;
+	uint64_t position;			/* of the record in the ring */
+	bool session_proc;			/* the reply has no CUresult */
+	_Atomic bool done;
+	CUresult result;
+	ckt_call_done callback;			/* NULL: a thread sleeps on this waiter */
+	void *data;
+	struct ckt_reply *reply;		/* where a sleeping thread wants results */
+	uint32_t message_size;			/* a copy of the record, to ask again after a break */
+	uint8_t *message;
+	uint8_t message_small[192];
+};
+
+struct ckt_conn {
+	_Atomic int state;			/* enum ckt_conn_state */
+	CUresult error;				/* with CKT_CONN_LOST */
+	_Atomic int fd;
+	pid_t pid;
+	bool sync;				/* CRICKET_SYNC=1 */
+	int spin_us;
+
+	/* Identity */
+	char session[CKT_SESSION_ID_SIZE + 1];
+	uint8_t secret[CKT_SECRET_SIZE];
+	uint64_t generation;
+	char address_text[CKT_ADDRESS_TEXT_MAX];
+	char server[CKT_NAME_MAX + 1];
+	char moved_to[CKT_ADDRESS_MAX + 1];	/* told by the server before it let go */
+
+	pthread_mutex_t lock;
+	uint8_t *ring;
+	uint64_t head;
+	_Atomic uint64_t sent, tail;
+	_Atomic uint64_t gap_start;		/* where the latest skipped gap at a lap's end begins */
+	uint64_t next_seq;
+	uint32_t next_xid;
+	uint64_t last_ack_position;
+	_Atomic bool ack_pending;
+	struct ckt_waiter *buckets[CKT_WAITER_BUCKETS];
+	struct ckt_waiter pending;		/* list head */
+	_Atomic CUresult deferred;		/* first error of a batched call, not yet reported */
+	_Atomic uint32_t async_pending;
+
+	pthread_mutex_t send_lock;
+
+	/* Reading: one thread at a time */
+	pthread_mutex_t read_lock;
+	pthread_cond_t read_cond;		/* a waiter is done, or the reader's place is free */
+	bool reading;
+	unsigned sleepers;
+	uint8_t *receive;
+	size_t receive_start, receive_end;
+
+	/* The flusher thread: sends what nobody waits for */
+	pthread_t flusher;
+	bool flusher_running;
+	_Atomic uint32_t flusher_asleep;	/* futex: 1 while it sleeps */
+
+	pthread_mutex_t state_lock;
+	pthread_cond_t state_cond;
+};
+
+extern struct ckt_conn ckt_conn;
+
+/* ---- conn.c */
+/* Connects once; later calls return the first answer.  CUDA_ERROR_NO_DEVICE with one line on stderr where it cannot. */
+CUresult ckt_conn_open(void);
+/* What the server told about its devices; NULL before a successful open.  Immutable, lives as long as the process. */
+const struct ckt_devices_res *ckt_conn_devices(void);
+/* A session procedure without arguments, waited for. */
+CUresult ckt_conn_session_call(uint32_t proc, struct ckt_reply *ret_reply);
+
+/* ---- connect.c */
+/* Connects, exchanges greeting and hello.  kind: NEW or RESUME.  0, or -errno/-EACCES/... with a sentence; -EAGAIN: worth another try. */
+int ckt_connect(const char *address_text, enum ckt_hello_kind kind, int timeout_ms, int *ret_fd, struct ckt_hello_ok *ret_ok,
+		char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size);
+
+/* ---- send.c */
+/* Writes what is encoded; waits for the socket.  0, or -errno when the connection broke. */
+int ckt_conn_send(void);
+void ckt_conn_flusher_start(void);
+void ckt_conn_flusher_kick(void);
+
+/* ---- reply.c */
+/* Reads what there is, at most waiting timeout_ms, and hands out the replies.  Precondition: the caller holds the reader's place. */
+int ckt_conn_read(int timeout_ms);
+void ckt_conn_trim(uint64_t executed);
+void ckt_waiter_finish_all(CUresult error);
+
+/* ---- resume.c */
+/* The connection of that descriptor broke with this error; returns when the session is open again or lost. */
+void ckt_conn_broken(int fd, int error);

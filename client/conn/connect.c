@@ -1,0 +1,216 @@
+/* Connecting: greeting, token, hello.  One attempt at one address; see conn.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <nettle/hmac.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/conn/conn.h"
+#include "client/conn/settings.h"
+#include "rpc/log.h"
+
+enum { TOKEN_MAX = 4096, HELLO_XID = 0 };
+
+static int read_greeting(int fd, int64_t deadline_ms, struct ckt_greeting *ret_greeting)
+{
+	uint8_t *data;
+	size_t size;
+	int result = ckt_net_read_record(fd, CKT_HELLO_MAX, deadline_ms, &data, &size, NULL);
+	if (result)
+		return result;
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	struct ckt_call_header header = {0};
+	if (!ckt_call_header_get(&c, &header) || header.prog != CRICKET_CALLBACK_PROG || header.proc != CKT_CALLBACK_GREETING)
+		result = -EPROTO;
+	else
+		result = ckt_net_decode(&c, (xdrproc_t)xdr_ckt_greeting, ret_greeting);
+	free(data);
+	return result;
+}
+
+static bool offers(const struct ckt_greeting *greeting, uint32_t flavour)
+{
+	for (u_int i = 0; i < greeting->flavours.flavours_len; i++)
+		if (greeting->flavours.flavours_val[i] == flavour)
+			return true;
+	return false;
+}
+
+/* The file's contents without trailing white space are the token. */
+static int read_token(uint8_t *ret_token, size_t *ret_size, char *ret_message, size_t message_size)
+{
+	const char *path = ckt_settings.token_file;
+	if (!path) {
+		snprintf(ret_message, message_size, "the server wants a token: set CRICKET_TOKEN_FILE to a file that holds it");
+		return -EACCES;
+	}
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret_token, TOKEN_MAX);
+	int error = errno;
+	if (fd >= 0)
+		close(fd);
+	if (n < 0) {
+		snprintf(ret_message, message_size, "CRICKET_TOKEN_FILE=%s: %s", path, strerror(error));
+		return -EACCES;
+	}
+	while (n > 0 && strchr(" \t\r\n", ret_token[n - 1]))
+		n--;
+	if (n == 0) {
+		snprintf(ret_message, message_size, "CRICKET_TOKEN_FILE=%s is empty", path);
+		return -EACCES;
+	}
+	*ret_size = (size_t)n;
+	return 0;
+}
+
+static void program_name(char *ret_name, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", ret_name, size - 1);
+	ret_name[n > 0 ? n : 0] = 0;
+	const char *slash = strrchr(ret_name, '/');
+	if (slash)
+		memmove(ret_name, slash + 1, strlen(slash));
+}
+
+/* CALL header with the credential of the flavour (token: HMAC over nonce and argument bytes), then the arguments. */
+static uint8_t *put_hello(uint8_t *p, const struct ckt_greeting *greeting, const uint8_t *token, size_t token_size, const uint8_t *args,
+			  size_t args_size)
+{
+	p = ckt_put_u32(p, HELLO_XID);
+	p = ckt_put_u32(p, 0);
+	p = ckt_put_u32(p, 2);
+	p = ckt_put_u32(p, CRICKET_SESSION_PROG);
+	p = ckt_put_u32(p, CRICKET_SESSION_VERS);
+	p = ckt_put_u32(p, CKT_SESSION_HELLO);
+	if (token_size) {
+		struct hmac_sha256_ctx hmac;
+		uint8_t digest[CKT_HMAC_SIZE];
+		hmac_sha256_set_key(&hmac, token_size, token);
+		hmac_sha256_update(&hmac, CKT_NONCE_SIZE, (const uint8_t *)greeting->nonce);
+		hmac_sha256_update(&hmac, args_size, args);
+		hmac_sha256_digest(&hmac, sizeof digest, digest);
+		p = ckt_put_u32(p, CKT_AUTH_CRICKET_TOKEN);
+		p = ckt_put_opaque(p, digest, sizeof digest);
+	} else {
+		p = ckt_put_u32(p, CKT_AUTH_NONE);
+		p = ckt_put_u32(p, 0);
+	}
+	p = ckt_put_u32(p, CKT_AUTH_NONE);
+	p = ckt_put_u32(p, 0);
+	return ckt_put_fixed(p, args, args_size);
+}
+
+static int send_hello(int fd, const struct ckt_greeting *greeting, enum ckt_hello_kind kind, int64_t deadline_ms, char *ret_message,
+		      size_t message_size)
+{
+	uint8_t token[TOKEN_MAX], args[CKT_HELLO_MAX], record[CKT_HELLO_MAX];
+	char program[CKT_NAME_MAX], host[CKT_NAME_MAX];
+	size_t token_size = 0;
+	if (!offers(greeting, CKT_AUTH_NONE)) {
+		int result = read_token(token, &token_size, ret_message, message_size);
+		if (result)
+			return result;
+	}
+	program_name(program, sizeof program);
+	if (gethostname(host, sizeof host))
+		strcpy(host, "?");
+	host[sizeof host - 1] = 0;
+	struct ckt_hello_args hello = {
+		.protocol = CKT_PROTOCOL_VERSION,
+		.kind = kind,
+		.session = kind == CKT_HELLO_NEW ? (char *)"" : ckt_conn.session,
+		.generation = kind == CKT_HELLO_NEW ? 0 : ckt_conn.generation,
+		.program_name = program,
+		.host = host,
+		.pid = (u_int)getpid(),
+		.uid = (u_int)getuid(),
+		.build = (char *)CKT_VERSION,
+	};
+	memcpy(hello.secret, ckt_conn.secret, sizeof hello.secret);
+	XDR xdr;
+	xdrmem_create(&xdr, (char *)args, sizeof args - 128, XDR_ENCODE);
+	if (!xdr_ckt_hello_args(&xdr, &hello))
+		return -EMSGSIZE;
+	uint8_t *end = put_hello(record, greeting, token, token_size, args, xdr_getpos(&xdr));
+	return ckt_net_write_record(fd, record, (size_t)(end - record), deadline_ms, -1);
+}
+
+/* Splits the server's no into errors that end the attempt for good and -EAGAIN, worth another try. */
+static int refusal(const struct ckt_hello_res *res, char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size)
+{
+	snprintf(ret_message, message_size, "%s", res->ckt_hello_res_u.refused.message);
+	switch (res->status) {
+	case CKT_HELLO_MOVED:
+		snprintf(ret_moved_to, moved_size, "%s", res->ckt_hello_res_u.refused.moved_to);
+		return -EREMCHG;
+	case CKT_HELLO_NO_SESSION:
+		return -ENOENT;
+	case CKT_HELLO_PARKED:
+	case CKT_HELLO_SHUTTING_DOWN:
+		return -EAGAIN;
+	default:
+		return -EACCES;
+	}
+}
+
+static int read_answer(int fd, int64_t deadline_ms, struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size, char *ret_message,
+		       size_t message_size)
+{
+	uint8_t *data;
+	size_t size;
+	int result = ckt_net_read_record(fd, CKT_RECORD_MAX, deadline_ms, &data, &size, NULL);
+	if (result)
+		return result;
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	struct ckt_reply_header header = {0};
+	struct ckt_hello_res res = {0};
+	if (!ckt_reply_header_get(&c, &header) || header.accept_stat || ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_res, &res)) {
+		result = -EPROTO;
+	} else if (res.status == CKT_HELLO_OK) {
+		*ret_ok = res.ckt_hello_res_u.ok;
+	} else {
+		result = refusal(&res, ret_moved_to, moved_size, ret_message, message_size);
+		xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
+	}
+	free(data);
+	return result;
+}
+
+int ckt_connect(const char *address_text, enum ckt_hello_kind kind, int timeout_ms, int *ret_fd, struct ckt_hello_ok *ret_ok,
+		char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size)
+{
+	struct ckt_address address;
+	struct ckt_greeting greeting = {0};
+	char cause[CKT_MESSAGE_MAX];
+	int64_t deadline_ms = ckt_net_now_ms() + timeout_ms;
+	int fd;
+	*ret_message = 0;
+	int result = ckt_address_parse(address_text, &address, ret_message, message_size);
+	if (result)
+		return result;
+	result = ckt_net_connect(&address, timeout_ms, &fd, cause, sizeof cause);
+	if (result) {
+		if (!ckt_settings.address_given && kind == CKT_HELLO_NEW)
+			snprintf(ret_message, message_size, "%s; set REMOTE_GPU_ADDRESS to a host that runs cricket-server", cause);
+		else
+			snprintf(ret_message, message_size, "%s; is cricket-server running there and REMOTE_GPU_ADDRESS right?", cause);
+		return result;
+	}
+	result = read_greeting(fd, deadline_ms, &greeting);
+	if (!result) {
+		result = send_hello(fd, &greeting, kind, deadline_ms, ret_message, message_size);
+		xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
+	}
+	if (!result)
+		result = read_answer(fd, deadline_ms, ret_ok, ret_moved_to, moved_size, ret_message, message_size);
+	if (result) {
+		close(fd);
+		if (!*ret_message)
+			snprintf(ret_message, message_size, "%s during the hello; is this really a cricket-server's port?", strerror(-result));
+		return result;
+	}
+	*ret_fd = fd;
+	return 0;
+}

@@ -1,0 +1,232 @@
+/* Reading: whole records out of the socket, replies to their waiters, callbacks to where they belong.  See conn.h. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/conn/conn.h"
+#include "rpc/log.h"
+
+/* Takes the waiter of this xid out of the tables; NULL where nobody waits (any more).  Precondition: conn.lock held. */
+static struct ckt_waiter *take_waiter(uint32_t xid)
+{
+	for (struct ckt_waiter **w = &ckt_conn.buckets[xid % CKT_WAITER_BUCKETS]; *w; w = &(*w)->hash_next) {
+		if ((*w)->xid == xid) {
+			struct ckt_waiter *found = *w;
+			*w = found->hash_next;
+			found->prev->next = found->next;
+			found->next->prev = found->prev;
+			return found;
+		}
+	}
+	return NULL;
+}
+
+/* Gives the waiter its answer.  A sleeping thread's waiter is gone once `done` is set. */
+static void finish(struct ckt_waiter *waiter, CUresult result, struct ckt_cursor *results)
+{
+	if (waiter->callback) {
+		waiter->callback(waiter->data, result, results);
+		if (waiter->message != waiter->message_small)
+			free(waiter->message);
+		free(waiter);
+		atomic_fetch_sub(&ckt_conn.async_pending, 1);
+		return;
+	}
+	if (waiter->reply && !result) {
+		size_t size = (size_t)(results->end - results->p);
+		uint8_t *copy = waiter->reply->small;
+		if (size > sizeof waiter->reply->small)
+			copy = waiter->reply->owned = malloc(size);
+		if (copy) {
+			memcpy(copy, results->p, size);
+			waiter->reply->results = (struct ckt_cursor){.p = copy, .end = copy + size};
+		} else {
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	waiter->result = result;
+	atomic_store_explicit(&waiter->done, true, memory_order_release);
+}
+
+void ckt_waiter_finish_all(CUresult error)
+{
+	struct ckt_cursor empty = {0};
+	for (;;) {
+		pthread_mutex_lock(&ckt_conn.lock);
+		struct ckt_waiter *waiter = ckt_conn.pending.next;
+		waiter = waiter == &ckt_conn.pending ? NULL : take_waiter(waiter->xid);
+		pthread_mutex_unlock(&ckt_conn.lock);
+		if (!waiter)
+			return;
+		finish(waiter, error, &empty);
+	}
+}
+
+/* Frees the ring up to the first record that the worker may not have executed.  Precondition: conn.lock held. */
+void ckt_conn_trim(uint64_t executed)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	uint64_t sent = atomic_load_explicit(&conn->sent, memory_order_acquire);
+	while (conn->head < sent) {
+		const uint8_t *record = conn->ring + conn->head % CKT_RING_SIZE;
+		uint32_t mark;
+		memcpy(&mark, record, sizeof mark);
+		uint64_t next;
+		if (mark == 0) {
+			next = (conn->head / CKT_RING_SIZE + 1) * CKT_RING_SIZE;
+		} else {
+			uint64_t seq;
+			memcpy(&seq, record + CKT_MARK_SIZE + 32, sizeof seq);
+			if (be64toh(seq) > executed)
+				return;
+			next = conn->head + CKT_MARK_SIZE + (be32toh(mark) & 0x7fffffff);
+		}
+		if (next > sent)
+			return;
+		conn->head = next;
+	}
+}
+
+static int handle_reply(struct ckt_cursor *c)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	struct ckt_reply_header header = {0};
+	if (!ckt_reply_header_get(c, &header))
+		return -EPROTO;
+	pthread_mutex_lock(&conn->lock);
+	ckt_conn_trim(header.executed);
+	if (header.deferred && !conn->deferred)
+		conn->deferred = (CUresult)header.deferred;
+	struct ckt_waiter *waiter = take_waiter(header.xid);
+	pthread_mutex_unlock(&conn->lock);
+	if (!waiter)
+		return 0;	/* Asked again after a break and answered twice. */
+	CUresult result = CUDA_SUCCESS;
+	if (header.accept_stat) {
+		ckt_log_user("the server did not understand a call (accept_stat %u): client and server do not fit together", header.accept_stat);
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	} else if (!waiter->session_proc) {
+		result = (CUresult)ckt_get_u32(c);
+		if (c->bad)
+			result = CUDA_ERROR_UNKNOWN;
+	}
+	finish(waiter, result, c);
+	return 0;
+}
+
+/* Kernels' printf and assert come out where the program's own output goes. */
+static void output(const struct ckt_output_args *args)
+{
+	int fd = args->fd == 2 ? STDERR_FILENO : STDOUT_FILENO;
+	const char *p = args->data.data_val;
+	size_t left = args->data.data_len;
+	/* What the program has in its stdio buffer was written before: keep the order a local run has. */
+	while (left) {
+		ssize_t n = write(fd, p, left);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		p += n;
+		left -= (size_t)n;
+	}
+}
+
+static int handle_callback(struct ckt_cursor *c)
+{
+	struct ckt_call_header header = {0};
+	if (!ckt_call_header_get(c, &header) || header.prog != CRICKET_CALLBACK_PROG)
+		return -EPROTO;
+	if (header.proc == CKT_CALLBACK_OUTPUT) {
+		struct ckt_output_args args = {0};
+		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_output_args, &args))
+			return -EPROTO;
+		output(&args);
+		xdr_free((xdrproc_t)xdr_ckt_output_args, (char *)&args);
+	} else if (header.proc == CKT_CALLBACK_MOVED) {
+		struct ckt_moved_args args = {0};
+		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_moved_args, &args))
+			return -EPROTO;
+		snprintf(ckt_conn.moved_to, sizeof ckt_conn.moved_to, "%s", args.address);
+		xdr_free((xdrproc_t)xdr_ckt_moved_args, (char *)&args);
+	}
+	return 0;	/* A later server may tell more than this client knows. */
+}
+
+static int handle_record(const uint8_t *data, size_t size)
+{
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	if (size < 8)
+		return -EPROTO;
+	uint32_t type;
+	memcpy(&type, data + 4, sizeof type);
+	return type ? handle_reply(&c) : handle_callback(&c);
+}
+
+/* Hands out every whole record in the buffer. */
+static int handle_received(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	while (conn->receive_end - conn->receive_start >= CKT_MARK_SIZE) {
+		const uint8_t *p = conn->receive + conn->receive_start;
+		uint32_t mark;
+		memcpy(&mark, p, sizeof mark);
+		mark = be32toh(mark);
+		size_t size = mark & 0x7fffffff;
+		if (!(mark >> 31) || size > CKT_RECORD_MAX)
+			return -EPROTO;
+		if (conn->receive_end - conn->receive_start < CKT_MARK_SIZE + size)
+			break;
+		int result = handle_record(p + CKT_MARK_SIZE, size);
+		if (result)
+			return result;
+		conn->receive_start += CKT_MARK_SIZE + size;
+	}
+	if (conn->receive_start == conn->receive_end) {
+		conn->receive_start = conn->receive_end = 0;
+	} else if (conn->receive_start > CKT_RECEIVE_SIZE / 2) {
+		memmove(conn->receive, conn->receive + conn->receive_start, conn->receive_end - conn->receive_start);
+		conn->receive_end -= conn->receive_start;
+		conn->receive_start = 0;
+	}
+	return 0;
+}
+
+int ckt_conn_read(int timeout_ms)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	int saved_errno = errno, result = 0;
+	for (;;) {
+		ssize_t n = recv(conn->fd, conn->receive + conn->receive_end, CKT_RECEIVE_SIZE - conn->receive_end, MSG_DONTWAIT);
+		if (n > 0) {
+			conn->receive_end += (size_t)n;
+			result = handle_received();
+			break;
+		}
+		if (n == 0) {
+			result = -ECONNRESET;
+			break;
+		}
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN) {
+			result = -errno;
+			break;
+		}
+		if (timeout_ms == 0) {
+			result = -EAGAIN;
+			break;
+		}
+
+		struct pollfd p = {.fd = conn->fd, .events = POLLIN};
+		if (poll(&p, 1, timeout_ms) == 0) {
+			result = -EAGAIN;
+			break;
+		}
+	}
+	errno = saved_errno;
+	return result;
+}

@@ -1,0 +1,200 @@
+/*
+ * A broken connection: find the session again, and go on as if nothing had happened.
+ *
+ *	OPEN --(read or write fails)--> RESUMING --(hello RESUME accepted)--> OPEN
+ *	                                    |--(no session, refused, or CRICKET_RECONNECT_TIMEOUT)--> LOST, a sticky error
+ *
+ * Exactly the commands after the worker's last executed number are sent again, from the ring.  Waiters whose record has left the ring
+ * (executed, but the reply got lost; or a mere question) ask again with the copy they keep: a numbered call gets its stored reply.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/conn/conn.h"
+#include "client/conn/settings.h"
+#include "rpc/log.h"
+
+/* Where the session may live: where the server said, its address, the standbys. */
+static const char *candidate(unsigned index)
+{
+	if (index == 0)
+		return ckt_conn.moved_to[0] ? ckt_conn.moved_to : NULL;
+	if (index == 1)
+		return ckt_conn.address_text;
+	return index - 2 < ckt_settings.standby_count ? ckt_settings.standby[index - 2] : NULL;
+}
+
+static unsigned candidate_count(void)
+{
+	return 2 + ckt_settings.standby_count;
+}
+
+/* One round over all places.  0 and the descriptor; -EAGAIN where nobody has it yet. */
+static int find_session(int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	for (unsigned i = 0; i < candidate_count(); i++) {
+		char moved[CKT_ADDRESS_MAX + 1];
+		const char *address = candidate(i);
+		if (!address)
+			continue;
+		int result = ckt_connect(address, CKT_HELLO_RESUME, 3000, ret_fd, ret_ok, moved, sizeof moved, ret_message, message_size);
+		if (result == -EREMCHG) {
+			snprintf(conn->moved_to, sizeof conn->moved_to, "%s", moved);
+			return -EAGAIN;
+		}
+		if (!result && ret_ok->generation < conn->generation) {
+			/* An older copy of this session: its past is not ours any more. */
+			close(*ret_fd);
+			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
+			snprintf(ret_message, message_size, "%.256s holds an older copy of the session", address);
+			continue;
+		}
+		if (!result) {
+			ckt_debug("session %s found again at %s", conn->session, address);
+			if (i != 1)
+				snprintf(conn->address_text, sizeof conn->address_text, "%s", address);
+			return 0;
+		}
+		ckt_debug("session %s is not at %s: %s", conn->session, address, ret_message);
+	}
+	return -EAGAIN;
+}
+
+static int write_all(int fd, const uint8_t *p, size_t size)
+{
+	while (size) {
+		ssize_t n = send(fd, p, size, MSG_NOSIGNAL);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0) {
+			p += n;
+			size -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+/* Precondition: send_lock and lock held, nobody reads. */
+static int send_again(int fd, uint64_t executed)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	atomic_store(&conn->sent, atomic_load(&conn->tail));
+	ckt_conn_trim(executed);
+	for (struct ckt_waiter *w = conn->pending.next; w != &conn->pending; w = w->next) {
+		if (w->position >= conn->head)
+			continue;
+		if (!w->message)
+			return -ENOMEM;
+		int result = write_all(fd, w->message, w->message_size);
+		if (result)
+			return result;
+	}
+	atomic_store(&conn->sent, conn->head);
+	return 0;
+}
+
+static void lose(CUresult error, const char *message)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	ckt_log_user("session %s on %s is lost: %s", conn->session, conn->address_text, message);
+	pthread_mutex_lock(&conn->lock);
+	conn->error = error;
+	atomic_store(&conn->state, CKT_CONN_LOST);
+	pthread_mutex_unlock(&conn->lock);
+	ckt_waiter_finish_all(error);
+	pthread_mutex_lock(&conn->read_lock);
+	pthread_cond_broadcast(&conn->read_cond);
+	pthread_mutex_unlock(&conn->read_lock);
+	ckt_conn_flusher_kick();
+}
+
+/* Takes the reader's place for good, so that nobody reads while descriptor and buffer change. */
+static void take_reader(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	pthread_mutex_lock(&conn->read_lock);
+	while (conn->reading) {
+		conn->sleepers++;
+		pthread_cond_wait(&conn->read_cond, &conn->read_lock);
+		conn->sleepers--;
+	}
+	conn->reading = true;
+	conn->receive_start = conn->receive_end = 0;
+	pthread_mutex_unlock(&conn->read_lock);
+}
+
+static void leave_reader(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	pthread_mutex_lock(&conn->read_lock);
+	conn->reading = false;
+	pthread_cond_broadcast(&conn->read_cond);
+	pthread_mutex_unlock(&conn->read_lock);
+}
+
+static int switch_to(int fd, const struct ckt_hello_ok *ok)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	pthread_mutex_lock(&conn->send_lock);
+	pthread_mutex_lock(&conn->lock);
+	int result = send_again(fd, ok->executed);
+	if (!result) {
+		conn->generation = ok->generation;
+		snprintf(conn->server, sizeof conn->server, "%s", ok->server);
+		close(conn->fd);
+		conn->fd = fd;
+		atomic_store(&conn->state, CKT_CONN_OPEN);
+	}
+	pthread_mutex_unlock(&conn->lock);
+	pthread_mutex_unlock(&conn->send_lock);
+	return result;
+}
+
+static void resume(int error)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	char message[CKT_MESSAGE_MAX] = "";
+	int64_t give_up_ms = ckt_net_now_ms() + ckt_settings.reconnect_timeout_ms;
+	ckt_debug("connection to %s broke: %s", conn->address_text, strerror(-error));
+	take_reader();
+	for (unsigned wait_ms = 5;; wait_ms = wait_ms < 500 ? wait_ms * 2 : 500) {
+		struct ckt_hello_ok ok = {0};
+		int fd, result = find_session(&fd, &ok, message, sizeof message);
+		if (!result) {
+			result = switch_to(fd, &ok);
+			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
+			if (!result)
+				break;
+			close(fd);
+		}
+		if (ckt_net_now_ms() >= give_up_ms) {
+			char cause[CKT_MESSAGE_MAX + 64];
+			snprintf(cause, sizeof cause, "%s (connection: %s)", message, strerror(-error));
+			lose(CUDA_ERROR_DEVICE_UNAVAILABLE, cause);
+			break;
+		}
+		struct timespec pause = {.tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000L};
+		nanosleep(&pause, NULL);
+	}
+	leave_reader();
+	ckt_conn_send();	/* An error now shows itself to the next reader. */
+}
+
+void ckt_conn_broken(int fd, int error)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	int saved_errno = errno;
+	pthread_mutex_lock(&conn->state_lock);
+	/* Whoever comes second finds another descriptor, or the session lost. */
+	if (conn->fd == fd && atomic_load(&conn->state) == CKT_CONN_OPEN) {
+		atomic_store(&conn->state, CKT_CONN_RESUMING);
+		resume(error);
+	}
+	pthread_mutex_unlock(&conn->state_lock);
+	errno = saved_errno;
+}

@@ -1,0 +1,175 @@
+/*
+ * Sending: the ring's encoded bytes go to the socket in the order they were encoded, by whichever thread is at hand.
+ *
+ * A waiting thread sends before it waits.  What nobody waits for is sent by the flusher: a thread that sleeps on a futex while there
+ * is nothing to do, looks again for a short while after each write (a program that issues launches in a row then pays no wake-up)
+ * and gathers what was encoded while it was writing into its next write.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/conn/conn.h"
+#include "rpc/log.h"
+
+/*
+ * The socket is full.  The worker may in turn be waiting for us to take its replies, so whoever waits here also reads when nobody does.
+ */
+static void wait_writable(int fd)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	struct pollfd p = {.fd = fd, .events = POLLIN | POLLOUT};
+	if (poll(&p, 1, 100) <= 0 || p.revents & POLLOUT)
+		return;
+	pthread_mutex_lock(&conn->read_lock);
+	bool mine = !conn->reading;
+	if (mine) {
+		conn->reading = true;
+		pthread_mutex_unlock(&conn->read_lock);
+		ckt_conn_read(0);	/* A broken connection shows itself again to the next send. */
+		pthread_mutex_lock(&conn->read_lock);
+		conn->reading = false;
+		if (conn->sleepers)
+			pthread_cond_broadcast(&conn->read_cond);
+	}
+	pthread_mutex_unlock(&conn->read_lock);
+	if (!mine) {
+		p.events = POLLOUT;
+		poll(&p, 1, 10);
+	}
+}
+
+/* Precondition: send_lock held. */
+static int send_some(int fd)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	for (;;) {
+		uint64_t sent = atomic_load_explicit(&conn->sent, memory_order_relaxed);
+		uint64_t end = atomic_load_explicit(&conn->tail, memory_order_acquire);
+		if (sent == end)
+			return 0;
+		/* At most one lap's end lies between sent and tail, so one remembered gap is enough. */
+		uint64_t gap = atomic_load_explicit(&conn->gap_start, memory_order_relaxed);
+		uint64_t lap_end = (sent / CKT_RING_SIZE + 1) * CKT_RING_SIZE;
+		if (sent == gap) {
+			atomic_store_explicit(&conn->sent, lap_end, memory_order_release);
+			continue;
+		}
+		if (end > lap_end)
+			end = lap_end;
+		if (gap > sent && gap < end)
+			end = gap;
+		ssize_t n = send(fd, conn->ring + sent % CKT_RING_SIZE, end - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n >= 0)
+			atomic_store_explicit(&conn->sent, sent + (uint64_t)n, memory_order_release);
+		else if (errno == EAGAIN)
+			wait_writable(fd);
+		else if (errno != EINTR)
+			return -errno;
+	}
+}
+
+int ckt_conn_send(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	int saved_errno = errno;
+	pthread_mutex_lock(&conn->send_lock);
+	int result = atomic_load(&conn->state) == CKT_CONN_OPEN ? send_some(conn->fd) : 0;
+	pthread_mutex_unlock(&conn->send_lock);
+	errno = saved_errno;
+	return result;
+}
+
+/* ---- The flusher */
+
+enum { FLUSHER_SPINS = 2000 };
+
+static bool unsent(void)
+{
+	return atomic_load_explicit(&ckt_conn.sent, memory_order_acquire) != atomic_load_explicit(&ckt_conn.tail, memory_order_acquire);
+}
+
+static void flusher_sleep(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	if (conn->spin_us) {
+		for (int i = 0; i < FLUSHER_SPINS; i++) {
+			if (unsent())
+				return;
+			__builtin_ia32_pause();
+		}
+	}
+	atomic_store(&conn->flusher_asleep, 1);
+	if (!unsent()) {
+		/* Replies that no thread waits for (copies in the background) are read by nobody else: look after them. */
+		struct timespec timeout = {.tv_nsec = 1000000};
+		syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAIT_PRIVATE, 1, atomic_load(&conn->async_pending) ? &timeout : NULL, NULL, 0);
+	}
+	atomic_store(&conn->flusher_asleep, 0);
+}
+
+static void read_in_background(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	int fd = conn->fd, result = 0;
+	pthread_mutex_lock(&conn->read_lock);
+	if (!conn->reading) {
+		conn->reading = true;
+		pthread_mutex_unlock(&conn->read_lock);
+		result = ckt_conn_read(0);
+		pthread_mutex_lock(&conn->read_lock);
+		conn->reading = false;
+		if (conn->sleepers)
+			pthread_cond_broadcast(&conn->read_cond);
+	}
+	pthread_mutex_unlock(&conn->read_lock);
+	if (result && result != -EAGAIN)
+		ckt_conn_broken(fd, result);
+}
+
+static void *flusher_main(void *unused)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	while (atomic_load(&conn->state) != CKT_CONN_LOST) {
+		if (atomic_load(&conn->state) == CKT_CONN_RESUMING)
+			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		flusher_sleep();
+		int fd = conn->fd, result = ckt_conn_send();
+		if (result)
+			ckt_conn_broken(fd, result);
+		else if (atomic_load(&conn->async_pending))
+			read_in_background();
+	}
+	return NULL;
+}
+
+void ckt_conn_flusher_start(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	sigset_t all, before;
+	/* The program's signals are for the program's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	int error = pthread_create(&conn->flusher, NULL, flusher_main, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	conn->flusher_running = !error;
+	if (error)
+		ckt_debug("no thread to send in the background (%d): ignoring, every call is sent at once", error);
+}
+
+void ckt_conn_flusher_kick(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	if (__builtin_expect(!conn->flusher_running, 0)) {
+		int fd = conn->fd, result = ckt_conn_send();
+		if (result)
+			ckt_conn_broken(fd, result);
+		return;
+	}
+	if (atomic_load(&conn->flusher_asleep) && atomic_exchange(&conn->flusher_asleep, 0))
+		syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}

@@ -1,0 +1,102 @@
+/* The environment; see settings.h. */
+#include "client/conn/settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rpc/log.h"
+#include "client/patch/environment.h"
+
+struct ckt_settings ckt_settings;
+
+static void load_log(void)
+{
+	const char *text = getenv("CRICKET_LOG");
+	static char level_name[16];
+	enum ckt_log_level level = CKT_LOG_QUIET;
+	const char *file = NULL;
+	if (text && *text) {
+		size_t length = strcspn(text, ":");
+		snprintf(level_name, sizeof level_name, "%.*s", (int)length, text);
+		if (text[length] == ':' && text[length + 1])
+			file = text + length + 1;
+		if (ckt_log_level_parse(level_name, &level)) {
+			ckt_log_user("CRICKET_LOG=%s: '%s' is no level: error, warning, info, debug or quiet", text, level_name);
+			level = CKT_LOG_QUIET;
+		}
+	}
+	int result = ckt_log_init("cricket-client", level, file);
+	if (result)
+		ckt_log_user("CRICKET_LOG: cannot open %s: %s", file, strerror(-result));
+}
+
+/* The value of a variable as a number within bounds; says so and takes the default where it is none. */
+static long load_number(const char *name, long minimum, long maximum, long otherwise)
+{
+	const char *text = getenv(name);
+	if (!text || !*text)
+		return otherwise;
+	char *end;
+	errno = 0;
+	long value = strtol(text, &end, 10);
+	if (errno || *end || value < minimum || value > maximum) {
+		ckt_log_user("%s=%s: expected a number from %ld to %ld; using %ld", name, text, minimum, maximum, otherwise);
+		return otherwise;
+	}
+	return value;
+}
+
+static void load_standby(void)
+{
+	const char *text = getenv("CRICKET_STANDBY");
+	while (text && *text) {
+		size_t length = strcspn(text, ",");
+		struct ckt_address address;
+		char one[CKT_ADDRESS_TEXT_MAX], message[256];
+		snprintf(one, sizeof one, "%.*s", (int)length, text);
+		if (*one && ckt_address_parse(one, &address, message, sizeof message))
+			ckt_log_user("CRICKET_STANDBY: %s; ignoring it", message);
+		else if (*one && ckt_settings.standby_count < CKT_STANDBY_MAX)
+			strcpy(ckt_settings.standby[ckt_settings.standby_count++], one);
+		text += length + (text[length] == ',');
+	}
+}
+
+static void load_address(void)
+{
+	const char *text = getenv("REMOTE_GPU_ADDRESS");
+	if (text && *text) {
+		snprintf(ckt_settings.address, sizeof ckt_settings.address, "%s", text);
+		ckt_settings.address_given = true;
+		return;
+	}
+	/* Nothing said: a server of this user or of the system on this very host, if there is one. */
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	if (runtime && *runtime) {
+		char path[400];
+		snprintf(path, sizeof path, "%s/cricket/socket", runtime);
+		if (access(path, R_OK | W_OK) == 0) {
+			snprintf(ckt_settings.address, sizeof ckt_settings.address, "unix:%s", path);
+			return;
+		}
+	}
+	strcpy(ckt_settings.address, "unix:/run/cricket/socket");
+}
+
+void ckt_settings_load(void)
+{
+	load_log();
+	ckt_environment_check();
+	load_address();
+	load_standby();
+	const char *token = getenv("CRICKET_TOKEN_FILE");
+	ckt_settings.token_file = token && *token ? token : NULL;
+	ckt_settings.sync = load_number("CRICKET_SYNC", 0, 1, 0);
+	/* Polling pays only where the two sides have processors of their own. */
+	ckt_settings.spin_us = (int)load_number("CRICKET_SPIN", 0, 100000, sysconf(_SC_NPROCESSORS_ONLN) > 4 ? 50 : 0);
+	ckt_settings.connect_timeout_ms = 10000;
+	ckt_settings.reconnect_timeout_ms = (int)load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;
+}

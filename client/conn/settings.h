@@ -1,0 +1,26 @@
+/*
+ * What the environment says, read once when the program first needs a device.  cricket(7) lists every variable.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "rpc/net.h"
+
+enum { CKT_STANDBY_MAX = 16 };
+
+struct ckt_settings {
+	char address[CKT_ADDRESS_TEXT_MAX];	/* REMOTE_GPU_ADDRESS, else the local server's socket */
+	bool address_given;
+	char standby[CKT_STANDBY_MAX][CKT_ADDRESS_TEXT_MAX];	/* CRICKET_STANDBY */
+	unsigned standby_count;
+	const char *token_file;			/* CRICKET_TOKEN_FILE or NULL */
+	bool sync;				/* CRICKET_SYNC=1 */
+	int spin_us;				/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */
+	int connect_timeout_ms;
+	int reconnect_timeout_ms;		/* CRICKET_RECONNECT_TIMEOUT, in seconds */
+};
+
+extern struct ckt_settings ckt_settings;
+
+void ckt_settings_load(void);

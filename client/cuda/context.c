@@ -1,0 +1,382 @@
+/*
+ * Contexts: which one a thread uses is this process's own affair (a stack per thread, its top in ckt_call_context travels with every
+ * call); that they exist is the worker's.
+ */
+#include <stdlib.h>
+
+#include "client/conn/conn.h"
+#include "client/cuda/internal.h"
+
+enum { STACK_MAX = 64 };
+
+struct context_stack {
+	unsigned depth;
+	uint64_t ids[STACK_MAX];	/* the top is also ckt_call_context */
+};
+
+static __thread struct context_stack *stack __attribute__((tls_model("initial-exec")));
+static struct ckt_context primaries[CKT_DEVICES_MAX];
+static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t stack_key;
+
+static void init_once(void)
+{
+	pthread_key_create(&stack_key, free);
+	for (unsigned d = 0; d < ckt_device_count(); d++) {
+		primaries[d].device = (CUdevice)d;
+		primaries[d].primary = true;
+		primaries[d].api_version = 3020;
+		ckt_object_add_fixed(&primaries[d].object, ckt_handle_primary(d));
+	}
+}
+
+void ckt_context_init(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, init_once);
+}
+
+static struct context_stack *thread_stack(void)
+{
+	if (!stack) {
+		stack = calloc(1, sizeof *stack);
+		if (stack)
+			pthread_setspecific(stack_key, stack);
+	}
+	return stack;
+}
+
+/* CUDA_SUCCESS with NULL where the thread has no context. */
+static CUresult initialised(void)
+{
+	return ckt_device_get(0, &(CUresult){0}) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult ckt_context_current(struct ckt_context **ret_context)
+{
+	if (!ckt_call_context)
+		return initialised() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_CONTEXT;
+	struct ckt_context *context = ckt_object_find(ckt_call_context, CKT_KIND_CONTEXT);
+	if (!context || context->destroyed)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	*ret_context = context;
+	return CUDA_SUCCESS;
+}
+
+static struct ckt_context *find(CUcontext handle)
+{
+	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
+}
+
+static CUresult push(uint64_t id)
+{
+	struct context_stack *s = thread_stack();
+	if (!s)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (s->depth == STACK_MAX)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	s->ids[s->depth++] = id;
+	ckt_call_context = id;
+	return CUDA_SUCCESS;
+}
+
+static void pop(void)
+{
+	stack->depth--;
+	ckt_call_context = stack->depth ? stack->ids[stack->depth - 1] : 0;
+}
+
+/* ---- Primary contexts */
+
+CKT_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+	CUresult result;
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_device_get(device, &result))
+		return result;
+	struct ckt_context *primary = &primaries[device];
+	pthread_mutex_lock(&primary_lock);
+	if (primary->retained == 0) {
+		result = CKT_WAITED(primary_ctx_retain, PRIMARY_CTX_RETAIN, CKT_CALL_F_NUMBERED, NULL, .device = (uint32_t)device,
+				    .flags = primary->flags);
+		if (!result)
+			primary->destroyed = false;
+	}
+	if (!result)
+		primary->retained++;
+	pthread_mutex_unlock(&primary_lock);
+	if (!result)
+		*context = (CUcontext)(uintptr_t)primary->object.id;
+	return result;
+}
+
+CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	CUresult result;
+	if (!ckt_device_get(device, &result))
+		return result;
+	return CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED, NULL, .device = (uint32_t)device);
+}
+
+CKT_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+	CUresult result;
+	if (!ckt_device_get(device, &result))
+		return result;
+	struct ckt_context *primary = &primaries[device];
+	pthread_mutex_lock(&primary_lock);
+	if (primary->retained == 0)
+		result = CUDA_ERROR_INVALID_CONTEXT;
+	else
+		primary->retained--;	/* It stays, as a context is dear: a reset frees it, or the end of the session. */
+	pthread_mutex_unlock(&primary_lock);
+	return result;
+}
+
+CKT_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
+{
+	CUresult result;
+	if (!ckt_device_get(device, &result))
+		return result;
+	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK || (flags & CU_CTX_SCHED_MASK) == 3 || (flags & CU_CTX_SCHED_MASK) > 4)
+		return CUDA_ERROR_INVALID_VALUE;
+	primaries[device].flags = flags;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
+{
+	CUresult result;
+	if (!flags || !active)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_device_get(device, &result))
+		return result;
+	*flags = primaries[device].flags;
+	*active = primaries[device].retained > 0;
+	return CUDA_SUCCESS;
+}
+
+/* ---- Other contexts */
+
+static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device, unsigned api_version)
+{
+	CUresult result;
+	if (!ret_context)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_device_get(device, &result))
+		return result;
+	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_context *context = calloc(1, sizeof *context);
+	if (!context)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	context->device = device;
+	context->flags = flags;
+	context->api_version = api_version;
+	if (!ckt_object_add(&context->object, CKT_KIND_CONTEXT)) {
+		free(context);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	result = CKT_WAITED(ctx_create, CTX_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = context->object.id, .flags = flags, .device = (uint32_t)device);
+	if (!result)
+		result = push(context->object.id);
+	if (result) {
+		ckt_object_remove(&context->object);
+		return result;
+	}
+	*ret_context = (CUcontext)(uintptr_t)context->object.id;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+{
+	return create(context, flags, device, 3020);
+}
+
+CKT_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *params, int n_params, unsigned int flags, CUdevice device)
+{
+	return n_params ? CUDA_ERROR_NOT_SUPPORTED : create(context, flags, device, 3020);
+}
+
+CKT_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsigned int flags, CUdevice device)
+{
+	if (params && (params->numExecAffinityParams || params->cigParams))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return create(context, flags, device, 3020);
+}
+
+CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
+{
+	struct ckt_context *context = find(handle);
+	if (!context || context->primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	CUresult result = CKT_WAITED(ctx_destroy, CTX_DESTROY, CKT_CALL_F_NUMBERED, NULL, .id = context->object.id);
+	if (result)
+		return result;
+	context->destroyed = true;
+	if (stack && stack->depth && stack->ids[stack->depth - 1] == context->object.id)
+		pop();
+	ckt_object_remove(&context->object);
+	return CUDA_SUCCESS;
+}
+
+/* ---- The thread's stack */
+
+CKT_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
+{
+	if (!handle) {
+		if (initialised())
+			return CUDA_ERROR_NOT_INITIALIZED;
+		if (stack && stack->depth)
+			pop();
+		return CUDA_SUCCESS;
+	}
+	struct ckt_context *context = find(handle);
+	if (!context)
+		return initialised() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_CONTEXT;
+	if (ckt_call_context == context->object.id)
+		return CUDA_SUCCESS;
+	struct context_stack *s = thread_stack();
+	if (!s)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!s->depth)
+		return push(context->object.id);
+	s->ids[s->depth - 1] = context->object.id;
+	ckt_call_context = context->object.id;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
+{
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_call_context && initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	*context = (CUcontext)(uintptr_t)ckt_call_context;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
+{
+	struct ckt_context *context = find(handle);
+	if (!context)
+		return initialised() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_CONTEXT;
+	return push(context->object.id);
+}
+
+CKT_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context)
+{
+	if (!stack || !stack->depth)
+		return initialised() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_CONTEXT;
+	if (context)
+		*context = (CUcontext)(uintptr_t)ckt_call_context;
+	pop();
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
+{
+	struct ckt_context *context;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_context_current(&context);
+	if (!result)
+		*device = context->device;
+	return result;
+}
+
+CKT_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
+{
+	if (!handle)
+		return cuCtxGetDevice(device);
+	struct ckt_context *context = find(handle);
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*device = context->device;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
+{
+	struct ckt_context *context;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_context_current(&context);
+	if (!result)
+		*flags = context->flags;
+	return result;
+}
+
+CKT_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
+{
+	struct ckt_context *context;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
+		return CUDA_ERROR_INVALID_VALUE;
+	context->flags = flags;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
+{
+	struct ckt_context *context;
+	if (!id)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = CUDA_SUCCESS;
+	if (handle)
+		result = (context = find(handle)) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	else
+		result = ckt_context_current(&context);
+	if (!result)
+		*id = context->object.id;
+	return result;
+}
+
+CKT_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
+{
+	struct ckt_context *context;
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = CUDA_SUCCESS;
+	if (handle)
+		result = (context = find(handle)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	else
+		result = ckt_context_current(&context);
+	if (!result)
+		*version = context->api_version;
+	return result;
+}
+
+CKT_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	struct ckt_context *context;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	const struct ckt_device *device = ckt_device_get(context->device, NULL);
+	if (least)
+		*least = device->least_priority;
+	if (greatest)
+		*greatest = device->greatest_priority;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxSynchronize(void)
+{
+	struct ckt_context *context;
+	CUresult result = ckt_context_current(&context);
+	return result ? result : CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context->object.id);
+}
+
+CKT_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
+{
+	struct ckt_context *context = find(handle);
+	if (!handle)
+		return cuCtxSynchronize();
+	return context ? CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context->object.id) : CUDA_ERROR_INVALID_CONTEXT;
+}

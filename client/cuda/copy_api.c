@@ -1,0 +1,163 @@
+/* The driver API's copy functions over ckt_copy_2d: which side is what, and cutting boxes into planes. */
+#include "client/cuda/internal.h"
+
+/* Unified addressing: what the pointer is decides. */
+static bool is_device(uint64_t address)
+{
+	struct ckt_range range;
+	return ckt_range_find(address, &range) && (range.kind == CKT_RANGE_DEVICE || range.kind == CKT_RANGE_GLOBAL);
+}
+
+static uint64_t host(const void *pointer)
+{
+	return (uint64_t)(uintptr_t)pointer;
+}
+
+CKT_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size)
+{
+	return ckt_copy(dst, true, host(src), is_device(host(src)), size, NULL, false);
+}
+
+CKT_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+{
+	return ckt_copy(dst, true, host(src), is_device(host(src)), size, stream, true);
+}
+
+CKT_EXPORT CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size)
+{
+	return ckt_copy(host(dst), is_device(host(dst)), src, true, size, NULL, false);
+}
+
+CKT_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return ckt_copy(host(dst), is_device(host(dst)), src, true, size, stream, true);
+}
+
+CKT_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size)
+{
+	return ckt_copy(dst, true, src, true, size, NULL, false);
+}
+
+CKT_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return ckt_copy(dst, true, src, true, size, stream, true);
+}
+
+CKT_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size)
+{
+	return ckt_copy(dst, is_device(dst), src, is_device(src), size, NULL, false);
+}
+
+CKT_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return ckt_copy(dst, is_device(dst), src, is_device(src), size, stream, true);
+}
+
+CKT_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t size)
+{
+	return ckt_copy(dst, true, src, true, size, NULL, false);
+}
+
+CKT_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t size,
+				      CUstream stream)
+{
+	return ckt_copy(dst, true, src, true, size, stream, true);
+}
+
+/* ---- Two and three dimensions */
+
+struct side {
+	uint64_t base;
+	bool device;
+};
+
+static CUresult read_side(CUmemorytype type, const void *host_pointer, CUdeviceptr device_pointer, struct side *ret_side)
+{
+	switch (type) {
+	case CU_MEMORYTYPE_HOST:
+		*ret_side = (struct side){.base = host(host_pointer), .device = is_device(host(host_pointer))};
+		return CUDA_SUCCESS;
+	case CU_MEMORYTYPE_DEVICE:
+		*ret_side = (struct side){.base = device_pointer, .device = true};
+		return CUDA_SUCCESS;
+	case CU_MEMORYTYPE_UNIFIED:
+		*ret_side = (struct side){.base = device_pointer, .device = is_device(device_pointer)};
+		return CUDA_SUCCESS;
+	case CU_MEMORYTYPE_ARRAY:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool async)
+{
+	struct side src, dst;
+	if (!copy)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = read_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &src);
+	if (!result)
+		result = read_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &dst);
+	if (result)
+		return result;
+	/* A pitch of zero means rows without gaps. */
+	uint64_t src_pitch = copy->srcPitch ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
+	uint64_t dst_pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
+	if (copy->srcXInBytes + copy->WidthInBytes > src_pitch || copy->dstXInBytes + copy->WidthInBytes > dst_pitch)
+		return CUDA_ERROR_INVALID_VALUE;
+	return ckt_copy_2d(&(struct ckt_copy2d){
+		.dst = dst.base + copy->dstY * dst_pitch + copy->dstXInBytes, .dst_pitch = dst_pitch, .dst_device = dst.device,
+		.src = src.base + copy->srcY * src_pitch + copy->srcXInBytes, .src_pitch = src_pitch, .src_device = src.device,
+		.width = copy->WidthInBytes, .height = copy->Height, .stream = stream, .async = async});
+}
+
+CKT_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy)
+{
+	return copy_2d(copy, NULL, false);
+}
+
+CKT_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy)
+{
+	return copy_2d(copy, NULL, false);
+}
+
+CKT_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+	return copy_2d(copy, stream, true);
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool async)
+{
+	struct side src, dst;
+	if (!copy)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = read_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &src);
+	if (!result)
+		result = read_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &dst);
+	if (result)
+		return result;
+	uint64_t src_pitch = copy->srcPitch ? copy->srcPitch : copy->WidthInBytes + copy->srcXInBytes;
+	uint64_t dst_pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes + copy->dstXInBytes;
+	uint64_t src_height = copy->srcHeight ? copy->srcHeight : copy->Height + copy->srcY;
+	uint64_t dst_height = copy->dstHeight ? copy->dstHeight : copy->Height + copy->dstY;
+	if (copy->srcXInBytes + copy->WidthInBytes > src_pitch || copy->dstXInBytes + copy->WidthInBytes > dst_pitch ||
+	    copy->srcY + copy->Height > src_height || copy->dstY + copy->Height > dst_height)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint64_t z = 0; z < copy->Depth && !result; z++)
+		result = ckt_copy_2d(&(struct ckt_copy2d){
+			.dst = dst.base + ((copy->dstZ + z) * dst_height + copy->dstY) * dst_pitch + copy->dstXInBytes,
+			.src = src.base + ((copy->srcZ + z) * src_height + copy->srcY) * src_pitch + copy->srcXInBytes,
+			.dst_pitch = dst_pitch, .src_pitch = src_pitch, .dst_device = dst.device, .src_device = src.device,
+			.width = copy->WidthInBytes, .height = copy->Height, .stream = stream, .async = async});
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy)
+{
+	return copy_3d(copy, NULL, false);
+}
+
+CKT_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy, CUstream stream)
+{
+	return copy_3d(copy, stream, true);
+}

@@ -1,0 +1,111 @@
+/* Events: made, recorded and destroyed without an answer; asked and waited for at the worker. */
+#include <stdlib.h>
+
+#include "client/cuda/internal.h"
+
+struct ckt_event {
+	struct ckt_object object;
+	unsigned flags;
+};
+
+static struct ckt_event *find(CUevent handle)
+{
+	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_EVENT);
+}
+
+CKT_EXPORT CUresult cuEventCreate(CUevent *ret_event, unsigned int flags)
+{
+	struct ckt_context *context;
+	if (!ret_event)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+	if (flags & ~known || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_EVENT_INTERPROCESS)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	struct ckt_event *event = calloc(1, sizeof *event);
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event->object.context = context->object.id;
+	event->flags = flags;
+	if (!ckt_object_add(&event->object, CKT_KIND_EVENT)) {
+		free(event);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	result = CKT_BATCHED(event_create, EVENT_CREATE, .id = event->object.id, .flags = flags);
+	if (result)
+		ckt_object_remove(&event->object);
+	else
+		*ret_event = (CUevent)(uintptr_t)event->object.id;
+	return result;
+}
+
+CKT_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
+{
+	struct ckt_event *event = find(handle);
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = CKT_BATCHED(event_destroy, EVENT_DESTROY, .id = event->object.id);
+	if (!result)
+		ckt_object_remove(&event->object);
+	return result;
+}
+
+CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned int flags)
+{
+	uint64_t id;
+	struct ckt_event *event = find(handle);
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_stream_resolve(stream, &id);
+	if (result)
+		return result;
+	/* Event and stream must belong to the same context. */
+	const struct ckt_object *of = id > 1 ? ckt_object_find(id, CKT_KIND_STREAM) : NULL;
+	if (event->object.context != (of ? of->context : ckt_call_context))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id, .flags = flags);
+}
+
+CKT_EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream)
+{
+	return cuEventRecordWithFlags(handle, stream, CU_EVENT_RECORD_DEFAULT);
+}
+
+CKT_EXPORT CUresult cuEventQuery(CUevent handle)
+{
+	struct ckt_event *event = find(handle);
+	return event ? CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CKT_EXPORT CUresult cuEventSynchronize(CUevent handle)
+{
+	struct ckt_event *event = find(handle);
+	return event ? CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL, .event = event->object.id) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
+{
+	struct ckt_event *first = find(start), *second = find(end);
+	if (!milliseconds)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!first || !second || (first->flags | second->flags) & CU_EVENT_DISABLE_TIMING)
+		return CUDA_ERROR_INVALID_HANDLE;
+	struct ckt_reply reply;
+	struct ckt_event_elapsed_time_res res;
+	CUresult result = CKT_WAITED(event_elapsed_time, EVENT_ELAPSED_TIME, 0, &reply, .start = first->object.id, .end = second->object.id);
+	if (result)
+		return result;
+	if (ckt_event_elapsed_time_res_get(&reply.results, &res))
+		*milliseconds = res.milliseconds;
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+

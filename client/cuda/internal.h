@@ -1,0 +1,155 @@
+/*
+ * What the files of client/cuda share.  Every function named cu* here is CUDA's own and follows the CUDA Driver API reference of 13.0;
+ * functions return a CUresult, write outputs only on success, and may be called from any thread.
+ */
+#pragma once
+
+#ifndef __CUDA_API_VERSION_INTERNAL
+#error "exported names are defined here: compile with -D__CUDA_API_VERSION_INTERNAL"
+#endif
+#include <cuda.h>
+
+#include "client/conn/call.h"
+#include "client/cuda/object.h"
+#include "rpc/gen/cuda_codec.h"
+#include "rpc/session.h"
+
+#define CKT_EXPORT __attribute__((visibility("default")))
+
+/* Encodes and queues a batched call: CKT_BATCHED(stream_create, STREAM_CREATE, .id = id, .flags = flags). */
+#define CKT_BATCHED(name, NAME, ...)                                                                                             \
+	({                                                                                                                       \
+		struct ckt_##name##_args args_ = {__VA_ARGS__};                                                                  \
+		struct ckt_call call_;                                                                                           \
+		CUresult result_ = ckt_call_begin(&call_, CKT_PROC_##NAME, ckt_##name##_args_size(&args_), CKT_CALL_F_BATCHED);  \
+		if (!result_) {                                                                                                  \
+			ckt_##name##_args_put(call_.p, &args_);                                                                  \
+			result_ = ckt_call_queue(&call_);                                                                        \
+		}                                                                                                                \
+		result_;                                                                                                         \
+	})
+
+/* The same and waits; flags: 0 or CKT_CALL_F_NUMBERED; reply: NULL or where results go (to be released after success). */
+#define CKT_WAITED(name, NAME, flags, reply, ...)                                                                                \
+	({                                                                                                                       \
+		struct ckt_##name##_args args_ = {__VA_ARGS__};                                                                  \
+		struct ckt_call call_;                                                                                           \
+		CUresult result_ = ckt_call_begin(&call_, CKT_PROC_##NAME, ckt_##name##_args_size(&args_), flags);               \
+		if (!result_) {                                                                                                  \
+			ckt_##name##_args_put(call_.p, &args_);                                                                  \
+			result_ = ckt_call_wait(&call_, reply);                                                                  \
+		}                                                                                                                \
+		result_;                                                                                                         \
+	})
+
+/* ---- device.c */
+/* NULL with the error to return in ret_result (may be NULL): not initialised, or no such device. */
+const struct ckt_device *ckt_device_get(CUdevice device, CUresult *ret_result);
+int ckt_device_attribute(CUdevice device, CUdevice_attribute attribute);
+unsigned ckt_device_count(void);
+
+/* ---- context.c */
+struct ckt_context {
+	struct ckt_object object;
+	CUdevice device;
+	unsigned flags;
+	bool primary;
+	unsigned retained;		/* of a primary context */
+	unsigned api_version;
+	bool destroyed;
+};
+
+/* The calling thread's context; CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT or CUDA_ERROR_CONTEXT_IS_DESTROYED where there is none. */
+CUresult ckt_context_current(struct ckt_context **ret_context);
+/* Makes the objects of the primary contexts; called once by cuInit. */
+void ckt_context_init(void);
+
+/* ---- stream.c */
+/* The wire's id of a stream handle: 0 and 1 stay, 2 (and 0 in per-thread mode) is the thread's own stream. */
+CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
+
+/* ---- module.c, function.c */
+struct ckt_function {
+	struct ckt_object object;
+	uint64_t module;
+	struct ckt_function *next;	/* of the same module */
+	char *name;
+	unsigned param_count;
+	uint32_t param_bytes;
+	uint32_t *param_offsets, *param_sizes;
+	int32_t attributes[32];		/* index = CUfunction_attribute */
+	uint32_t attribute_valid;	/* bit per attribute */
+};
+
+struct ckt_module {
+	struct ckt_object object;
+	pthread_mutex_t lock;
+	struct ckt_function *functions;
+	uint8_t hash[32];
+};
+
+/* Bytes of a module image by its own header: fat binary (container or nvcc's wrapper), ELF, or text.  *ret_data is where it begins. */
+CUresult ckt_image_extent(const void *image, const void **ret_data, size_t *ret_size);
+/* Makes sure that the worker holds these bytes; ret_hash: 32 bytes. */
+CUresult ckt_blob_send(const void *data, size_t size, uint8_t *ret_hash);
+CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUjit_option *options, void **values, CUmodule *ret_module);
+CUresult ckt_module_function(struct ckt_module *module, const char *name, struct ckt_function **ret_function);
+CUresult ckt_module_unload(struct ckt_module *module);
+/* Calls visit for the names of at most max functions, in the module's order; stops at the first error. */
+CUresult ckt_module_each_function(struct ckt_module *module, unsigned max, CUresult (*visit)(void *data, const char *name), void *data);
+/* The file's bytes in malloc'd memory with at least one NUL behind them. */
+CUresult ckt_file_read(const char *path, void **ret_data, size_t *ret_size);
+/* A CUfunction, or a CUkernel cast to one, as the function in the current context. */
+CUresult ckt_function_resolve(CUfunction handle, struct ckt_function **ret_function);
+
+/* ---- JIT options, shared by modules and the linker (jit.c) */
+struct ckt_jit {
+	uint32_t keys[64];
+	uint64_t values[64];
+	uint32_t count;
+	char *info_log, *error_log;
+	uint32_t info_log_max, error_log_max;
+	void **info_size_slot, **error_size_slot;
+};
+void ckt_jit_read(struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values);
+void ckt_jit_logs(const struct ckt_jit *jit, const char *info, uint32_t info_len, const char *error, uint32_t error_len);
+
+/* ---- library.c */
+CUresult ckt_kernel_function(uint64_t kernel, struct ckt_function **ret_function);
+
+/* ---- range.c: what memory the program has */
+enum ckt_range_kind { CKT_RANGE_DEVICE = 1, CKT_RANGE_GLOBAL, CKT_RANGE_HOST_ALLOC, CKT_RANGE_HOST_REGISTERED };
+
+struct ckt_range {
+	uint64_t base, size;
+	enum ckt_range_kind kind;
+	uint64_t context;
+	uint64_t owner;			/* the module of a global */
+	unsigned flags;
+	int device;
+	uint64_t buffer_id;
+};
+
+void ckt_range_add(const struct ckt_range *range);
+/* Removes the range that begins at base and is of that kind; false where there is none. */
+bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range *ret_range);
+void ckt_range_remove_owner(uint64_t owner);
+/* The range that holds the address. */
+bool ckt_range_find(uint64_t address, struct ckt_range *ret_range);
+/* Whether [address, address + size) is device memory, all of one allocation. */
+bool ckt_range_is_device(uint64_t address, uint64_t size);
+bool ckt_range_is_pinned(const void *address, uint64_t size);
+
+/* ---- memcpy.c */
+struct ckt_copy2d {
+	uint64_t dst, src;		/* host pointers as integers */
+	uint64_t dst_pitch, src_pitch;
+	uint64_t width, height;
+	bool dst_device, src_device;
+	CUstream stream;
+	bool async;
+};
+CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size, CUstream stream, bool async);
+CUresult ckt_copy_2d(const struct ckt_copy2d *copy);
+/* Waits for copies to the host that are still under way and touch this memory. */
+void ckt_copy_settle(const void *address, uint64_t size);

@@ -1,0 +1,297 @@
+/*
+ * Copies.  To the device: the bytes are read at call time and travel in batched calls.  To the host: every piece is a call whose reply
+ * brings the bytes; a synchronous copy waits for its last piece, an asynchronous one to pinned memory goes on in the background, and the
+ * worker sends its pieces before the answer of any call that tells the program the copy is done.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/conn/conn.h"
+#include "client/cuda/internal.h"
+
+enum { WINDOW = 16 };	/* pieces of one copy under way at once */
+
+/* A copy to the host under way. */
+struct to_host {
+	struct to_host *next, *prev;
+	uint64_t begin, end;		/* the host memory it writes */
+	_Atomic uint32_t outstanding;
+	_Atomic CUresult error;
+	bool issued;			/* every piece has been sent: whoever takes the last reply of a detached copy frees it */
+	bool detached;
+};
+
+struct piece {
+	struct to_host *copy;
+	uint8_t *dst;
+	uint64_t dst_pitch;
+	uint32_t width, height;
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct to_host list = {.next = &list, .prev = &list};
+static _Atomic uint32_t list_count;
+
+static void enter(struct to_host *copy)
+{
+	pthread_mutex_lock(&list_lock);
+	copy->next = &list;
+	copy->prev = list.prev;
+	copy->prev->next = copy;
+	list.prev = copy;
+	pthread_mutex_unlock(&list_lock);
+	atomic_fetch_add(&list_count, 1);
+}
+
+static void leave(struct to_host *copy)
+{
+	pthread_mutex_lock(&list_lock);
+	copy->prev->next = copy->next;
+	copy->next->prev = copy->prev;
+	pthread_mutex_unlock(&list_lock);
+	atomic_fetch_sub(&list_count, 1);
+}
+
+struct span {
+	uint64_t begin, end;
+};
+
+static bool settled(void *data)
+{
+	const struct span *span = data;
+	bool clear = true;
+	pthread_mutex_lock(&list_lock);
+	for (struct to_host *copy = list.next; copy != &list; copy = copy->next)
+		if (copy->begin < span->end && span->begin < copy->end)
+			clear = false;
+	pthread_mutex_unlock(&list_lock);
+	return clear;
+}
+
+void ckt_copy_settle(const void *address, uint64_t size)
+{
+	struct span span = {.begin = (uint64_t)(uintptr_t)address, .end = (uint64_t)(uintptr_t)address + size};
+	if (atomic_load(&list_count))
+		ckt_call_wait_until(settled, &span);
+}
+
+/* ---- To the host */
+
+static void piece_done(void *data, CUresult result, struct ckt_cursor *results)
+{
+	struct piece *piece = data;
+	struct to_host *copy = piece->copy;
+	struct ckt_memcpy_dtoh_res res;
+	if (!result && (!ckt_memcpy_dtoh_res_get(results, &res) || res.data_len != (uint64_t)piece->width * piece->height))
+		result = CUDA_ERROR_UNKNOWN;
+	if (!result)
+		for (uint32_t row = 0; row < piece->height; row++)
+			memcpy(piece->dst + row * piece->dst_pitch, res.data + (size_t)row * piece->width, piece->width);
+	CUresult none = CUDA_SUCCESS;
+	if (result)
+		atomic_compare_exchange_strong(&copy->error, &none, result);
+	free(piece);
+	pthread_mutex_lock(&list_lock);
+	bool last = atomic_fetch_sub(&copy->outstanding, 1) == 1 && copy->issued && copy->detached;
+	pthread_mutex_unlock(&list_lock);
+	if (last) {
+		none = CUDA_SUCCESS;
+		if (copy->error)
+			atomic_compare_exchange_strong(&ckt_conn.deferred, &none, copy->error);
+		leave(copy);
+		free(copy);
+	}
+}
+
+static bool window_open(void *data)
+{
+	return atomic_load(&((struct to_host *)data)->outstanding) < WINDOW;
+}
+
+static bool all_done(void *data)
+{
+	return atomic_load(&((struct to_host *)data)->outstanding) == 0;
+}
+
+static CUresult send_piece(struct to_host *copy, const struct piece *what, uint64_t src, uint64_t src_pitch, uint64_t stream)
+{
+	struct ckt_call call;
+	struct piece *piece = malloc(sizeof *piece);
+	if (!piece)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*piece = *what;
+	CUresult result;
+	if (what->height == 1) {
+		struct ckt_memcpy_dtoh_args args = {.src = src, .size = what->width, .stream = stream};
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_DTOH, ckt_memcpy_dtoh_args_size(&args), CKT_CALL_F_NUMBERED);
+		if (!result)
+			ckt_memcpy_dtoh_args_put(call.p, &args);
+	} else {
+		struct ckt_memcpy2d_dtoh_args args = {.src = src, .src_pitch = src_pitch, .width = what->width, .height = what->height,
+						      .stream = stream};
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY2D_DTOH, ckt_memcpy2d_dtoh_args_size(&args), CKT_CALL_F_NUMBERED);
+		if (!result)
+			ckt_memcpy2d_dtoh_args_put(call.p, &args);
+	}
+	if (result) {
+		free(piece);
+		return result;
+	}
+	atomic_fetch_add(&copy->outstanding, 1);
+	ckt_call_async(&call, piece_done, piece);
+	return CUDA_SUCCESS;
+}
+
+/* Rows of width bytes; a flat copy is cut into rows by the caller of this function's caller: width is at most CKT_DATA_MAX. */
+static CUresult issue_to_host(struct to_host *copy, const struct ckt_copy2d *c, uint64_t stream)
+{
+	uint64_t rows_at_once = c->width ? CKT_DATA_MAX / c->width : 1;
+	CUresult result = CUDA_SUCCESS;
+	for (uint64_t row = 0; row < c->height && !result; row += rows_at_once) {
+		uint64_t rows = c->height - row < rows_at_once ? c->height - row : rows_at_once;
+		ckt_call_wait_until(window_open, copy);
+		result = send_piece(copy, &(struct piece){.copy = copy, .dst = (uint8_t *)(uintptr_t)(c->dst + row * c->dst_pitch),
+							  .dst_pitch = c->dst_pitch, .width = (uint32_t)c->width, .height = (uint32_t)rows},
+				    c->src + row * c->src_pitch, c->src_pitch, stream);
+	}
+	return result;
+}
+
+/* A wide row goes in pieces of CKT_DATA_MAX, narrow rows several at once. */
+static CUresult issue_rows(const struct ckt_copy2d *c, uint64_t stream, CUresult (*issue)(void *data, const struct ckt_copy2d *c, uint64_t stream),
+			   void *data)
+{
+	if (c->width <= CKT_DATA_MAX)
+		return issue(data, c, stream);
+	CUresult result = CUDA_SUCCESS;
+	for (uint64_t row = 0; row < c->height; row++) {
+		for (uint64_t x = 0; x < c->width && !result; x += CKT_DATA_MAX) {
+			struct ckt_copy2d part = *c;
+			part.dst += row * c->dst_pitch + x;
+			part.src += row * c->src_pitch + x;
+			part.width = c->width - x < CKT_DATA_MAX ? c->width - x : CKT_DATA_MAX;
+			part.height = 1;
+			result = issue(data, &part, stream);
+		}
+	}
+	return result;
+}
+
+static CUresult issue_to_host_adapter(void *data, const struct ckt_copy2d *c, uint64_t stream)
+{
+	return issue_to_host(data, c, stream);
+}
+
+static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t stream)
+{
+	uint64_t extent = (c->height - 1) * c->dst_pitch + c->width;
+	bool background = c->async && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent);
+	struct to_host *copy = calloc(1, sizeof *copy);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	copy->begin = c->dst;
+	copy->end = c->dst + extent;
+	copy->detached = background;
+	enter(copy);
+	CUresult result = issue_rows(c, stream, issue_to_host_adapter, copy);
+	if (!background || result) {
+		ckt_call_wait_until(all_done, copy);
+		if (!result)
+			result = copy->error;
+		leave(copy);
+		free(copy);
+		return result;
+	}
+	pthread_mutex_lock(&list_lock);
+	copy->issued = true;
+	bool finished = atomic_load(&copy->outstanding) == 0;
+	pthread_mutex_unlock(&list_lock);
+	if (finished) {
+		result = copy->error;
+		leave(copy);
+		free(copy);
+	}
+	return result;
+}
+
+/* ---- To the device */
+
+static CUresult issue_to_device(void *unused, const struct ckt_copy2d *c, uint64_t stream)
+{
+	if (c->height == 1)
+		return CKT_BATCHED(memcpy_htod, MEMCPY_HTOD, .dst = c->dst, .stream = stream, .data = (const uint8_t *)(uintptr_t)c->src,
+				   .data_len = (uint32_t)c->width);
+	uint64_t rows_at_once = CKT_DATA_MAX / c->width;
+	CUresult result = CUDA_SUCCESS;
+	for (uint64_t row = 0; row < c->height && !result; row += rows_at_once) {
+		uint64_t rows = c->height - row < rows_at_once ? c->height - row : rows_at_once;
+		struct ckt_memcpy2d_htod_args args = {.dst = c->dst + row * c->dst_pitch, .dst_pitch = c->dst_pitch, .width = (uint32_t)c->width,
+						      .height = (uint32_t)rows, .stream = stream};
+		struct ckt_call call;
+		uint32_t size = (uint32_t)(rows * c->width);
+		/* The rows are packed straight into the queue, behind the fixed part and the length. */
+		size_t fixed = ckt_memcpy2d_htod_args_size(&args);
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY2D_HTOD, fixed + ckt_padded(size), CKT_CALL_F_BATCHED);
+		if (result)
+			break;
+		uint8_t *p = ckt_memcpy2d_htod_args_put(call.p, &args);
+		ckt_put_u32(p - 4, size);
+		for (uint64_t i = 0; i < rows; i++, p += c->width)
+			memcpy(p, (const uint8_t *)(uintptr_t)c->src + (row + i) * c->src_pitch, c->width);
+		memset(p, 0, ckt_padded(size) - size);
+		result = ckt_call_queue(&call);
+	}
+	return result;
+}
+
+static CUresult copy_to_device(const struct ckt_copy2d *c, uint64_t stream)
+{
+	/* The source may be the target of a copy that has not arrived yet. */
+	ckt_copy_settle((void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width);
+	return issue_rows(c, stream, issue_to_device, NULL);
+}
+
+static CUresult copy_host_to_host(const struct ckt_copy2d *c, uint64_t stream)
+{
+	CUresult result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream);
+	if (result)
+		return result;
+	ckt_copy_settle((void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width);
+	ckt_copy_settle((void *)(uintptr_t)c->dst, (c->height - 1) * c->dst_pitch + c->width);
+	for (uint64_t row = 0; row < c->height; row++)
+		memmove((uint8_t *)(uintptr_t)c->dst + row * c->dst_pitch, (const uint8_t *)(uintptr_t)c->src + row * c->src_pitch, c->width);
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_copy_2d(const struct ckt_copy2d *c)
+{
+	uint64_t stream, dst_extent, src_extent;
+	CUresult result = ckt_stream_resolve(c->stream, &stream);
+	if (result)
+		return result;
+	if (!c->width || !c->height)
+		return CUDA_SUCCESS;
+	if (c->height > 1 && (c->dst_pitch < c->width || c->src_pitch < c->width))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_mul_overflow(c->height - 1, c->dst_pitch, &dst_extent) || __builtin_add_overflow(dst_extent, c->width, &dst_extent) ||
+	    __builtin_mul_overflow(c->height - 1, c->src_pitch, &src_extent) || __builtin_add_overflow(src_extent, c->width, &src_extent))
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((c->dst_device && !ckt_range_is_device(c->dst, dst_extent)) || (c->src_device && !ckt_range_is_device(c->src, src_extent)) ||
+	    (!c->dst_device && !c->dst) || (!c->src_device && !c->src))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (c->dst_device && c->src_device) {
+		if (c->height == 1)
+			return CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = c->dst, .src = c->src, .size = c->width, .stream = stream);
+		return CKT_BATCHED(memcpy2d_dtod, MEMCPY2D_DTOD, .dst = c->dst, .dst_pitch = c->dst_pitch, .src = c->src,
+				   .src_pitch = c->src_pitch, .width = c->width, .height = c->height, .stream = stream);
+	}
+	if (c->dst_device)
+		return copy_to_device(c, stream);
+	return c->src_device ? copy_to_host(c, stream) : copy_host_to_host(c, stream);
+}
+
+CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size, CUstream stream, bool async)
+{
+	return ckt_copy_2d(&(struct ckt_copy2d){.dst = dst, .src = src, .dst_pitch = size, .src_pitch = size, .width = size, .height = 1,
+						.dst_device = dst_device, .src_device = src_device, .stream = stream, .async = async});
+}

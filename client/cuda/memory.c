@@ -1,0 +1,143 @@
+/* Device memory: allocation waits for its address, freeing waits for the work that may still use it, as CUDA's does. */
+#include "client/cuda/internal.h"
+
+enum { PITCH_ALIGN = 512 };
+
+static CUresult alloc(CUdeviceptr *ret_address, size_t size)
+{
+	struct ckt_context *context;
+	struct ckt_reply reply;
+	struct ckt_mem_alloc_res res;
+	if (!ret_address || size == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = (uint32_t)context->device, .size = size);
+	if (result)
+		return result;
+	if (!ckt_mem_alloc_res_get(&reply.results, &res)) {
+		ckt_reply_release(&reply);
+		return CUDA_ERROR_UNKNOWN;
+	}
+	ckt_reply_release(&reply);
+	ckt_range_add(&(struct ckt_range){.base = res.address, .size = size, .kind = CKT_RANGE_DEVICE, .context = context->object.id,
+					  .device = context->device});
+	*ret_address = res.address;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size)
+{
+	return alloc(address, size);
+}
+
+CKT_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *ret_pitch, size_t width, size_t height, unsigned int element_size)
+{
+	if (!address || !ret_pitch || !width || !height || (element_size != 4 && element_size != 8 && element_size != 16))
+		return CUDA_ERROR_INVALID_VALUE;
+	size_t pitch = (width + PITCH_ALIGN - 1) / PITCH_ALIGN * PITCH_ALIGN, size;
+	if (pitch < width || __builtin_mul_overflow(pitch, height, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = alloc(address, size);
+	if (!result)
+		*ret_pitch = pitch;
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
+{
+	struct ckt_range range;
+	if (!address)
+		return CUDA_SUCCESS;
+	if (!ckt_device_count())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	/* Taken out first, so that of two threads freeing the same block one is told. */
+	if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	uint64_t saved = ckt_call_context;
+	ckt_call_context = range.context;
+	CUresult result = CKT_WAITED(mem_free, MEM_FREE, CKT_CALL_F_NUMBERED, NULL, .address = address);
+	ckt_call_context = saved;
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
+{
+	struct ckt_context *context;
+	struct ckt_reply reply;
+	struct ckt_mem_get_info_res res;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	result = CKT_WAITED(mem_get_info, MEM_GET_INFO, 0, &reply, .device = (uint32_t)context->device);
+	if (result)
+		return result;
+	if (ckt_mem_get_info_res_get(&reply.results, &res)) {
+		if (ret_free)
+			*ret_free = res.free;
+		if (ret_total)
+			*ret_total = res.total;
+	} else {
+		result = CUDA_ERROR_UNKNOWN;
+	}
+	ckt_reply_release(&reply);
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address)
+{
+	struct ckt_range range;
+	if (!ckt_device_count())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!ckt_range_find(address, &range) || (range.kind != CKT_RANGE_DEVICE && range.kind != CKT_RANGE_GLOBAL))
+		return CUDA_ERROR_NOT_FOUND;
+	if (base)
+		*base = range.base;
+	if (size)
+		*size = range.size;
+	return CUDA_SUCCESS;
+}
+
+/* ---- Setting memory.  height 1 for a flat range. */
+
+static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsigned value, size_t width, size_t height, CUstream stream)
+{
+	uint64_t id;
+	CUresult result = ckt_stream_resolve(stream, &id);
+	if (result)
+		return result;
+	if (width == 0 || height == 0)
+		return CUDA_SUCCESS;
+	size_t row, extent;
+	if (dst % element_size || __builtin_mul_overflow(width, element_size, &row) || (height > 1 && (pitch < row || pitch % element_size)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, row, &extent) ||
+	    !ckt_range_is_device(dst, extent))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CKT_BATCHED(memset, MEMSET, .dst = dst, .pitch = pitch, .element_size = element_size, .value = value, .width = width,
+			   .height = height, .stream = id);
+}
+
+#define MEMSET_FUNCTIONS(bits, type)                                                                                             \
+	CKT_EXPORT CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)                                      \
+	{                                                                                                                        \
+		return set(dst, 0, bits / 8, value, count, 1, NULL);                                                             \
+	}                                                                                                                        \
+	CKT_EXPORT CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count, CUstream stream)                   \
+	{                                                                                                                        \
+		return set(dst, 0, bits / 8, value, count, 1, stream);                                                           \
+	}                                                                                                                        \
+	CKT_EXPORT CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height)       \
+	{                                                                                                                        \
+		return set(dst, pitch, bits / 8, value, width, height, NULL);                                                    \
+	}                                                                                                                        \
+	CKT_EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,     \
+						     CUstream stream)                                                            \
+	{                                                                                                                        \
+		return set(dst, pitch, bits / 8, value, width, height, stream);                                                  \
+	}
+
+MEMSET_FUNCTIONS(8, unsigned char)
+MEMSET_FUNCTIONS(16, unsigned short)
+MEMSET_FUNCTIONS(32, unsigned int)

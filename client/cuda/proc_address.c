@@ -1,0 +1,94 @@
+/*
+ * Entry points by name and version: the newest version of a function that is not newer than what the program was written for.
+ * The undocumented export tables are refused, as whatever needs them cannot work across a wire.
+ */
+#include <string.h>
+
+#include "client/cuda/internal.h"
+#include <cudaProfiler.h>
+
+struct entry {
+	const char *name;
+	int version;
+	void *legacy, *per_thread;
+};
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+/* Only addresses matter here, and many old versions have no prototype in any one mode of cuda.h: declare them by their symbol. */
+#define CKT_ENTRY_POINT(name, version, legacy, per_thread)                                                                       \
+	extern void ckt_entry_##legacy##_##version(void) __asm__(#legacy);                                                       \
+	extern void ckt_entry_pt_##per_thread##_##version(void) __asm__(#per_thread);
+#include "rpc/gen/cuda_entry_points.inc"
+#undef CKT_ENTRY_POINT
+
+static const struct entry entries[] = {
+#define CKT_ENTRY_POINT(name, version, legacy, per_thread)                                                                       \
+	{#name, version, (void *)ckt_entry_##legacy##_##version, (void *)ckt_entry_pt_##per_thread##_##version},
+#include "rpc/gen/cuda_entry_points.inc"
+#undef CKT_ENTRY_POINT
+};
+#pragma GCC diagnostic pop
+
+/* The first entry of that name; NULL where there is none.  Entries of a name follow each other, oldest first. */
+static const struct entry *find(const char *name)
+{
+	size_t low = 0, count = sizeof entries / sizeof *entries, high = count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (strcmp(entries[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count && strcmp(entries[low].name, name) == 0 ? &entries[low] : NULL;
+}
+
+CKT_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version, cuuint64_t flags,
+					 CUdriverProcAddressQueryResult *status)
+{
+	const struct entry *end = entries + sizeof entries / sizeof *entries;
+	if (!symbol || !address || flags & ~(cuuint64_t)(CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
+		return CUDA_ERROR_INVALID_VALUE;
+	const struct entry *best = NULL, *entry = find(symbol);
+	*address = NULL;
+	if (status)
+		*status = entry ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	for (const struct entry *e = entry; e && e < end && strcmp(e->name, symbol) == 0; e++)
+		if (e->version <= version)
+			best = e;
+	if (!best)
+		return CUDA_ERROR_NOT_FOUND;
+	*address = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? best->per_thread : best->legacy;
+	if (status)
+		*status = CU_GET_PROC_ADDRESS_SUCCESS;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int version, cuuint64_t flags)
+{
+	return cuGetProcAddress_v2(symbol, address, version, flags, NULL);
+}
+
+CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+	if (table)
+		*table = NULL;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* There is no profiler on this side: starting and stopping one changes nothing. */
+CKT_EXPORT CUresult cuProfilerInitialize(const char *config, const char *output, CUoutput_mode mode)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CKT_EXPORT CUresult cuProfilerStart(void)
+{
+	return ckt_device_count() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CKT_EXPORT CUresult cuProfilerStop(void)
+{
+	return ckt_device_count() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}

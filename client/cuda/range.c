@@ -1,0 +1,104 @@
+/*
+ * What memory the program has: every allocation, module global and pinned buffer, sorted by address.  Pointer questions, frees and the
+ * checks before a batched copy are answered from here.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cuda/internal.h"
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct ckt_range *ranges;
+static size_t count, capacity;
+static uint64_t next_buffer_id = 1;
+
+/* Index of the first range whose base is above the address.  Precondition: lock held. */
+static size_t upper(uint64_t address)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (ranges[middle].base <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void ckt_range_add(const struct ckt_range *range)
+{
+	pthread_rwlock_wrlock(&lock);
+	if (count == capacity) {
+		size_t wanted = capacity ? capacity * 2 : 64;
+		struct ckt_range *larger = realloc(ranges, wanted * sizeof *ranges);
+		if (!larger)
+			abort();	/* Losing track of memory would make later answers wrong. */
+		ranges = larger;
+		capacity = wanted;
+	}
+	size_t at = upper(range->base);
+	memmove(ranges + at + 1, ranges + at, (count - at) * sizeof *ranges);
+	ranges[at] = *range;
+	ranges[at].buffer_id = next_buffer_id++;
+	count++;
+	pthread_rwlock_unlock(&lock);
+}
+
+bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range *ret_range)
+{
+	bool found = false;
+	pthread_rwlock_wrlock(&lock);
+	for (size_t at = upper(base); at-- > 0 && ranges[at].base == base;) {
+		if (ranges[at].kind != kind)
+			continue;
+		if (ret_range)
+			*ret_range = ranges[at];
+		memmove(ranges + at, ranges + at + 1, (count - at - 1) * sizeof *ranges);
+		count--;
+		found = true;
+		break;
+	}
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+void ckt_range_remove_owner(uint64_t owner)
+{
+	size_t kept = 0;
+	pthread_rwlock_wrlock(&lock);
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].kind != CKT_RANGE_GLOBAL || ranges[i].owner != owner)
+			ranges[kept++] = ranges[i];
+	count = kept;
+	pthread_rwlock_unlock(&lock);
+}
+
+bool ckt_range_find(uint64_t address, struct ckt_range *ret_range)
+{
+	bool found = false;
+	pthread_rwlock_rdlock(&lock);
+	size_t at = upper(address);
+	if (at && address - ranges[at - 1].base < ranges[at - 1].size) {
+		*ret_range = ranges[at - 1];
+		found = true;
+	}
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+bool ckt_range_is_device(uint64_t address, uint64_t size)
+{
+	struct ckt_range range;
+	return ckt_range_find(address, &range) && (range.kind == CKT_RANGE_DEVICE || range.kind == CKT_RANGE_GLOBAL) &&
+	       size <= range.size - (address - range.base);
+}
+
+bool ckt_range_is_pinned(const void *address, uint64_t size)
+{
+	struct ckt_range range;
+	uint64_t base = (uint64_t)(uintptr_t)address;
+	return ckt_range_find(base, &range) && (range.kind == CKT_RANGE_HOST_ALLOC || range.kind == CKT_RANGE_HOST_REGISTERED) &&
+	       size <= range.size - (base - range.base);
+}

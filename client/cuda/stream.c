@@ -1,0 +1,294 @@
+/* Streams.  Making and destroying one needs no answer; the per-thread default stream is an ordinary stream made for the thread. */
+#include <stdlib.h>
+
+#include "client/cuda/internal.h"
+
+struct ckt_stream {
+	struct ckt_object object;
+	unsigned flags;
+	int priority;
+	CUdevice device;
+	unsigned long long unique;
+};
+
+struct thread_stream {
+	struct thread_stream *next;
+	uint64_t context;
+	uint64_t stream;
+};
+
+static __thread struct thread_stream *thread_streams __attribute__((tls_model("initial-exec")));
+static pthread_key_t thread_streams_key;
+static pthread_once_t thread_streams_once = PTHREAD_ONCE_INIT;
+static _Atomic unsigned long long next_unique = 16;
+
+static void destroy_stream(struct ckt_stream *stream)
+{
+	CKT_BATCHED(stream_destroy, STREAM_DESTROY, .id = stream->object.id);
+	ckt_object_remove(&stream->object);
+}
+
+/* The thread ends: its default streams go, as CUDA's do. */
+static void thread_ends(void *list)
+{
+	struct thread_stream *s = list;
+	while (s) {
+		struct thread_stream *next = s->next;
+		struct ckt_stream *stream = ckt_object_find(s->stream, CKT_KIND_STREAM);
+		if (stream)
+			destroy_stream(stream);
+		free(s);
+		s = next;
+	}
+}
+
+static void make_key(void)
+{
+	pthread_key_create(&thread_streams_key, thread_ends);
+}
+
+static CUresult create(unsigned flags, int priority, struct ckt_stream **ret_stream)
+{
+	struct ckt_context *context;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	const struct ckt_device *device = ckt_device_get(context->device, NULL);
+	if (priority > device->least_priority)
+		priority = device->least_priority;
+	if (priority < device->greatest_priority)
+		priority = device->greatest_priority;
+	struct ckt_stream *stream = calloc(1, sizeof *stream);
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stream->object.context = context->object.id;
+	stream->flags = flags;
+	stream->priority = priority;
+	stream->device = context->device;
+	stream->unique = atomic_fetch_add(&next_unique, 1);
+	if (!ckt_object_add(&stream->object, CKT_KIND_STREAM)) {
+		free(stream);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	result = CKT_BATCHED(stream_create, STREAM_CREATE, .id = stream->object.id, .flags = flags, .priority = priority);
+	if (result)
+		ckt_object_remove(&stream->object);
+	else
+		*ret_stream = stream;
+	return result;
+}
+
+/* The calling thread's default stream in its current context. */
+static CUresult per_thread(uint64_t *ret_id)
+{
+	struct ckt_context *context;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	for (struct thread_stream *s = thread_streams; s; s = s->next) {
+		if (s->context == context->object.id) {
+			*ret_id = s->stream;
+			return CUDA_SUCCESS;
+		}
+	}
+	struct thread_stream *entry = malloc(sizeof *entry);
+	struct ckt_stream *stream;
+	if (!entry)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = create(CU_STREAM_DEFAULT, 0, &stream);
+	if (result) {
+		free(entry);
+		return result;
+	}
+	*entry = (struct thread_stream){.next = thread_streams, .context = context->object.id, .stream = stream->object.id};
+	thread_streams = entry;
+	pthread_once(&thread_streams_once, make_key);
+	pthread_setspecific(thread_streams_key, thread_streams);
+	*ret_id = entry->stream;
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_stream_resolve(CUstream handle, uint64_t *ret_id)
+{
+	uint64_t id = ckt_handle_id(handle);
+	if (id == ckt_handle_id(CU_STREAM_PER_THREAD))
+		return per_thread(ret_id);
+	if (id > ckt_handle_id(CU_STREAM_LEGACY) && !ckt_object_find(id, CKT_KIND_STREAM))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!ckt_call_context) {
+		struct ckt_context *context;
+		return ckt_context_current(&context);
+	}
+	*ret_id = id;
+	return CUDA_SUCCESS;
+}
+
+/* The stream's record; *ret_stream NULL for the legacy default stream. */
+static CUresult find(CUstream handle, struct ckt_stream **ret_stream)
+{
+	uint64_t id;
+	CUresult result = ckt_stream_resolve(handle, &id);
+	if (!result)
+		*ret_stream = id > 1 ? ckt_object_find(id, CKT_KIND_STREAM) : NULL;
+	return result;
+}
+
+CKT_EXPORT CUresult cuStreamCreateWithPriority(CUstream *ret_stream, unsigned int flags, int priority)
+{
+	struct ckt_stream *stream;
+	if (!ret_stream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = create(flags, priority, &stream);
+	if (!result)
+		*ret_stream = (CUstream)(uintptr_t)stream->object.id;
+	return result;
+}
+
+CKT_EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
+{
+	return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+CKT_EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
+{
+	struct ckt_stream *stream = ckt_object_find(ckt_handle_id(handle), CKT_KIND_STREAM);
+	if (!stream)
+		return ckt_call_context ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_CONTEXT;
+	CUresult result = CKT_BATCHED(stream_destroy, STREAM_DESTROY, .id = stream->object.id);
+	if (!result)
+		ckt_object_remove(&stream->object);
+	return result;
+}
+
+CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
+{
+	uint64_t id;
+	CUresult result = ckt_stream_resolve(handle, &id);
+	return result ? result : CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id);
+}
+
+CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
+{
+	uint64_t id;
+	CUresult result = ckt_stream_resolve(handle, &id);
+	return result ? result : CKT_WAITED(stream_query, STREAM_QUERY, 0, NULL, .stream = id);
+}
+
+CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
+{
+	uint64_t id;
+	CUresult result = ckt_stream_resolve(handle, &id);
+	if (result)
+		return result;
+	if (!ckt_object_find(ckt_handle_id(event), CKT_KIND_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CKT_BATCHED(stream_wait_event, STREAM_WAIT_EVENT, .stream = id, .event = ckt_handle_id(event), .flags = flags);
+}
+
+CKT_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
+{
+	struct ckt_stream *stream;
+	if (!priority)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = find(handle, &stream);
+	if (!result)
+		*priority = stream ? stream->priority : 0;
+	return result;
+}
+
+CKT_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
+{
+	struct ckt_stream *stream;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = find(handle, &stream);
+	if (!result)
+		*flags = stream ? stream->flags : CU_STREAM_DEFAULT;
+	return result;
+}
+
+CKT_EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice *device)
+{
+	struct ckt_stream *stream;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = find(handle, &stream);
+	if (result)
+		return result;
+	if (!stream)
+		return cuCtxGetDevice(device);
+	*device = stream->device;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
+{
+	struct ckt_stream *stream;
+	if (!id)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = find(handle, &stream);
+	if (!result)
+		*id = stream ? stream->unique : 1;
+	return result;
+}
+
+CKT_EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *context)
+{
+	struct ckt_stream *stream;
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = find(handle, &stream);
+	if (!result)
+		*context = (CUcontext)(uintptr_t)(stream ? stream->object.context : ckt_call_context);
+	return result;
+}
+
+CKT_EXPORT CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgreenCtx *green)
+{
+	CUresult result = cuStreamGetCtx(handle, context);
+	if (!result && green)
+		*green = NULL;
+	return result;
+}
+
+/* No stream captures as long as graphs are not supported; libraries ask often. */
+CKT_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
+{
+	uint64_t id;
+	if (!status)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_stream_resolve(handle, &id);
+	if (!result)
+		*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return result;
+}
+
+CKT_EXPORT CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id)
+{
+	return cuStreamIsCapturing(handle, status);
+}
+
+CKT_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+					       const CUgraphNode **dependencies, size_t *count)
+{
+	return cuStreamIsCapturing(handle, status);
+}
+
+CKT_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+					       const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count)
+{
+	return cuStreamIsCapturing(handle, status);
+}
+
+CKT_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	static __thread CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUstreamCaptureMode before = current;
+	current = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}
