@@ -229,13 +229,15 @@ CUresult ckt_memory_alloc(struct ckt_memory *memory, uint64_t size, uint64_t own
 	return result;
 }
 
-CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address)
+CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address, uint64_t *ret_owner)
 {
 	pthread_mutex_lock(&memory->lock);
 	struct ckt_block *block = block_find(memory, address);
 	bool good = block && !block->freeing;
-	if (good)
+	if (good) {
 		block->freeing = true;
+		*ret_owner = block->owner;
+	}
 	pthread_mutex_unlock(&memory->lock);
 	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -31,7 +31,7 @@ struct ckt_object {
 			unsigned device, flags;
 			bool primary;
 			struct ckt_fences *fences;	/* the streams that may have work; see fence.h */
-		} context;
+		} ctx;
 		struct {
 			unsigned flags;
 			int priority;

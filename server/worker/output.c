@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "rpc/wire.h"
 
-void ckt_output_init(struct ckt_output *output, int wake_fd)
+void ckt_output_init(struct ckt_output *output)
 {
-	*output = (struct ckt_output){.fd = -1, .wake_fd = wake_fd};
+	*output = (struct ckt_output){.fd = -1};
 	pthread_mutex_init(&output->lock, NULL);
 }
 
@@ -87,11 +86,6 @@ int ckt_output_flush(struct ckt_output *output)
 		break;
 	}
 	pthread_mutex_unlock(&output->lock);
-	if (result) {
-		uint64_t one = 1;
-		ssize_t ignored = write(output->wake_fd, &one, sizeof one);
-		(void)ignored;
-	}
 	return result;
 }
 

@@ -2,7 +2,7 @@
  * What goes to the client: one buffer behind a lock, so that the executor and the waiters write whole records.
  *
  * Records are appended and leave with the next flush; the socket is never waited for.  Where it takes no more, the rest stays and the
- * executor, woken through wake_fd, polls for room; it reads no further commands while more than CKT_OUTPUT_HIGH bytes lie here.
+ * executor polls for room (others wake it); it reads no further commands while more than CKT_OUTPUT_HIGH bytes lie here.
  * A record for a connection that is gone (another epoch) is dropped by the caller, who gets no room for it.
  */
 #pragma once
@@ -17,14 +17,13 @@ enum { CKT_OUTPUT_HIGH = 8 << 20 };
 struct ckt_output {
 	pthread_mutex_t lock;
 	int fd;			/* the executor's, -1 without a client */
-	int wake_fd;
 	uint64_t epoch;		/* of the connection; 0: none */
 	bool broken;		/* a send failed: the executor will see it at its next receive */
 	uint8_t *data;
 	size_t head, tail, room;
 };
 
-void ckt_output_init(struct ckt_output *output, int wake_fd);
+void ckt_output_init(struct ckt_output *output);
 /* Begins a connection (fd >= 0, epoch) or ends it (-1, 0); what was not sent is dropped. */
 void ckt_output_connect(struct ckt_output *output, int fd, uint64_t epoch);
 

@@ -1,0 +1,345 @@
+/*
+ * The control socket: what the server asks of its worker.  Some threads, made at the start like all others, accept and serve one
+ * connection each; START happens once, saving one at a time.  Only root and our own user may connect.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rpc/log.h"
+#include "rpc/net.h"
+#include "server/worker/driver.h"
+#include "server/worker/worker.h"
+
+enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 };
+
+static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool started;
+
+struct request {
+	struct ckt_worker *worker;
+	int connection;
+	uint32_t xid;
+	struct ckt_cursor args;
+	int passed_fd;		/* owned; -1 when taken */
+	bool end;		/* after the answer */
+};
+
+static int reply(struct request *request, xdrproc_t xdr, void *res)
+{
+	uint8_t *data;
+	size_t size;
+	int result = ckt_net_encode_reply(request->xid, 0, xdr, res, &data, &size);
+	if (result)
+		return result;
+	result = ckt_net_write_record(request->connection, data, size, ckt_net_now_ms() + REPLY_TIMEOUT_MS, -1);
+	free(data);
+	return result;
+}
+
+static int start(struct request *request)
+{
+	ckt_worker_start_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_start_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_start_res res = {.message = message};
+	pthread_mutex_lock(&control_lock);
+	if (started) {
+		res.status = -EALREADY;
+		snprintf(message, sizeof message, "this worker has a session");
+	} else {
+		res.status = ckt_worker_start(request->worker, &args, request->passed_fd, message, sizeof message);
+		if (res.status)
+			ckt_error("%s", message);
+		request->end = res.status != 0;
+		started = !res.status;
+	}
+	pthread_mutex_unlock(&control_lock);
+	xdr_free((xdrproc_t)xdr_ckt_worker_start_args, (char *)&args);
+	return reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
+}
+
+/* ---- A client */
+
+static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_args *hello, char *ret_message, size_t message_size)
+{
+	uint8_t hash[CKT_SECRET_HASH_SIZE];
+	ckt_hash(hello->secret, CKT_SECRET_SIZE, hash);
+	/* Precondition: mail_lock held. */
+	if (hello->protocol != CKT_PROTOCOL_VERSION) {
+		snprintf(ret_message, message_size, "this server speaks protocol version %d, the client %u: install the same version on both sides",
+			 CKT_PROTOCOL_VERSION, hello->protocol);
+		return CKT_HELLO_BAD_VERSION;
+	}
+	if (hello->kind == CKT_HELLO_NEW && !worker->has_owner && worker->state == CKT_STATE_STARTING)
+		return CKT_HELLO_OK;
+	unsigned char differ = 0;
+	for (size_t i = 0; i < sizeof hash; i++)
+		differ |= hash[i] ^ worker->secret_hash[i];
+	if (hello->kind != CKT_HELLO_RESUME || !worker->has_owner || strcmp(hello->session, worker->session) || differ) {
+		snprintf(ret_message, message_size, "session %s is not this client's", worker->session);
+		return CKT_HELLO_DENIED;
+	}
+	if (hello->generation > worker->generation) {
+		snprintf(ret_message, message_size, "the client has seen generation %llu of this session, and this is generation %llu: it runs elsewhere",
+			 (unsigned long long)hello->generation, (unsigned long long)worker->generation);
+		return CKT_HELLO_STALE;
+	}
+	if (worker->state == CKT_STATE_ENDING) {
+		snprintf(ret_message, message_size, "session %s ends", worker->session);
+		return CKT_HELLO_PARKED;
+	}
+	return CKT_HELLO_OK;
+}
+
+static void refuse_client(int fd, uint32_t xid, ckt_hello_status status, char *message)
+{
+	ckt_hello_res res = {.status = status, .ckt_hello_res_u.refused = {.message = message, .moved_to = (char *)""}};
+	uint8_t *data;
+	size_t size;
+	if (ckt_net_encode_reply(xid, 0, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size))
+		return;
+	ckt_net_write_record(fd, data, size, ckt_net_now_ms() + REPLY_TIMEOUT_MS, -1);
+	free(data);
+}
+
+static void adopt_client(struct ckt_worker *worker, struct request *request, const ckt_worker_client_args *args)
+{
+	fcntl(request->passed_fd, F_SETFL, fcntl(request->passed_fd, F_GETFL) | O_NONBLOCK);
+	ckt_hash(args->hello.secret, CKT_SECRET_SIZE, worker->secret_hash);
+	if (!worker->has_owner)
+		worker->uid = args->peer_uid;
+	worker->has_owner = true;
+	snprintf(worker->program_name, sizeof worker->program_name, "%s", args->hello.program_name);
+	snprintf(worker->client, sizeof worker->client, "%s", args->hello.host[0] ? args->hello.host : args->peer);
+	worker->client_pid = args->hello.pid;
+	if (worker->new_client.fd >= 0)
+		close(worker->new_client.fd);
+	worker->new_client.fd = request->passed_fd;
+	worker->new_client.xid = args->xid;
+	request->passed_fd = -1;
+	atomic_store(&worker->mail, true);
+}
+
+static int client(struct request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_client_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_client_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "the worker has no session yet";
+	ckt_hello_status status = CKT_HELLO_FAILED;
+	pthread_mutex_lock(&control_lock);
+	bool ready = started && request->passed_fd >= 0;
+	pthread_mutex_unlock(&control_lock);
+	if (ready) {
+		pthread_mutex_lock(&worker->mail_lock);
+		status = check_client(worker, &args.hello, message, sizeof message);
+		if (status == CKT_HELLO_OK)
+			adopt_client(worker, request, &args);
+		pthread_mutex_unlock(&worker->mail_lock);
+		if (status == CKT_HELLO_OK)
+			ckt_executor_wake(worker);
+	}
+	/* The hello is the worker's to answer, refusals too. */
+	if (status != CKT_HELLO_OK && request->passed_fd >= 0)
+		refuse_client(request->passed_fd, args.xid, status, message);
+	/* Nothing of the secret stays in memory but its hash. */
+	explicit_bzero(args.hello.secret, sizeof args.hello.secret);
+	xdr_free((xdrproc_t)xdr_ckt_worker_client_args, (char *)&args);
+	return reply(request, (xdrproc_t)xdr_ckt_hello_status, &status);
+}
+
+/* ---- Questions */
+
+static int status(struct request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	uint64_t memory = 0;
+	for (unsigned d = 0; d < worker->device_count; d++)
+		if (worker->devices[d].memory.ops)
+			memory += ckt_memory_used(&worker->devices[d].memory);
+	pthread_mutex_lock(&worker->mail_lock);
+	ckt_worker_status_res res = {.session = worker->session,
+				     .state = worker->frozen ? CKT_STATE_FROZEN : worker->state,
+				     .program_name = worker->program_name,
+				     .client = worker->client,
+				     .client_pid = worker->client_pid,
+				     .uid = worker->uid,
+				     .worker_pid = (u_int)getpid(),
+				     .gpu = worker->device_count ? worker->devices[0].ordinal : -1,
+				     .memory_bytes = memory,
+				     .started = worker->started,
+				     .generation = worker->generation,
+				     .executed = atomic_load(&worker->replies.executed),
+				     .note = worker->note};
+	memcpy(res.secret_hash, worker->secret_hash, sizeof res.secret_hash);
+	int result = reply(request, (xdrproc_t)xdr_ckt_worker_status_res, &res);
+	pthread_mutex_unlock(&worker->mail_lock);
+	return result;
+}
+
+static char *stat_name(unsigned index)
+{
+	static const char *const session[] = {"SESSION_NULL", "SESSION_HELLO", "SESSION_DEVICES", "SESSION_BYE", "SESSION_ACK"};
+	if (index < ckt_cuda_proc_count)
+		return (char *)ckt_cuda_procs[index].name;
+	if (index >= CKT_STAT_SESSION && index - CKT_STAT_SESSION < sizeof session / sizeof session[0])
+		return (char *)session[index - CKT_STAT_SESSION];
+	return NULL;
+}
+
+static int stats(struct request *request)
+{
+	static ckt_worker_stat list[CKT_STATS];	/* under control_lock */
+	struct ckt_worker *worker = request->worker;
+	unsigned count = 0;
+	pthread_mutex_lock(&control_lock);
+	for (unsigned i = 0; i < CKT_STATS && worker->stats; i++) {
+		struct ckt_stat *stat = &worker->stats[i];
+		uint64_t calls = __atomic_load_n(&stat->calls, __ATOMIC_RELAXED);
+		if (!calls || !stat_name(i))
+			continue;
+		list[count++] = (ckt_worker_stat){.name = stat_name(i),
+						  .calls = calls,
+						  .batched = __atomic_load_n(&stat->batched, __ATOMIC_RELAXED),
+						  .waited = __atomic_load_n(&stat->waited, __ATOMIC_RELAXED),
+						  .bytes = __atomic_load_n(&stat->bytes, __ATOMIC_RELAXED)};
+	}
+	ckt_worker_stats_res res = {.stats = {.stats_len = count, .stats_val = list}};
+	int result = reply(request, (xdrproc_t)xdr_ckt_worker_stats_res, &res);
+	pthread_mutex_unlock(&control_lock);
+	return result;
+}
+
+static int save(struct request *request)
+{
+	static pthread_mutex_t save_lock = PTHREAD_MUTEX_INITIALIZER;
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_save_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_save_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_save_res res = {.status = -EINVAL, .message = message};
+	pthread_mutex_lock(&save_lock);
+	if (!started || request->passed_fd < 0) {
+		snprintf(message, sizeof message, "nothing to save, or no directory to save it in");
+	} else {
+		res.status = ckt_worker_freeze(worker, args.deadline_ms, message, sizeof message);
+		if (!res.status) {
+			res.status = ckt_worker_save(worker, request->passed_fd, &res.bytes, message, sizeof message);
+			request->end = !res.status && args.stop;
+			if (!request->end)
+				ckt_worker_thaw(worker, false);
+		}
+	}
+	pthread_mutex_unlock(&save_lock);
+	result = reply(request, (xdrproc_t)xdr_ckt_worker_save_res, &res);
+	/* The client hears of the end only now: the image is written and the server knows. */
+	if (request->end)
+		ckt_worker_thaw(worker, true);
+	return result;
+}
+
+/* ---- Connections */
+
+static int dispatch(struct request *request, uint32_t proc)
+{
+	switch (proc) {
+	case CKT_WORKER_NULL:
+		return reply(request, NULL, NULL);
+	case CKT_WORKER_START:
+		return start(request);
+	case CKT_WORKER_CLIENT:
+		return client(request);
+	case CKT_WORKER_STATUS:
+		return status(request);
+	case CKT_WORKER_STATS:
+		return stats(request);
+	case CKT_WORKER_SAVE:
+		return save(request);
+	case CKT_WORKER_KILL:
+		request->end = true;
+		return reply(request, NULL, NULL);
+	default:
+		return -EPROTO;
+	}
+}
+
+static bool may_control(int connection)
+{
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+		return false;
+	return peer.uid == 0 || peer.uid == getuid();
+}
+
+static void serve(struct ckt_worker *worker, int connection)
+{
+	for (;;) {
+		struct pollfd p = {.fd = connection, .events = POLLIN};
+		if (poll(&p, 1, -1) < 0 && errno != EINTR)
+			return;
+		struct request request = {.worker = worker, .connection = connection, .passed_fd = -1};
+		uint8_t *data;
+		size_t size;
+		if (ckt_net_read_record(connection, 65536, ckt_net_now_ms() + REQUEST_TIMEOUT_MS, &data, &size, &request.passed_fd))
+			return;
+		struct ckt_call_header header = {0};
+		request.args = (struct ckt_cursor){.p = data, .end = data + size};
+		int result = -EPROTO;
+		if (ckt_call_header_get(&request.args, &header) && header.prog == CRICKET_WORKER_PROG && header.vers == CRICKET_WORKER_VERS) {
+			request.xid = header.xid;
+			result = dispatch(&request, header.proc);
+		}
+		free(data);
+		if (request.passed_fd >= 0)
+			close(request.passed_fd);
+		if (request.end)
+			ckt_worker_end(started ? "the server said so" : "it could not start");
+		if (result)
+			return;
+	}
+}
+
+static int control_fd;
+
+static void *control_thread(void *opaque)
+{
+	for (;;) {
+		struct pollfd p = {.fd = control_fd, .events = POLLIN};
+		poll(&p, 1, -1);
+		int connection = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (connection < 0)
+			continue;
+		if (may_control(connection))
+			serve(opaque, connection);
+		close(connection);
+	}
+	return NULL;
+}
+
+int ckt_control_start(struct ckt_worker *worker, int listen_fd)
+{
+	control_fd = listen_fd;
+	/* Several threads race for every connection: the losers must not block in accept. */
+	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) | O_NONBLOCK);
+	for (int i = 0; i < CONTROL_THREADS; i++) {
+		pthread_t thread;
+		int error = pthread_create(&thread, NULL, control_thread, worker);
+		if (error)
+			return -error;
+		pthread_detach(thread);
+	}
+	return 0;
+}

@@ -1,0 +1,113 @@
+/* What a session sees of its devices, and the attributes it must not believe. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/worker/driver.h"
+#include "server/worker/worker.h"
+
+/*
+ * Attributes whose true value would lead a program to use what Cricket cannot do across the network yet.  Every row goes when the
+ * feature comes.
+ */
+static const struct {
+	CUdevice_attribute attribute;
+	int value;
+	const char *reason;
+} overrides[] = {
+	{CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 0, "the program's memory is on another machine: a kernel cannot reach it"},
+	{CU_DEVICE_ATTRIBUTE_INTEGRATED, 0, "likewise"},
+	{CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0, "managed memory is not forwarded yet"},
+	{CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0, "managed memory"},
+	{CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0, "managed memory"},
+	{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0, "the program's pages are not this machine's"},
+	{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0, "likewise"},
+	{CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, 0, "there is a network between host and device"},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0, "host memory is not mapped"},
+	{CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0, "host memory is not mapped"},
+	{CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, "cuMemCreate and friends are not forwarded yet"},
+	{CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0, "a descriptor does not cross machines"},
+	{CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0, "virtual memory management"},
+	{CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, 0, "virtual memory management"},
+	{CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0, "the program's network adapter is in another machine"},
+	{CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 0, "likewise"},
+	{CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, 0, "likewise"},
+	{CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0, "a descriptor does not cross machines"},
+	{CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED, 0, "likewise"},
+	{CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0, "cuMemAllocAsync is not forwarded yet"},
+	{CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0, "memory pools"},
+	{CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, 0, "memory pools"},
+	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0, "memory pools"},
+	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, "virtual memory management"},
+	{CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, "virtual memory management"},
+	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED, 0, "memory shared between processes"},
+	{CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 0, "objects shared between processes"},
+	{CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0, "multicast objects are not forwarded yet"},
+	{CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, 0, "external semaphores belong to the program's machine"},
+	{CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0, "arrays are not forwarded yet"},
+	{CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0, "arrays"},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, 0, "stream memory operations are not forwarded yet"},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 0, "stream memory operations"},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1, 0, "stream memory operations"},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 0, "stream memory operations"},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 0, "stream memory operations"},
+	{CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES, 0, "stream memory operations"},
+	{CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 0, "host and device do not share code"},
+	{CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK, 0, "the decompression engine is not forwarded yet"},
+	{CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH, 0, "the decompression engine"},
+	{CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH, 0, "cuLaunchCooperativeKernelMultiDevice is deprecated and not forwarded"},
+	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1, "the host is another machine; -1 says that there is none"},
+	{CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED, 0, "graphics interoperation"},
+	{CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED, 0, "graphics interoperation"},
+};
+
+static void fill_attributes(CUdevice ordinal, ckt_device *device)
+{
+	/* The answer's memory is the process's for ever: attributes of a device do not change. */
+	static ckt_attribute attributes[CKT_DEVICES_MAX][CU_DEVICE_ATTRIBUTE_MAX];
+	ckt_attribute *list = attributes[ordinal % CKT_DEVICES_MAX];
+	memset(list, 0, sizeof attributes[0]);
+	for (int a = 1; a < CU_DEVICE_ATTRIBUTE_MAX; a++)
+		list[a].result = (int)ckt_driver.cuDeviceGetAttribute(&list[a].value, (CUdevice_attribute)a, ordinal);
+	for (size_t i = 0; i < sizeof overrides / sizeof overrides[0]; i++)
+		if (!list[overrides[i].attribute].result)
+			list[overrides[i].attribute].value = overrides[i].value;
+	device->attributes.attributes_val = list;
+	device->attributes.attributes_len = CU_DEVICE_ATTRIBUTE_MAX;
+}
+
+void ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret)
+{
+	static char bus_ids[CKT_DEVICES_MAX][32];
+	ckt_device *list = calloc(worker->device_count + 1, sizeof *list);
+	if (!list)
+		abort();
+	/* Asked of the first device only: a context on each of them would cost its memory. */
+	int least = 0, greatest = 0;
+	struct ckt_object *before = worker->current, *context;
+	if (ckt_context_primary(worker, 0, &context) == CUDA_SUCCESS && ckt_worker_use_context(worker, context->id) == CUDA_SUCCESS)
+		ckt_driver.cuCtxGetStreamPriorityRange(&least, &greatest);
+	if (before)
+		ckt_worker_use_context(worker, before->id);
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		struct ckt_worker_device *from = &worker->devices[d];
+		ckt_device *device = &list[d];
+		CUuuid uuid = {{0}};
+		device->name = from->name;
+		if (ckt_driver.cuDeviceGetUuid_v2 && !ckt_driver.cuDeviceGetUuid_v2(&uuid, from->ordinal))
+			memcpy(device->uuid, &uuid, sizeof device->uuid);
+		device->total_bytes = worker->memory_limit && worker->memory_limit < from->total ? worker->memory_limit : from->total;
+		fill_attributes(from->ordinal, device);
+		bus_ids[d][0] = 0;
+		if (ckt_driver.cuDeviceGetPCIBusId)
+			ckt_driver.cuDeviceGetPCIBusId(bus_ids[d], sizeof bus_ids[d] - 1, from->ordinal);
+		device->pci_bus_id = bus_ids[d];
+		/* Peer access does not cover our memory yet; a program that asks copies through the host. */
+		device->can_access_peer = 0;
+		device->least_priority = least;
+		device->greatest_priority = greatest;
+	}
+	ret->driver_version = worker->driver_version;
+	ret->devices.devices_val = list;
+	ret->devices.devices_len = worker->device_count;
+}

@@ -1,0 +1,399 @@
+/*
+ * The executor: reads the command stream, decodes headers in place and runs the handlers one after another.
+ *
+ *	detached --new client--> serving <-> idle (polls) ; serving --end of file, malformed--> detached ; any --freeze--> frozen -> any
+ *
+ * It never blocks in the driver for a wait; a launch costs two look-ups and the driver's call.  Nothing here is done per command
+ * that asks the kernel for anything.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rpc/log.h"
+#include "rpc/net.h"
+#include "server/worker/driver.h"
+#include "server/worker/worker.h"
+
+/* Commands between two looks at waits that may be done, while input keeps coming. */
+enum { COMMANDS_PER_POLL = 32 };
+
+enum progress { PROGRESS_MORE, PROGRESS_NEED_INPUT, PROGRESS_BROKEN, PROGRESS_BYE };
+
+void ckt_executor_wake(struct ckt_worker *worker)
+{
+	uint64_t one = 1;
+	ssize_t ignored = write(worker->wake_fd, &one, sizeof one);
+	(void)ignored;
+}
+
+struct ckt_worker_device *ckt_worker_device_find(struct ckt_worker *worker, uint32_t device)
+{
+	return device < worker->device_count ? &worker->devices[device] : NULL;
+}
+
+/* ---- The client comes and goes */
+
+static void disconnect(struct ckt_worker *worker, const char *why)
+{
+	if (worker->client_fd < 0)
+		return;
+	ckt_info("client gone: %s", why);
+	ckt_output_connect(&worker->output, -1, 0);
+	close(worker->client_fd);
+	worker->client_fd = -1;
+	worker->client_epoch = 0;
+	worker->input_head = worker->input_tail = 0;
+	pthread_mutex_lock(&worker->mail_lock);
+	if (worker->state == CKT_STATE_RUNNING)
+		worker->state = CKT_STATE_DETACHED;
+	worker->detached_ms = ckt_net_now_ms();
+	pthread_mutex_unlock(&worker->mail_lock);
+}
+
+static void answer_hello(struct ckt_worker *worker, uint32_t xid)
+{
+	char host[CKT_NAME_MAX + 1] = "";
+	gethostname(host, sizeof host - 1);
+	ckt_hello_res res = {.status = CKT_HELLO_OK};
+	ckt_hello_ok *ok = &res.ckt_hello_res_u.ok;
+	*ok = (ckt_hello_ok){.protocol = CKT_PROTOCOL_VERSION,
+			     .session = worker->session,
+			     .generation = worker->generation,
+			     .executed = atomic_load(&worker->replies.executed),
+			     .server = host,
+			     .build = (char *)CKT_VERSION};
+	uint8_t *data;
+	size_t size;
+	if (ckt_net_encode_reply(xid, ok->executed, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size))
+		return;
+	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch, size);
+	if (p) {
+		memcpy(p, data, size);
+		ckt_output_end(&worker->output);
+	}
+	free(data);
+}
+
+static void take_client(struct ckt_worker *worker)
+{
+	static uint64_t epochs;
+	pthread_mutex_lock(&worker->mail_lock);
+	int fd = worker->new_client.fd;
+	uint32_t xid = worker->new_client.xid;
+	worker->new_client.fd = -1;
+	pthread_mutex_unlock(&worker->mail_lock);
+	if (fd < 0)
+		return;
+	disconnect(worker, "a newer connection took over");
+	worker->client_fd = fd;
+	worker->client_epoch = ++epochs;
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->state = CKT_STATE_RUNNING;
+	pthread_mutex_unlock(&worker->mail_lock);
+	ckt_output_connect(&worker->output, fd, worker->client_epoch);
+	answer_hello(worker, xid);
+}
+
+/* What others put in the mailbox. */
+static void take_mail(struct ckt_worker *worker)
+{
+	atomic_store(&worker->mail, false);
+	take_client(worker);
+	if (worker->freeze)
+		ckt_executor_freeze(worker);
+}
+
+/* ---- Session calls */
+
+static void send_results(struct ckt_wcall *call, xdrproc_t xdr, void *res)
+{
+	struct ckt_worker *worker = call->worker;
+	uint8_t *data;
+	size_t size;
+	if (ckt_net_encode_reply(call->header.xid, atomic_load(&worker->replies.executed), xdr, res, &data, &size))
+		return;
+	/* The verifier is the same for all: put the real one over it. */
+	ckt_reply_header_put(data, &(struct ckt_reply_header){.xid = call->header.xid,
+							      .executed = atomic_load(&worker->replies.executed),
+							      .deferred = atomic_exchange(&worker->deferred, 0)});
+	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch, size);
+	if (p) {
+		memcpy(p, data, size);
+		ckt_output_end(&worker->output);
+	}
+	free(data);
+}
+
+static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	ckt_devices_res devices;
+	switch (call->header.proc) {
+	case CKT_SESSION_NULL:
+	case CKT_SESSION_ACK:
+		send_results(call, NULL, NULL);
+		break;
+	case CKT_SESSION_DEVICES:
+		ckt_session_devices_fill(worker, &devices);
+		send_results(call, (xdrproc_t)xdr_ckt_devices_res, &devices);
+		free(devices.devices.devices_val);
+		break;
+	case CKT_SESSION_BYE:
+		if (!(call->header.flags & CKT_CALL_BATCHED))
+			send_results(call, NULL, NULL);
+		ckt_wcall_free(call);
+		return PROGRESS_BYE;
+	default:
+		ckt_wcall_reject(call, 3);
+		return PROGRESS_MORE;
+	}
+	ckt_wcall_free(call);
+	return PROGRESS_MORE;
+}
+
+/* ---- Commands */
+
+static void count(struct ckt_worker *worker, const struct ckt_call_header *header, uint32_t index, size_t bytes)
+{
+	struct ckt_stat *stat = &worker->stats[index];
+	/* The executor alone counts calls; bytes are counted by waiters too. */
+	__atomic_store_n(&stat->calls, stat->calls + 1, __ATOMIC_RELAXED);
+	if (header->flags & CKT_CALL_BATCHED)
+		__atomic_store_n(&stat->batched, stat->batched + 1, __ATOMIC_RELAXED);
+	else
+		__atomic_store_n(&stat->waited, stat->waited + 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&stat->bytes, bytes, __ATOMIC_RELAXED);
+}
+
+/* Whether the numbering is right, and whether the call is to be executed now. */
+static enum ckt_seq_verdict check_sequence(struct ckt_worker *worker, const struct ckt_call_header *header, unsigned proc_flags)
+{
+	if (!ckt_replies_acked(&worker->replies, header->acked))
+		return CKT_SEQ_BROKEN;
+	if (!(proc_flags & CKT_PROC_NUMBERED))
+		return header->seq ? CKT_SEQ_BROKEN : CKT_SEQ_EXECUTE;
+	if (!header->seq)
+		return CKT_SEQ_BROKEN;
+	return ckt_replies_check(&worker->replies, header->seq);
+}
+
+static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	const struct ckt_call_header *header = &call->header;
+	int result = CUDA_SUCCESS;
+	if (header->context && (!worker->current || worker->current->id != header->context))
+		result = ckt_worker_use_context(worker, header->context);
+	if (!result)
+		result = call->proc->handler(call);
+	if (result == CKT_WCALL_LATER)
+		return PROGRESS_MORE;
+	if (result == CKT_WCALL_GARBAGE) {
+		ckt_warning("malformed arguments of %s", call->proc->name);
+		ckt_wcall_reject(call, 4);
+		return PROGRESS_BROKEN;
+	}
+	ckt_wcall_finish(call, (CUresult)result);
+	return PROGRESS_MORE;
+}
+
+static enum progress cuda_call(struct ckt_worker *worker, struct ckt_wcall *call, size_t size)
+{
+	const struct ckt_call_header *header = &call->header;
+	if (header->vers != CKT_CUDA_VERS || header->proc >= ckt_cuda_proc_count || header->proc >= CKT_STAT_SESSION ||
+	    !ckt_cuda_procs[header->proc].name) {
+		/* A numbered call that is not executed leaves a gap in which the next one would be refused. */
+		bool fatal = header->seq || header->flags & CKT_CALL_BATCHED;
+		ckt_wcall_reject(call, header->vers == CKT_CUDA_VERS ? 3 : 2);
+		return fatal ? PROGRESS_BROKEN : PROGRESS_MORE;
+	}
+	call->proc = &ckt_cuda_procs[header->proc];
+	if (header->flags & CKT_CALL_BATCHED && !(call->proc->flags & CKT_PROC_BATCHED)) {
+		ckt_wcall_free(call);
+		return PROGRESS_BROKEN;
+	}
+	count(worker, header, header->proc, size + CKT_MARK_SIZE);
+	switch (check_sequence(worker, header, call->proc->flags)) {
+	case CKT_SEQ_BROKEN:
+		ckt_warning("%s: number %llu where %llu was expected", call->proc->name, (unsigned long long)header->seq,
+			    (unsigned long long)atomic_load(&worker->replies.executed) + 1);
+		ckt_wcall_free(call);
+		return PROGRESS_BROKEN;
+	case CKT_SEQ_REPLAY:
+		if (!(header->flags & CKT_CALL_BATCHED))
+			ckt_wcall_replay(worker, header, worker->client_epoch);
+		ckt_wcall_free(call);
+		return PROGRESS_MORE;
+	case CKT_SEQ_EXECUTE:
+		break;
+	}
+	if (header->seq) {
+		if (!(header->flags & CKT_CALL_BATCHED))
+			ckt_replies_expect(&worker->replies, header->seq, header->proc, header->xid, worker->client_epoch);
+		atomic_store_explicit(&worker->replies.executed, header->seq, memory_order_relaxed);
+	}
+	return run_handler(worker, call);
+}
+
+/* The next whole record of the input, if there is one. */
+static enum progress next_command(struct ckt_worker *worker)
+{
+	size_t have = worker->input_tail - worker->input_head;
+	const uint8_t *p = worker->input + worker->input_head;
+	if (have < CKT_MARK_SIZE)
+		return PROGRESS_NEED_INPUT;
+	struct ckt_cursor mark = {.p = p, .end = p + CKT_MARK_SIZE};
+	uint32_t word = ckt_get_u32(&mark);
+	size_t size = word & 0x7fffffff;
+	if (!(word >> 31) || size > CKT_RECORD_MAX || size < CKT_CALL_HEADER_SIZE)
+		return PROGRESS_BROKEN;
+	if (have < CKT_MARK_SIZE + size)
+		return PROGRESS_NEED_INPUT;
+	worker->input_head += CKT_MARK_SIZE + size;
+	struct ckt_wcall *call = ckt_wcall_new(worker);
+	call->args = (struct ckt_cursor){.p = p + CKT_MARK_SIZE, .end = p + CKT_MARK_SIZE + size};
+	if (!ckt_call_header_get(&call->args, &call->header)) {
+		ckt_wcall_free(call);
+		return PROGRESS_BROKEN;
+	}
+	if (call->header.prog == CKT_CUDA_PROG)
+		return cuda_call(worker, call, size);
+	if (call->header.prog == CRICKET_SESSION_PROG && call->header.vers == 1) {
+		if (call->header.proc < CKT_STATS - CKT_STAT_SESSION)
+			count(worker, &call->header, CKT_STAT_SESSION + call->header.proc, size + CKT_MARK_SIZE);
+		if (!ckt_replies_acked(&worker->replies, call->header.acked) || call->header.seq) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		return session_call(worker, call);
+	}
+	ckt_wcall_reject(call, 1);
+	return PROGRESS_BROKEN;
+}
+
+/* 1: something came; 0: nothing there; negative: the connection is gone. */
+static int receive(struct ckt_worker *worker)
+{
+	if (worker->input_head == worker->input_tail) {
+		worker->input_head = worker->input_tail = 0;
+	} else if (CKT_INPUT_SIZE - worker->input_head < CKT_RECORD_MAX + CKT_MARK_SIZE || worker->input_tail == CKT_INPUT_SIZE) {
+		memmove(worker->input, worker->input + worker->input_head, worker->input_tail - worker->input_head);
+		worker->input_tail -= worker->input_head;
+		worker->input_head = 0;
+	}
+	for (;;) {
+		ssize_t n = recv(worker->client_fd, worker->input + worker->input_tail, CKT_INPUT_SIZE - worker->input_tail, MSG_DONTWAIT);
+		if (n > 0) {
+			worker->input_tail += (size_t)n;
+			return 1;
+		}
+		if (n == 0)
+			return -ECONNRESET;
+		if (errno == EAGAIN)
+			return 0;
+		if (errno != EINTR)
+			return -errno;
+	}
+}
+
+/* Runs what lies in the buffer, until it needs more or somebody wants something else. */
+static enum progress run_input(struct ckt_worker *worker)
+{
+	for (unsigned n = 0; !atomic_load_explicit(&worker->mail, memory_order_relaxed); n++) {
+		enum progress progress = next_command(worker);
+		if (progress != PROGRESS_MORE)
+			return progress;
+		if (n % COMMANDS_PER_POLL == COMMANDS_PER_POLL - 1) {
+			ckt_pending_poll(worker);
+			if (ckt_output_waiting(&worker->output) > CKT_OUTPUT_HIGH)
+				break;
+		}
+	}
+	return PROGRESS_MORE;
+}
+
+static void sleep_until_something(struct ckt_worker *worker, bool want_input)
+{
+	bool want_output = ckt_output_waiting(&worker->output) > 0;
+	struct pollfd fds[2] = {{.fd = worker->wake_fd, .events = POLLIN}, {.fd = worker->client_fd}};
+	fds[1].events = (short)((want_input ? POLLIN : 0) | (want_output ? POLLOUT : 0));
+	poll(fds, worker->client_fd >= 0 ? 2 : 1, -1);
+	if (fds[0].revents & POLLIN) {
+		uint64_t number;
+		ssize_t ignored = read(worker->wake_fd, &number, sizeof number);
+		(void)ignored;
+	}
+}
+
+static void serve(struct ckt_worker *worker)
+{
+	int64_t active_until_ns = 0;
+	while (worker->client_fd >= 0) {
+		if (atomic_load_explicit(&worker->mail, memory_order_relaxed)) {
+			take_mail(worker);
+			continue;
+		}
+		bool full = ckt_output_waiting(&worker->output) > CKT_OUTPUT_HIGH;
+		enum progress progress = full ? PROGRESS_NEED_INPUT : run_input(worker);
+		if (progress == PROGRESS_BYE) {
+			ckt_output_flush(&worker->output);
+			ckt_worker_end("the program has ended");
+		}
+		if (progress == PROGRESS_BROKEN) {
+			ckt_output_flush(&worker->output);
+			disconnect(worker, "it sent what is no command");
+			return;
+		}
+		if (progress == PROGRESS_MORE && !full)
+			continue;
+		int got = full ? 0 : receive(worker);
+		if (got < 0) {
+			disconnect(worker, "its connection was closed");
+			return;
+		}
+		if (got > 0) {
+			active_until_ns = 0;
+			continue;
+		}
+		/* No further input at hand: answers leave now. */
+		bool hot = ckt_pending_poll(worker);
+		ckt_output_flush(&worker->output);
+		if (hot && !full)
+			continue;
+		int64_t now = ckt_now_ns();
+		if (!active_until_ns)
+			active_until_ns = now + CKT_SPIN_NS;
+		if (full || now >= active_until_ns)
+			sleep_until_something(worker, !full);
+	}
+}
+
+static void *executor(void *opaque)
+{
+	struct ckt_worker *worker = opaque;
+	if (worker->current)
+		ckt_driver.cuCtxSetCurrent(worker->current->real);
+	for (;;) {
+		if (worker->client_fd >= 0) {
+			serve(worker);
+			continue;
+		}
+		if (atomic_load(&worker->mail))
+			take_mail(worker);
+		else if (!ckt_pending_poll(worker))
+			sleep_until_something(worker, false);
+	}
+	return NULL;
+}
+
+int ckt_executor_start(struct ckt_worker *worker)
+{
+	worker->input = malloc(CKT_INPUT_SIZE);
+	if (!worker->input)
+		return -ENOMEM;
+	return -pthread_create(&worker->executor, NULL, executor, worker);
+}

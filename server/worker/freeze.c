@@ -1,0 +1,170 @@
+/*
+ * Stopping at a command boundary: the executor stands between two commands, every call that waited for the GPU is answered and its
+ * reply given to the socket, and the GPU has nothing left to do.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rpc/log.h"
+#include "rpc/net.h"
+#include "server/worker/driver.h"
+#include "server/worker/fence.h"
+#include "server/worker/worker.h"
+
+int ckt_worker_freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
+{
+	int64_t deadline = ckt_net_now_ms() + (deadline_ms ? deadline_ms : 60000);
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->freeze_deadline_ms = deadline;
+	worker->freeze_error = 0;
+	worker->freeze_message[0] = 0;
+	worker->end_after_freeze = false;
+	worker->freeze = true;
+	atomic_store(&worker->mail, true);
+	ckt_executor_wake(worker);
+	/* The executor keeps the deadline itself; should it be stuck inside the driver, nobody else can tell why. */
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += (deadline_ms ? deadline_ms : 60000) / 1000 + 2;
+	int error = 0;
+	while (!worker->frozen && !worker->freeze_error && !error)
+		error = pthread_cond_timedwait(&worker->mail_cond, &worker->mail_lock, &until);
+	int result = worker->freeze_error;
+	if (!worker->frozen && !result) {
+		result = -ETIMEDOUT;
+		snprintf(worker->freeze_message, sizeof worker->freeze_message, "the worker is inside a call of the driver that does not return");
+	}
+	if (result) {
+		worker->freeze = false;
+		snprintf(ret_message, message_size, "%s", worker->freeze_message);
+	}
+	pthread_mutex_unlock(&worker->mail_lock);
+	return result;
+}
+
+void ckt_worker_thaw(struct ckt_worker *worker, bool end)
+{
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->end_after_freeze = end;
+	worker->freeze = false;
+	pthread_cond_broadcast(&worker->mail_cond);
+	while (end && worker->frozen)
+		pthread_cond_wait(&worker->mail_cond, &worker->mail_lock);
+	pthread_mutex_unlock(&worker->mail_lock);
+}
+
+/* The stream that has unfinished work, in words. */
+static void name_stream(struct ckt_fences *fences, char *ret_message, size_t message_size)
+{
+	for (size_t i = 0; i < fences->dirty_count; i++)
+		if (ckt_driver.cuStreamQuery(fences->dirty[i]->real) == CUDA_ERROR_NOT_READY) {
+			snprintf(ret_message, message_size, "a kernel or copy on stream 0x%llx does not finish: end it, or give a longer deadline",
+				 (unsigned long long)fences->dirty[i]->id);
+			return;
+		}
+	snprintf(ret_message, message_size, "a kernel or copy on the default stream does not finish: end it, or give a longer deadline");
+}
+
+/* Waits by asking: a driver's wait has no deadline. */
+static int drain_context(struct ckt_worker *worker, struct ckt_object *context)
+{
+	struct ckt_fences *fences = context->ctx.fences;
+	if (ckt_worker_use_context(worker, context->id))
+		return 0; /* a faulted context has nothing to wait for; saving will say so */
+	for (;;) {
+		CUevent *events = NULL;
+		unsigned count = 0, ready = 0;
+		ckt_fences_collect(fences, &events, &count);
+		while (ready < count && ckt_net_now_ms() < worker->freeze_deadline_ms) {
+			if (ckt_driver.cuEventQuery(events[ready]) != CUDA_ERROR_NOT_READY)
+				ready++;
+			else
+				nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+		}
+		for (unsigned i = 0; i < count; i++)
+			ckt_fences_event_give(fences, events[i]);
+		free(events);
+		if (!count)
+			return 0;
+		if (ready < count) {
+			name_stream(fences, worker->freeze_message, sizeof worker->freeze_message);
+			return -EBUSY;
+		}
+	}
+}
+
+static int drain(struct ckt_worker *worker)
+{
+	struct ckt_object *object, *before = worker->current;
+	int result = 0;
+	for (uint32_t cursor = 0; !result && (object = ckt_objects_next(&worker->objects, &cursor));)
+		if (ckt_handle_kind(object->id) == CKT_KIND_CONTEXT)
+			result = drain_context(worker, object);
+	if (before)
+		ckt_worker_use_context(worker, before->id);
+	return result;
+}
+
+/* What is answered must have left before the image counts as the truth: the client takes what it was sent as done. */
+static void flush_all(struct ckt_worker *worker)
+{
+	while (worker->client_fd >= 0 && ckt_output_flush(&worker->output) == -EAGAIN && ckt_net_now_ms() < worker->freeze_deadline_ms) {
+		struct pollfd p = {.fd = worker->client_fd, .events = POLLOUT};
+		poll(&p, 1, 100);
+	}
+}
+
+/*
+ * Ends the session's connection so that what was sent still arrives: unread input at close() would reset the connection and drop it.
+ */
+static void part_from_client(struct ckt_worker *worker)
+{
+	if (worker->client_fd < 0)
+		return;
+	int64_t deadline = ckt_net_now_ms() + 1000;
+	shutdown(worker->client_fd, SHUT_WR);
+	while (ckt_net_now_ms() < deadline) {
+		struct pollfd p = {.fd = worker->client_fd, .events = POLLIN};
+		if (poll(&p, 1, 100) > 0 && recv(worker->client_fd, worker->input, CKT_INPUT_SIZE, MSG_DONTWAIT) <= 0)
+			break;
+	}
+}
+
+void ckt_executor_freeze(struct ckt_worker *worker)
+{
+	int error = ckt_pending_drain(worker, NULL, worker->freeze_deadline_ms);
+	if (!error)
+		error = drain(worker);
+	else
+		snprintf(worker->freeze_message, sizeof worker->freeze_message,
+			 "a call of the program waits for work on the GPU that does not finish: end it, or give a longer deadline");
+	if (!error) {
+		ckt_pending_deliver(worker);
+		flush_all(worker);
+	}
+	pthread_mutex_lock(&worker->mail_lock);
+	if (error) {
+		worker->freeze_error = error;
+		worker->freeze = false;
+	} else {
+		worker->frozen = true;
+	}
+	pthread_cond_broadcast(&worker->mail_cond);
+	while (worker->freeze)
+		pthread_cond_wait(&worker->mail_cond, &worker->mail_lock);
+	bool end = worker->end_after_freeze && worker->frozen;
+	if (end)
+		worker->state = CKT_STATE_ENDING;
+	pthread_mutex_unlock(&worker->mail_lock);
+	if (end)
+		part_from_client(worker);
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->frozen = false;
+	pthread_cond_broadcast(&worker->mail_cond);
+	pthread_mutex_unlock(&worker->mail_lock);
+}

@@ -1,0 +1,156 @@
+/*
+ * Launches and occupancy.  The packed parameters go to the driver as they came: one aligned copy, because the message gives them any
+ * alignment, and the driver reads whole words.
+ */
+#include <string.h>
+
+#include "rpc/gen/cuda_codec.h"
+#include "rpc/log.h"
+#include "server/worker/driver.h"
+#include "server/worker/worker.h"
+
+/* The executor's alone.  What the driver might read behind a short buffer is ours too. */
+static _Alignas(64) uint8_t packed[CKT_LAUNCH_KERNEL_PARAMS_MAX + 64];
+
+static void extra_for(const uint8_t *params, uint32_t size, size_t *size_place, void *extra[5])
+{
+	memcpy(packed, params, size);
+	*size_place = size;
+	extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+	extra[1] = packed;
+	extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+	extra[3] = size_place;
+	extra[4] = CU_LAUNCH_PARAM_END;
+}
+
+int ckt_worker_launch_kernel(struct ckt_wcall *call)
+{
+	struct ckt_launch_kernel_args args;
+	if (!ckt_launch_kernel_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUfunction function;
+	CUstream stream;
+	CUresult result = ckt_object_function(call->worker, args.function, &function);
+	if (!result)
+		result = ckt_object_stream(call->worker, args.stream, &stream);
+	if (result)
+		return result;
+	size_t size;
+	void *extra[5];
+	extra_for(args.params, args.params_len, &size, extra);
+	if (!args.cooperative)
+		return ckt_driver.cuLaunchKernel(function, args.grid_x, args.grid_y, args.grid_z, args.block_x, args.block_y, args.block_z,
+						 args.shared_bytes, stream, NULL, args.params_len ? extra : NULL);
+	/* cuLaunchCooperativeKernel takes no packed buffer; the attribute does the same. */
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+	CUlaunchConfig config = {.gridDimX = args.grid_x,
+				 .gridDimY = args.grid_y,
+				 .gridDimZ = args.grid_z,
+				 .blockDimX = args.block_x,
+				 .blockDimY = args.block_y,
+				 .blockDimZ = args.block_z,
+				 .sharedMemBytes = args.shared_bytes,
+				 .hStream = stream,
+				 .attrs = &attribute,
+				 .numAttrs = 1};
+	return ckt_driver.cuLaunchKernelEx(&config, function, NULL, args.params_len ? extra : NULL);
+}
+
+/* Ids inside an attribute become handles; what we cannot carry over is refused by name. */
+static CUresult translate_attribute(struct ckt_worker *worker, CUlaunchAttribute *attribute)
+{
+	static bool said[64];
+	switch (attribute->id) {
+	case CU_LAUNCH_ATTRIBUTE_IGNORE:
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+		return ckt_object_event(worker, (uintptr_t)attribute->value.programmaticEvent.event, &attribute->value.programmaticEvent.event);
+	case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+		return ckt_object_event(worker, (uintptr_t)attribute->value.launchCompletionEvent.event,
+					&attribute->value.launchCompletionEvent.event);
+	default:
+		if ((unsigned)attribute->id < 64 && !said[attribute->id]) {
+			said[attribute->id] = true;
+			ckt_warning("launch attribute %d is not supported", attribute->id);
+		}
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+int ckt_worker_launch_kernel_ex(struct ckt_wcall *call)
+{
+	enum { ATTRIBUTES_MAX = CKT_LAUNCH_KERNEL_EX_ATTRS_MAX / sizeof(CUlaunchAttribute) };
+	struct ckt_launch_kernel_ex_args args;
+	if (!ckt_launch_kernel_ex_args_get(&call->args, &args) || args.attrs_len % sizeof(CUlaunchAttribute))
+		return CKT_WCALL_GARBAGE;
+	CUlaunchAttribute attributes[ATTRIBUTES_MAX + 1];
+	unsigned count = args.attrs_len / sizeof *attributes;
+	memcpy(attributes, args.attrs, args.attrs_len);
+	CUfunction function;
+	CUstream stream;
+	CUresult result = ckt_object_function(call->worker, args.function, &function);
+	if (!result)
+		result = ckt_object_stream(call->worker, args.stream, &stream);
+	for (unsigned i = 0; i < count && !result; i++)
+		result = translate_attribute(call->worker, &attributes[i]);
+	if (result)
+		return result;
+	size_t size;
+	void *extra[5];
+	extra_for(args.params, args.params_len, &size, extra);
+	CUlaunchConfig config = {.gridDimX = args.grid_x,
+				 .gridDimY = args.grid_y,
+				 .gridDimZ = args.grid_z,
+				 .blockDimX = args.block_x,
+				 .blockDimY = args.block_y,
+				 .blockDimZ = args.block_z,
+				 .sharedMemBytes = args.shared_bytes,
+				 .hStream = stream,
+				 .attrs = attributes,
+				 .numAttrs = count};
+	return ckt_driver.cuLaunchKernelEx(&config, function, NULL, args.params_len ? extra : NULL);
+}
+
+int ckt_worker_occupancy_blocks(struct ckt_wcall *call)
+{
+	struct ckt_occupancy_blocks_args args;
+	struct ckt_occupancy_blocks_res res = {0};
+	CUfunction function;
+	if (!ckt_occupancy_blocks_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUresult result = ckt_object_function(call->worker, args.function, &function);
+	if (!result)
+		result = ckt_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&res.blocks, function, args.block_size, args.shared_bytes,
+											  args.flags);
+	if (result)
+		return result;
+	ckt_occupancy_blocks_res_put(ckt_wcall_results(call, ckt_occupancy_blocks_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_occupancy_available_smem(struct ckt_wcall *call)
+{
+	struct ckt_occupancy_available_smem_args args;
+	size_t bytes;
+	CUfunction function;
+	if (!ckt_occupancy_available_smem_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUresult result = ckt_object_function(call->worker, args.function, &function);
+	if (!result)
+		result = ckt_driver.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, args.blocks, args.block_size);
+	if (result)
+		return result;
+	struct ckt_occupancy_available_smem_res res = {.shared_bytes = bytes};
+	ckt_occupancy_available_smem_res_put(ckt_wcall_results(call, ckt_occupancy_available_smem_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}

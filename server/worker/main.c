@@ -1,0 +1,137 @@
+/*
+ * cricket-worker: one session.
+ *
+ * Process model: cricket-server execs us with address space randomisation off, an empty environment but for glibc's tunables, the
+ * listening control socket as fd 3 and stderr for our log.  We outlive the server, and end when the program says so (BYE), when it
+ * has been gone for the disconnect timeout, when nobody claims the session, when the server says so, or on SIGTERM.
+ * stdout and stderr become pipes that catch what kernels print.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rpc/log.h"
+#include "rpc/net.h"
+#include "server/worker/worker.h"
+
+enum { CONTROL_FD = 3, WATCH_MS = 200, STUCK_MS = 1000 };
+
+/* Signals arrive through one thread that does nothing else. */
+static void *signals(void *opaque)
+{
+	int number;
+	if (sigwait(opaque, &number) == 0)
+		ckt_worker_end(number == SIGTERM ? "SIGTERM" : "SIGINT");
+	return NULL;
+}
+
+static int start_signals(void)
+{
+	static sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	if (pthread_sigmask(SIG_BLOCK, &set, NULL))
+		return -EINVAL;
+	pthread_t thread;
+	int error = pthread_create(&thread, NULL, signals, &set);
+	if (!error)
+		pthread_detach(thread);
+	return -error;
+}
+
+/* The log keeps the stderr we were given. */
+static int redirect_output(struct ckt_worker *worker)
+{
+	int log_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+	if (log_fd >= 0) {
+		char path[32];
+		snprintf(path, sizeof path, "/dev/fd/%d", log_fd);
+		if (ckt_log_init("cricket-worker", ckt_log_level, path))
+			ckt_log_init("cricket-worker", CKT_LOG_QUIET, NULL);
+	}
+	return ckt_printed_init(&worker->printed);
+}
+
+/*
+ * A client that hung up is the executor's to notice.  Where it cannot, stuck in the driver behind a kernel that never ends, the
+ * session must end all the same.
+ */
+static void watch_client(struct ckt_worker *worker, int64_t now)
+{
+	static uint64_t hung_up_epoch;
+	static int64_t hung_up_ms;
+	pthread_mutex_lock(&worker->output.lock);
+	int fd = worker->output.fd;
+	uint64_t epoch = worker->output.epoch;
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+	bool hung_up = fd >= 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+	pthread_mutex_unlock(&worker->output.lock);
+	if (!hung_up || hung_up_epoch != epoch) {
+		hung_up_epoch = hung_up ? epoch : 0;
+		hung_up_ms = now;
+	} else if (now - hung_up_ms > worker->disconnect_timeout_ms + STUCK_MS) {
+		ckt_worker_end("the client is gone, and the driver does not return");
+	}
+}
+
+static void watch(struct ckt_worker *worker)
+{
+	for (;;) {
+		poll(NULL, 0, WATCH_MS);
+		int64_t now = ckt_net_now_ms();
+		pthread_mutex_lock(&worker->mail_lock);
+		enum ckt_session_state state = worker->state;
+		bool alone = (state == CKT_STATE_STARTING || state == CKT_STATE_RESTORED || state == CKT_STATE_DETACHED) && worker->detached_ms &&
+			     worker->new_client.fd < 0 && !worker->freeze && !worker->frozen;
+		unsigned timeout_ms = state == CKT_STATE_DETACHED ? worker->disconnect_timeout_ms : worker->claim_timeout_ms;
+		bool over = alone && now - worker->detached_ms > timeout_ms;
+		pthread_mutex_unlock(&worker->mail_lock);
+		if (over)
+			ckt_worker_end(state == CKT_STATE_DETACHED ? "the client did not come back" : "nobody claimed the session");
+		if (state == CKT_STATE_RUNNING)
+			watch_client(worker, now);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct ckt_worker *worker = &ckt_worker;
+	enum ckt_log_level level = CKT_LOG_WARNING;
+	if (argc == 2 && !strcmp(argv[1], "--version")) {
+		puts("cricket-worker " CKT_VERSION);
+		return 0;
+	}
+	if (argc == 3 && !strcmp(argv[1], "--log-level") && ckt_log_level_parse(argv[2], &level) == 0)
+		argc = 1;
+	if (argc != 1 || fcntl(CONTROL_FD, F_GETFD) < 0) {
+		fputs("cricket-worker is started by cricket-server, with its control socket as descriptor 3\n", stderr);
+		return 2;
+	}
+	ckt_worker_harden(argc, argv);
+	fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
+	ckt_log_init("cricket-worker", level, NULL);
+	worker->client_fd = worker->new_client.fd = -1;
+	worker->uid = 0xffffffffu;
+	pthread_mutex_init(&worker->mail_lock, NULL);
+	pthread_cond_init(&worker->mail_cond, NULL);
+	int error = start_signals();
+	if (!error)
+		error = redirect_output(worker);
+	if (!error)
+		error = ckt_control_start(worker, CONTROL_FD);
+	if (error) {
+		ckt_error("cannot start: %s", strerror(-error));
+		return 1;
+	}
+	watch(worker);
+	return 0;
+}

@@ -1,0 +1,493 @@
+/* Blobs, modules, functions and the linker. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/gen/cuda_codec.h"
+#include "rpc/log.h"
+#include "server/worker/driver.h"
+#include "server/worker/worker.h"
+
+enum { LOG_MAX = 65536, JOURNAL_MAX = 100000, PARAMS_MAX = 4096 };
+
+void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry)
+{
+	if (worker->journal_count == worker->journal_room) {
+		size_t room = worker->journal_room ? worker->journal_room * 2 : 64;
+		struct ckt_journal_entry *journal = room > JOURNAL_MAX ? NULL : realloc(worker->journal, room * sizeof *journal);
+		/* A restore then makes the live modules only and checks their addresses as always. */
+		if (!journal)
+			return;
+		worker->journal = journal;
+		worker->journal_room = room;
+	}
+	worker->journal[worker->journal_count++] = entry;
+}
+
+/* ---- Blobs */
+
+int ckt_worker_blob_have(struct ckt_wcall *call)
+{
+	struct ckt_blob_have_args args;
+	if (!ckt_blob_have_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE)
+		return CKT_WCALL_GARBAGE;
+	struct ckt_blob_have_res res = {.have = ckt_blobs_find(&call->worker->blobs, args.hash) != NULL};
+	ckt_blob_have_res_put(ckt_wcall_results(call, ckt_blob_have_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_blob_data(struct ckt_wcall *call)
+{
+	struct ckt_blob_data_args args;
+	if (!ckt_blob_data_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE)
+		return CKT_WCALL_GARBAGE;
+	switch (ckt_blobs_piece(&call->worker->blobs, args.hash, args.total, args.offset, args.data, args.data_len)) {
+	case 0:
+		return CUDA_SUCCESS;
+	case -ENOMEM:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	default:
+		return CKT_WCALL_GARBAGE;
+	}
+}
+
+int ckt_worker_blob_read(struct ckt_wcall *call)
+{
+	struct ckt_blob_read_args args;
+	if (!ckt_blob_read_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE)
+		return CKT_WCALL_GARBAGE;
+	const struct ckt_blob *blob = ckt_blobs_find(&call->worker->blobs, args.hash);
+	if (!blob)
+		return CUDA_ERROR_NOT_FOUND;
+	if (args.size > CKT_DATA_MAX || args.offset > blob->size || args.size > blob->size - args.offset)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_blob_read_res res = {.data = blob->data + args.offset, .data_len = args.size};
+	ckt_blob_read_res_put(ckt_wcall_results(call, ckt_blob_read_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+/* ---- JIT options: integers go through, pointers cannot come from another machine */
+
+struct jit {
+	CUjit_option keys[CKT_JIT_OPTIONS_MAX + 4];
+	void *values[CKT_JIT_OPTIONS_MAX + 4];
+	unsigned count;
+	unsigned info_index, error_index;
+};
+
+static CUresult jit_option(struct jit *jit, uint32_t key, uint64_t value)
+{
+	switch (key) {
+	case CU_JIT_MAX_REGISTERS:
+	case CU_JIT_THREADS_PER_BLOCK:
+	case CU_JIT_OPTIMIZATION_LEVEL:
+	case CU_JIT_TARGET_FROM_CUCONTEXT:
+	case CU_JIT_TARGET:
+	case CU_JIT_FALLBACK_STRATEGY:
+	case CU_JIT_GENERATE_DEBUG_INFO:
+	case CU_JIT_LOG_VERBOSE:
+	case CU_JIT_GENERATE_LINE_INFO:
+	case CU_JIT_CACHE_MODE:
+	case CU_JIT_LTO:
+	case CU_JIT_FTZ:
+	case CU_JIT_PREC_DIV:
+	case CU_JIT_PREC_SQRT:
+	case CU_JIT_FMA:
+	case CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES:
+	case CU_JIT_POSITION_INDEPENDENT_CODE:
+	case CU_JIT_MIN_CTA_PER_SM:
+	case CU_JIT_MAX_THREADS_PER_BLOCK:
+	case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
+	case CU_JIT_SPLIT_COMPILE:
+		jit->keys[jit->count] = (CUjit_option)key;
+		jit->values[jit->count++] = (void *)(uintptr_t)value;
+		return CUDA_SUCCESS;
+	case CU_JIT_WALL_TIME: /* an output nobody can receive */
+		return CUDA_SUCCESS;
+	default:
+		ckt_warning("JIT option %u is not supported", key);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+static void jit_logs(struct jit *jit, char *info, uint32_t info_size, char *error, uint32_t error_size)
+{
+	jit->info_index = jit->error_index = 0;
+	if (info_size) {
+		jit->keys[jit->count] = CU_JIT_INFO_LOG_BUFFER;
+		jit->values[jit->count++] = info;
+		jit->info_index = jit->count;
+		jit->keys[jit->count] = CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES;
+		jit->values[jit->count++] = (void *)(uintptr_t)info_size;
+	}
+	if (error_size) {
+		jit->keys[jit->count] = CU_JIT_ERROR_LOG_BUFFER;
+		jit->values[jit->count++] = error;
+		jit->error_index = jit->count;
+		jit->keys[jit->count] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+		jit->values[jit->count++] = (void *)(uintptr_t)error_size;
+	}
+}
+
+struct logs {
+	char info[LOG_MAX], error[LOG_MAX];
+	uint32_t info_size, error_size;
+};
+
+static struct logs *logs_new(uint32_t info_max, uint32_t error_max)
+{
+	struct logs *logs = malloc(sizeof *logs);
+	if (!logs)
+		abort();
+	logs->info[0] = logs->error[0] = 0;
+	logs->info_size = info_max < LOG_MAX ? info_max : LOG_MAX;
+	logs->error_size = error_max < LOG_MAX ? error_max : LOG_MAX;
+	return logs;
+}
+
+/* ---- Modules */
+
+CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t hash[32], const uint32_t *keys, const uint64_t *values, uint32_t count,
+			 char *info_log, uint32_t *info_size, char *error_log, uint32_t *error_size, struct ckt_object **ret_object)
+{
+	const struct ckt_blob *blob = ckt_blobs_find(&worker->blobs, hash);
+	if (!blob)
+		return CUDA_ERROR_NOT_FOUND;
+	if (!worker->current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	struct jit jit = {.count = 0};
+	for (uint32_t i = 0; i < count; i++) {
+		CUresult result = jit_option(&jit, keys[i], values[i]);
+		if (result)
+			return result;
+	}
+	jit_logs(&jit, info_log, *info_size, error_log, *error_size);
+	struct ckt_object *object;
+	CUresult result = ckt_objects_add(&worker->objects, id, CKT_KIND_MODULE, false, &object);
+	if (result)
+		return result;
+	CUmodule module;
+	result = ckt_driver.cuModuleLoadDataEx(&module, blob->data, jit.count, jit.keys, jit.values);
+	if (result) {
+		ckt_objects_remove(&worker->objects, object);
+		return result;
+	}
+	object->real = module;
+	object->context = worker->current->id;
+	memcpy(object->module.hash, hash, CKT_HASH_SIZE);
+	object->module.option_count = count;
+	object->module.option_keys = malloc((count + 1) * sizeof *keys);
+	object->module.option_values = malloc((count + 1) * sizeof *values);
+	if (!object->module.option_keys || !object->module.option_values)
+		abort();
+	if (count) {
+		memcpy(object->module.option_keys, keys, count * sizeof *keys);
+		memcpy(object->module.option_values, values, count * sizeof *values);
+	}
+	struct ckt_journal_entry entry = {.kind = CKT_JOURNAL_MODULE_LOAD, .id = id, .context = object->context};
+	memcpy(entry.hash, hash, CKT_HASH_SIZE);
+	ckt_journal_add(worker, entry);
+	*ret_object = object;
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_module_load(struct ckt_wcall *call)
+{
+	struct ckt_module_load_args args;
+	if (!ckt_module_load_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE || args.option_keys_len != args.option_values_len)
+		return CKT_WCALL_GARBAGE;
+	uint32_t keys[CKT_JIT_OPTIONS_MAX];
+	uint64_t values[CKT_JIT_OPTIONS_MAX];
+	for (uint32_t i = 0; i < args.option_keys_len; i++) {
+		keys[i] = ckt_xdr_u32(args.option_keys_xdr, i);
+		values[i] = ckt_xdr_u64(args.option_values_xdr, i);
+	}
+	struct logs *logs = logs_new(args.info_log_max, args.error_log_max);
+	struct ckt_object *object;
+	CUresult status = ckt_module_load(call->worker, args.id, args.hash, keys, values, args.option_keys_len, logs->info, &logs->info_size,
+					  logs->error, &logs->error_size, &object);
+	struct ckt_module_load_res res = {.status = status,
+					  .info_log = logs->info,
+					  .info_log_len = (uint32_t)strnlen(logs->info, logs->info_size),
+					  .error_log = logs->error,
+					  .error_log_len = (uint32_t)strnlen(logs->error, logs->error_size)};
+	ckt_module_load_res_put(ckt_wcall_results(call, ckt_module_load_res_size(&res)), &res);
+	free(logs);
+	return CUDA_SUCCESS;
+}
+
+void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
+{
+	struct ckt_object *object;
+	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));)
+		if (object->parent == module->id)
+			ckt_objects_remove(&worker->objects, object);
+	ckt_driver.cuModuleUnload(module->real);
+	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = module->id});
+	ckt_objects_remove(&worker->objects, module);
+}
+
+int ckt_worker_module_unload(struct ckt_wcall *call)
+{
+	struct ckt_module_unload_args args;
+	if (!ckt_module_unload_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *module = ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_MODULE);
+	if (!module)
+		return CUDA_ERROR_INVALID_HANDLE;
+	ckt_module_unload(call->worker, module);
+	return CUDA_SUCCESS;
+}
+
+/* ---- Functions */
+
+CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, uint64_t id, const char *name, struct ckt_object **ret_object)
+{
+	struct ckt_object *object;
+	CUfunction function;
+	CUresult result = ckt_driver.cuModuleGetFunction(&function, module->real, name);
+	if (!result)
+		result = ckt_objects_add(&worker->objects, id, CKT_KIND_FUNCTION, false, &object);
+	if (result)
+		return result;
+	object->real = function;
+	object->context = module->context;
+	object->parent = module->id;
+	object->function.name = strdup(name);
+	if (!object->function.name)
+		abort();
+	*ret_object = object;
+	return CUDA_SUCCESS;
+}
+
+/* Copies a name that must hold no NUL of its own. */
+static char *take_name(const char *name, uint32_t size)
+{
+	return memchr(name, 0, size) ? NULL : strndup(name, size);
+}
+
+static void describe_function(struct ckt_wcall *call, CUfunction function)
+{
+	static uint32_t offsets[PARAMS_MAX], sizes[PARAMS_MAX];	/* the executor's */
+	uint32_t results[CU_FUNC_ATTRIBUTE_MAX], values[CU_FUNC_ATTRIBUTE_MAX], count = 0;
+	size_t offset, size;
+	while (count < PARAMS_MAX && ckt_driver.cuFuncGetParamInfo && ckt_driver.cuFuncGetParamInfo(function, count, &offset, &size) == CUDA_SUCCESS) {
+		offsets[count] = (uint32_t)offset;
+		sizes[count++] = (uint32_t)size;
+	}
+	for (int a = 0; a < CU_FUNC_ATTRIBUTE_MAX; a++) {
+		int value = 0;
+		results[a] = (uint32_t)ckt_driver.cuFuncGetAttribute(&value, (CUfunction_attribute)a, function);
+		values[a] = (uint32_t)value;
+	}
+	struct ckt_module_get_function_res res = {.param_offsets = offsets,
+						  .param_offsets_len = count,
+						  .param_sizes = sizes,
+						  .param_sizes_len = count,
+						  .attribute_results = results,
+						  .attribute_results_len = CU_FUNC_ATTRIBUTE_MAX,
+						  .attribute_values = values,
+						  .attribute_values_len = CU_FUNC_ATTRIBUTE_MAX};
+	ckt_module_get_function_res_put(ckt_wcall_results(call, ckt_module_get_function_res_size(&res)), &res);
+}
+
+int ckt_worker_module_get_function(struct ckt_wcall *call)
+{
+	struct ckt_module_get_function_args args;
+	char *name;
+	if (!ckt_module_get_function_args_get(&call->args, &args) || !(name = take_name(args.name, args.name_len)))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *module = ckt_objects_find_kind(&call->worker->objects, args.module, CKT_KIND_MODULE), *object;
+	CUresult result = module ? ckt_function_get(call->worker, module, args.id, name, &object) : CUDA_ERROR_INVALID_HANDLE;
+	free(name);
+	if (!result)
+		describe_function(call, object->real);
+	return result;
+}
+
+int ckt_worker_module_get_global(struct ckt_wcall *call)
+{
+	struct ckt_module_get_global_args args;
+	char *name;
+	if (!ckt_module_get_global_args_get(&call->args, &args) || !(name = take_name(args.name, args.name_len)))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *module = ckt_objects_find_kind(&call->worker->objects, args.module, CKT_KIND_MODULE);
+	CUdeviceptr address;
+	size_t size;
+	CUresult result = module ? ckt_driver.cuModuleGetGlobal_v2(&address, &size, module->real, name) : CUDA_ERROR_INVALID_HANDLE;
+	free(name);
+	if (result)
+		return result;
+	struct ckt_module_get_global_res res = {.address = address, .size = size};
+	ckt_module_get_global_res_put(ckt_wcall_results(call, ckt_module_get_global_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+/* Names from `first` on, each with its NUL, as many as go into one reply. */
+int ckt_worker_module_list_functions(struct ckt_wcall *call)
+{
+	struct ckt_module_list_functions_args args;
+	if (!ckt_module_list_functions_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUmodule module;
+	unsigned count = 0;
+	CUresult result = ckt_object_module(call->worker, args.module, &module);
+	if (!result)
+		result = ckt_driver.cuModuleGetFunctionCount ? ckt_driver.cuModuleGetFunctionCount(&count, module) : CUDA_ERROR_NOT_SUPPORTED;
+	if (result)
+		return result;
+	CUfunction *functions = calloc(count + 1, sizeof *functions);
+	char *names = malloc(CKT_DATA_MAX);
+	if (!functions || !names)
+		abort();
+	result = ckt_driver.cuModuleEnumerateFunctions(functions, count, module);
+	uint32_t size = 0;
+	for (unsigned i = args.first; i < count && !result; i++) {
+		const char *name;
+		result = ckt_driver.cuFuncGetName(&name, functions[i]);
+		if (result)
+			break;
+		size_t length = strlen(name) + 1;
+		if (length > CKT_DATA_MAX - size)
+			break;
+		memcpy(names + size, name, length);
+		size += (uint32_t)length;
+	}
+	if (!result) {
+		struct ckt_module_list_functions_res res = {.total = count, .names = names, .names_len = size};
+		ckt_module_list_functions_res_put(ckt_wcall_results(call, ckt_module_list_functions_res_size(&res)), &res);
+	}
+	free(functions);
+	free(names);
+	return result;
+}
+
+CUresult ckt_function_set(struct ckt_object *object, uint32_t attribute, int32_t value)
+{
+	CUresult result = ckt_driver.cuFuncSetAttribute(object->real, (CUfunction_attribute)attribute, value);
+	if (result)
+		return result;
+	for (uint32_t i = 0; i < object->function.set_count; i++)
+		if (object->function.sets[i].attribute == attribute) {
+			object->function.sets[i].value = value;
+			return CUDA_SUCCESS;
+		}
+	object->function.sets = realloc(object->function.sets, (object->function.set_count + 1) * sizeof *object->function.sets);
+	if (!object->function.sets)
+		abort();
+	object->function.sets[object->function.set_count++] = (struct ckt_function_set){.attribute = attribute, .value = value};
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_function_set_attribute(struct ckt_wcall *call)
+{
+	struct ckt_function_set_attribute_args args;
+	if (!ckt_function_set_attribute_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
+	return object ? ckt_function_set(object, args.attribute, args.value) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+int ckt_worker_function_get_attribute(struct ckt_wcall *call)
+{
+	struct ckt_function_get_attribute_args args;
+	struct ckt_function_get_attribute_res res = {0};
+	CUfunction function;
+	if (!ckt_function_get_attribute_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUresult result = ckt_object_function(call->worker, args.function, &function);
+	if (!result)
+		result = ckt_driver.cuFuncGetAttribute(&res.value, (CUfunction_attribute)args.attribute, function);
+	if (result)
+		return result;
+	ckt_function_get_attribute_res_put(ckt_wcall_results(call, ckt_function_get_attribute_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_function_set_cache_config(struct ckt_wcall *call)
+{
+	struct ckt_function_set_cache_config_args args;
+	if (!ckt_function_set_cache_config_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
+	if (!object)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = ckt_driver.cuFuncSetCacheConfig(object->real, (CUfunc_cache)args.config);
+	if (!result) {
+		object->function.cache_config_set = true;
+		object->function.cache_config = args.config;
+	}
+	return result;
+}
+
+/* ---- The linker.  input_names: a NUL-terminated name for every input */
+
+static CUresult link_inputs(struct ckt_worker *worker, CUlinkState state, const struct ckt_link_args *args)
+{
+	const char *name = args->input_names, *names_end = name + args->input_names_len;
+	for (uint32_t i = 0; i < args->input_types_len; i++) {
+		const struct ckt_blob *blob = ckt_blobs_find(&worker->blobs, args->input_hashes + (size_t)i * CKT_HASH_SIZE);
+		if (!blob)
+			return CUDA_ERROR_NOT_FOUND;
+		const char *end = memchr(name, 0, (size_t)(names_end - name));
+		CUjitInputType type = (CUjitInputType)ckt_xdr_u32(args->input_types_xdr, i);
+		/* The size of PTX counts its NUL. */
+		size_t size = blob->size;
+		if (type == CU_JIT_INPUT_PTX && size && blob->data[size - 1])
+			size++;
+		CUresult result = ckt_driver.cuLinkAddData_v2(state, type, blob->data, size, end ? name : "input", 0, NULL, NULL);
+		if (result)
+			return result;
+		if (end)
+			name = end + 1;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult link_all(struct ckt_worker *worker, const struct ckt_link_args *args, struct logs *logs, uint8_t hash[32], uint64_t *ret_size)
+{
+	struct jit jit = {.count = 0};
+	for (uint32_t i = 0; i < args->option_keys_len; i++) {
+		CUresult result = jit_option(&jit, ckt_xdr_u32(args->option_keys_xdr, i), ckt_xdr_u64(args->option_values_xdr, i));
+		if (result)
+			return result;
+	}
+	jit_logs(&jit, logs->info, logs->info_size, logs->error, logs->error_size);
+	CUlinkState state;
+	CUresult result = ckt_driver.cuLinkCreate_v2(jit.count, jit.keys, jit.values, &state);
+	if (result)
+		return result;
+	void *cubin = NULL;
+	size_t size = 0;
+	result = link_inputs(worker, state, args);
+	if (!result)
+		result = ckt_driver.cuLinkComplete(state, &cubin, &size);
+	if (!result && ckt_blobs_add(&worker->blobs, cubin, size, hash))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	ckt_driver.cuLinkDestroy(state);
+	*ret_size = size;
+	return result;
+}
+
+int ckt_worker_link(struct ckt_wcall *call)
+{
+	struct ckt_link_args args;
+	if (!ckt_link_args_get(&call->args, &args) || args.option_keys_len != args.option_values_len ||
+	    args.input_hashes_len != (uint64_t)args.input_types_len * CKT_HASH_SIZE)
+		return CKT_WCALL_GARBAGE;
+	struct logs *logs = logs_new(args.info_log_max, args.error_log_max);
+	uint8_t hash[CKT_HASH_SIZE] = {0};
+	uint64_t size = 0;
+	CUresult status = link_all(call->worker, &args, logs, hash, &size);
+	struct ckt_link_res res = {.status = status,
+				   .hash = hash,
+				   .hash_len = CKT_HASH_SIZE,
+				   .size = size,
+				   .info_log = logs->info,
+				   .info_log_len = (uint32_t)strnlen(logs->info, logs->info_size),
+				   .error_log = logs->error,
+				   .error_log_len = (uint32_t)strnlen(logs->error, logs->error_size)};
+	ckt_link_res_put(ckt_wcall_results(call, ckt_link_res_size(&res)), &res);
+	free(logs);
+	return CUDA_SUCCESS;
+}

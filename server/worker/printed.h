@@ -1,0 +1,23 @@
+/*
+ * What kernels print: the driver writes to stdout and stderr of this process, which are pipes; their contents go to the client as
+ * OUTPUT calls, before the reply of the wait that made them visible.
+ *
+ * A thread of its own empties the pipes too, so that a driver that prints more than a pipe holds does not stand still.  While there
+ * is no client the text stays in the pipe.  The worker's own log goes to the original stderr.
+ */
+#pragma once
+
+#include <pthread.h>
+
+struct ckt_worker;
+
+struct ckt_printed {
+	pthread_mutex_t lock;
+	int pipes[2];		/* reading ends of stdout's and stderr's */
+};
+
+/* Replaces stdout and stderr; the log must go elsewhere before.  0 or -errno. */
+int ckt_printed_init(struct ckt_printed *printed);
+int ckt_printed_start(struct ckt_worker *worker);
+/* Sends what is there now.  Never blocks. */
+void ckt_printed_send(struct ckt_worker *worker);

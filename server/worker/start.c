@@ -1,0 +1,173 @@
+/*
+ * The start of a session: the driver, the devices, the window, the first context, the pools and the threads, in this order, so that
+ * every worker has the same history before the program's first command.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rpc/log.h"
+#include "rpc/net.h"
+#include "server/worker/driver.h"
+#include "server/worker/worker.h"
+
+struct ckt_worker ckt_worker;
+
+void ckt_worker_end(const char *why)
+{
+	ckt_info("ends: %s", why);
+	/* Not exit(): destructors of the driver would wait for a kernel that may never finish. The system takes everything back. */
+	_exit(0);
+}
+
+void ckt_worker_harden(int argc, char **argv)
+{
+	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+	int now = personality(0xffffffff);
+	if (now == -1 || now & ADDR_NO_RANDOMIZE)
+		return;
+	/* Started without the server's care: try once ourselves, the environment says that it was tried. */
+	if (!getenv("CKT_WORKER_AGAIN") && personality((unsigned long)now | ADDR_NO_RANDOMIZE) != -1) {
+		setenv("CKT_WORKER_AGAIN", "1", 1);
+		setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296", 1);
+		execv("/proc/self/exe", argv);
+	}
+	snprintf(ckt_worker.note, sizeof ckt_worker.note,
+		 "address space randomisation could not be switched off: after a restore, variables of modules may lie elsewhere");
+}
+
+static int fail(CUresult result, const char *what, char *ret_message, size_t message_size)
+{
+	const char *name = NULL;
+	if (ckt_driver.cuGetErrorName)
+		ckt_driver.cuGetErrorName(result, &name);
+	snprintf(ret_message, message_size, "%s failed: %s (%d)", what, name ? name : "CUDA error", result);
+	return result == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -ENODEV;
+}
+
+static int open_device(struct ckt_worker *worker, int ordinal, char *ret_message, size_t message_size)
+{
+	struct ckt_worker_device *device = &worker->devices[worker->device_count];
+	CUresult result = ckt_driver.cuDeviceGet(&device->ordinal, ordinal);
+	size_t total = 0;
+	if (!result)
+		result = ckt_driver.cuDeviceTotalMem_v2(&total, device->ordinal);
+	if (!result)
+		result = ckt_driver.cuDeviceGetName(device->name, sizeof device->name - 1, device->ordinal);
+	if (!result)
+		result = ckt_driver.cuDeviceGetAttribute(&device->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device->ordinal);
+	if (!result)
+		result = ckt_driver.cuDeviceGetAttribute(&device->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device->ordinal);
+	if (result) {
+		char what[64];
+		snprintf(what, sizeof what, "opening GPU %d", ordinal);
+		return fail(result, what, ret_message, message_size);
+	}
+	device->total = total;
+	worker->device_count++;
+	return 0;
+}
+
+static int open_devices(struct ckt_worker *worker, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
+{
+	int count = 0;
+	CUresult result = ckt_driver.cuDeviceGetCount(&count);
+	if (!result && count == 0)
+		result = CUDA_ERROR_NO_DEVICE;
+	if (result)
+		return fail(result, "counting the GPUs", ret_message, message_size);
+	if (args->gpus.gpus_len) {
+		for (unsigned i = 0; i < args->gpus.gpus_len && i < CKT_DEVICES_MAX; i++) {
+			int error = open_device(worker, (int)args->gpus.gpus_val[i], ret_message, message_size);
+			if (error)
+				return error;
+		}
+		return 0;
+	}
+	for (int i = 0; i < count && i < CKT_DEVICES_MAX; i++) {
+		int error = open_device(worker, i, ret_message, message_size);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
+{
+	/* Lazy loading would place a module's code and variables at its first launch, at an address that depends on the timing. */
+	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+	int error = ckt_driver_open(args->driver, ret_message, message_size);
+	if (error)
+		return error;
+	CUresult result = ckt_driver.cuInit(0);
+	if (result)
+		return fail(result, "cuInit", ret_message, message_size);
+	ckt_driver.cuDriverGetVersion(&worker->driver_version);
+	return open_devices(worker, args, ret_message, message_size);
+}
+
+static int make_pools(struct ckt_worker *worker, char *ret_message, size_t message_size)
+{
+	for (unsigned d = 0; d < worker->device_count; d++)
+		ckt_window_init_device(worker, d);
+	struct ckt_object *context;
+	CUresult result = ckt_context_primary(worker, 0, &context);
+	if (!result)
+		result = ckt_worker_use_context(worker, context->id);
+	if (result)
+		return fail(result, "making the first context", ret_message, message_size);
+	int error = ckt_staging_init(&worker->staging);
+	if (!error)
+		error = ckt_pendings_init(worker);
+	if (!error)
+		error = ckt_printed_start(worker);
+	if (error)
+		snprintf(ret_message, message_size, "starting the worker's threads: %s", strerror(-error));
+	return error;
+}
+
+int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size)
+{
+	snprintf(worker->session, sizeof worker->session, "%s", args->session);
+	snprintf(worker->socket, sizeof worker->socket, "%s", args->socket);
+	worker->memory_limit = args->memory_limit_bytes;
+	worker->claim_timeout_ms = args->claim_timeout_ms;
+	worker->disconnect_timeout_ms = args->disconnect_timeout_ms;
+	worker->started = time(NULL);
+	worker->generation = 1;
+	worker->stats = calloc(CKT_STATS, sizeof *worker->stats);
+	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (!worker->stats || worker->wake_fd < 0)
+		return -ENOMEM;
+	ckt_output_init(&worker->output);
+	ckt_replies_init(&worker->replies);
+	int error = open_driver(worker, args, ret_message, message_size);
+	if (!error && ckt_window_reserve(worker, ret_message, message_size))
+		error = -ENOMEM;
+	if (!error)
+		error = make_pools(worker, ret_message, message_size);
+	if (!error && args->restore)
+		error = ckt_worker_load(worker, image_fd, args, ret_message, message_size);
+	if (!error) {
+		error = ckt_executor_start(worker);
+		if (error)
+			snprintf(ret_message, message_size, "starting the executor: %s", strerror(-error));
+	}
+	if (error)
+		return error;
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->detached_ms = ckt_net_now_ms();
+	worker->state = args->restore ? CKT_STATE_RESTORED : CKT_STATE_STARTING;
+	pthread_mutex_unlock(&worker->mail_lock);
+	ckt_info("session %s on %s (%u device%s)", worker->session, worker->devices[0].name, worker->device_count, worker->device_count == 1 ? "" : "s");
+	return 0;
+}

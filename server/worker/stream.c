@@ -1,0 +1,115 @@
+/* Streams: making, waiting, ordering.  See pending.h for how a wait is answered. */
+#include <stdlib.h>
+
+#include "rpc/gen/cuda_codec.h"
+#include "server/worker/driver.h"
+#include "server/worker/fence.h"
+#include "server/worker/worker.h"
+
+int ckt_worker_stream_create(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_stream_create_args args;
+	if (!ckt_stream_create_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	if (!worker->current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	struct ckt_object *object;
+	CUresult result = ckt_objects_add(&worker->objects, args.id, CKT_KIND_STREAM, false, &object);
+	if (result)
+		return result;
+	CUstream real;
+	result = ckt_driver.cuStreamCreateWithPriority(&real, args.flags, args.priority);
+	if (result) {
+		ckt_objects_remove(&worker->objects, object);
+		return result;
+	}
+	object->real = real;
+	object->context = worker->current->id;
+	object->stream.flags = args.flags;
+	object->stream.priority = args.priority;
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_stream_destroy(struct ckt_wcall *call)
+{
+	struct ckt_stream_destroy_args args;
+	if (!ckt_stream_destroy_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_STREAM);
+	if (!object)
+		return CUDA_ERROR_INVALID_HANDLE;
+	ckt_object_destroy(call->worker, object);
+	return CUDA_SUCCESS;
+}
+
+/* The fences of the context a stream lives in. Precondition: the stream was found. */
+static struct ckt_fences *fences_of(struct ckt_worker *worker, uint64_t stream)
+{
+	struct ckt_object *object = stream > 2 ? ckt_objects_find(&worker->objects, stream) : NULL;
+	struct ckt_object *context = object ? ckt_objects_find(&worker->objects, object->context) : worker->current;
+	return (context ? context : worker->current)->ctx.fences;
+}
+
+int ckt_worker_stream_synchronize(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_stream_synchronize_args args;
+	if (!ckt_stream_synchronize_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUstream stream;
+	CUresult result = ckt_object_stream(worker, args.stream, &stream);
+	if (result)
+		return result;
+	result = ckt_driver.cuStreamQuery(stream);
+	if (result != CUDA_ERROR_NOT_READY) {
+		/* Done or failed: the driver's wait does not block, and writes out what kernels printed. */
+		if (!result)
+			result = ckt_driver.cuStreamSynchronize(stream);
+		ckt_pending_deliver(worker);
+		return result;
+	}
+	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_WAIT, args.stream ? args.stream : 1);
+	pending->fences = fences_of(worker, args.stream);
+	pending->own_events = true;
+	result = ckt_fences_event_take(pending->fences, &pending->one);
+	if (!result) {
+		pending->count = 1;
+		result = ckt_driver.cuEventRecord(pending->one, stream);
+		if (!result) {
+			ckt_pending_add(worker, pending);
+			return CKT_WCALL_LATER;
+		}
+		ckt_fences_event_give(pending->fences, pending->one);
+	}
+	free(pending);
+	return result;
+}
+
+int ckt_worker_stream_query(struct ckt_wcall *call)
+{
+	struct ckt_stream_query_args args;
+	if (!ckt_stream_query_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUstream stream;
+	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
+	if (!result)
+		result = ckt_driver.cuStreamQuery(stream);
+	/* "Done" promises that copies to the host are there too. */
+	if (!result)
+		ckt_pending_deliver(call->worker);
+	return result;
+}
+
+int ckt_worker_stream_wait_event(struct ckt_wcall *call)
+{
+	struct ckt_stream_wait_event_args args;
+	if (!ckt_stream_wait_event_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUstream stream;
+	CUevent event;
+	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
+	if (!result)
+		result = ckt_object_event(call->worker, args.event, &event);
+	return result ? result : ckt_driver.cuStreamWaitEvent(stream, event, args.flags);
+}

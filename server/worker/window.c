@@ -1,0 +1,76 @@
+/* The window of addresses and the physical memory behind it, by the driver's virtual memory management. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "server/worker/driver.h"
+#include "server/worker/worker.h"
+
+static CUmemAllocationProp properties(CUdevice ordinal)
+{
+	return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal}};
+}
+
+static CUresult map(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
+{
+	struct ckt_worker *worker = opaque;
+	CUdevice ordinal = worker->devices[device].ordinal;
+	CUmemAllocationProp prop = properties(ordinal);
+	CUmemGenericAllocationHandle handle;
+	CUresult result = ckt_driver.cuMemCreate(&handle, size, &prop, 0);
+	if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) {
+		/* A driver that cannot export still has memory. */
+		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+		result = ckt_driver.cuMemCreate(&handle, size, &prop, 0);
+	}
+	if (result)
+		return result;
+	result = ckt_driver.cuMemMap(address, size, 0, handle, 0);
+	if (!result) {
+		CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+		result = ckt_driver.cuMemSetAccess(address, size, &access, 1);
+		if (!result) {
+			*ret_piece = handle;
+			return CUDA_SUCCESS;
+		}
+		ckt_driver.cuMemUnmap(address, size);
+	}
+	ckt_driver.cuMemRelease(handle);
+	return result;
+}
+
+static void unmap(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t piece)
+{
+	ckt_driver.cuMemUnmap(address, size);
+	ckt_driver.cuMemRelease(piece);
+}
+
+static const struct ckt_memory_ops window_ops = {.map = map, .unmap = unmap};
+
+CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t message_size)
+{
+	CUdeviceptr at = 0;
+	CUresult result = ckt_driver.cuMemAddressReserve ? ckt_driver.cuMemAddressReserve(&at, CKT_WINDOW_SIZE, 0, CKT_WINDOW_BASE, 0) :
+							   CUDA_ERROR_NOT_SUPPORTED;
+	if (!result && at != CKT_WINDOW_BASE) {
+		ckt_driver.cuMemAddressFree(at, CKT_WINDOW_SIZE);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (result) {
+		snprintf(ret_message, message_size,
+			 "the driver did not grant the %llu GiB of addresses at 0x%llx (error %d): is the worker's address space limited (ulimit -v)?",
+			 (unsigned long long)(CKT_WINDOW_SIZE >> 30), (unsigned long long)CKT_WINDOW_BASE, result);
+		return result;
+	}
+	/* A slice per device; in whole extents. */
+	worker->slice_size = CKT_WINDOW_SIZE / (worker->device_count ? worker->device_count : 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
+	return CUDA_SUCCESS;
+}
+
+void ckt_window_init_device(struct ckt_worker *worker, unsigned device)
+{
+	uint64_t limit = worker->memory_limit;
+	ckt_memory_init(&worker->devices[device].memory, device, CKT_WINDOW_BASE + device * worker->slice_size, worker->slice_size, limit, &window_ops,
+			worker);
+}

@@ -1,0 +1,193 @@
+/*
+ * The inside of cricket-worker: one session, one process.
+ *
+ * Threads
+ *	main		watches: timeouts, a client that hung up while the executor is stuck, the end
+ *	control (some)	serve the UNIX control socket, a connection each
+ *	executor	the only one that reads commands, calls the driver for them and touches objects, blobs and the journal
+ *	waiters		block in the driver for calls that are not done at once, and answer them
+ *	printer		moves what kernels printed from the pipes to the client
+ *
+ * Locks, in the order in which they may be nested:
+ *	control -> mail -> pending -> printed -> replies -> output ; each ckt_memory's and the staging lock are leaves.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "rpc/session.h"
+#include "rpc/worker.h"
+#include "server/worker/blob.h"
+#include "server/worker/call.h"
+#include "server/worker/handlers.h"
+#include "server/worker/memory.h"
+#include "server/worker/object.h"
+#include "server/worker/output.h"
+#include "server/worker/pending.h"
+#include "server/worker/printed.h"
+#include "server/worker/replies.h"
+#include "server/worker/staging.h"
+
+/* One window for every worker, so that an address never changes; sanitizers leave room for a smaller one elsewhere. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CKT_WINDOW_BASE 0x7e8000000000ull
+#define CKT_WINDOW_SIZE (256ull << 30)
+#else
+#define CKT_WINDOW_BASE 0x200000000000ull
+#define CKT_WINDOW_SIZE (4ull << 40)
+#endif
+
+enum {
+	CKT_INPUT_SIZE = 8 << 20,
+	CKT_SPIN_NS = 50000,		/* how long a command or a wait is looked for before somebody blocks */
+};
+
+struct ckt_worker_device {
+	CUdevice ordinal;
+	uint64_t total;			/* the driver's */
+	char name[256];
+	int major, minor;
+	struct ckt_memory memory;
+};
+
+struct ckt_stat {
+	uint64_t calls, batched, waited, bytes;
+};
+
+/* What can move the driver's own addresses, in its order, dead modules included: a restore does it all again. */
+enum ckt_journal_kind { CKT_JOURNAL_MODULE_LOAD = 1, CKT_JOURNAL_MODULE_UNLOAD = 2, CKT_JOURNAL_CONTEXT_CREATE = 3, CKT_JOURNAL_CONTEXT_DESTROY = 4 };
+
+struct ckt_journal_entry {
+	enum ckt_journal_kind kind;
+	uint64_t id, context;
+	uint8_t hash[32];
+	uint32_t flags, device;
+};
+
+struct ckt_worker {
+	/* Set by START, constant afterwards. */
+	char session[CKT_SESSION_ID_SIZE + 1];
+	char socket[CKT_WORKER_PATH_MAX];
+	unsigned device_count;
+	struct ckt_worker_device devices[CKT_DEVICES_MAX];
+	uint64_t memory_limit, slice_size;
+	unsigned claim_timeout_ms, disconnect_timeout_ms;
+	int driver_version;
+	int64_t started;		/* seconds since the epoch */
+	char note[CKT_MESSAGE_MAX];
+
+	/* The executor's. */
+	struct ckt_objects objects;
+	struct ckt_object *current;	/* context object whose real context is current on the executor, or NULL */
+	struct ckt_blobs blobs;
+	struct ckt_journal_entry *journal;
+	size_t journal_count, journal_room;
+	struct ckt_staging staging;
+	uint8_t *input;
+	size_t input_head, input_tail;
+	int client_fd;
+	uint64_t client_epoch;
+	pthread_t executor;
+	CUevent time_base;		/* recorded at the restore: image_ms of events count from image_base_ms before it */
+	float image_base_ms;
+
+	/* Shared. */
+	struct ckt_replies replies;
+	struct ckt_output output;
+	struct ckt_pendings pending;
+	struct ckt_printed printed;
+	_Atomic int deferred;		/* first error of a batched call, not yet reported */
+	struct ckt_stat *stats;		/* by procedure, then session procedures from CKT_STAT_SESSION on; relaxed atomics */
+
+	/* The mailbox, mail_lock. */
+	pthread_mutex_t mail_lock;
+	pthread_cond_t mail_cond;
+	_Atomic bool mail;		/* something below is for the executor */
+	int wake_fd;			/* eventfd: wakes the executor */
+	struct {
+		int fd;			/* a new client's socket, or -1 */
+		uint32_t xid;
+	} new_client;
+	bool freeze, frozen;
+	_Atomic int freeze_error;
+	int64_t freeze_deadline_ms;
+	char freeze_message[CKT_MESSAGE_MAX];
+	bool end_after_freeze;
+
+	/* Listings and identity, mail_lock. */
+	enum ckt_session_state state;
+	bool has_owner;
+	uint8_t secret_hash[CKT_SECRET_HASH_SIZE];
+	uint64_t generation;
+	char program_name[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1];
+	uint32_t client_pid, uid;
+	int64_t detached_ms;		/* since when there is no client; CLOCK_MONOTONIC */
+	uint64_t hung_up_epoch;
+};
+
+extern struct ckt_worker ckt_worker;
+
+enum { CKT_STAT_SESSION = 1024, CKT_STATS = CKT_STAT_SESSION + 8 };
+
+/* ---- start.c */
+/* 0 or -errno and a sentence. */
+int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size);
+/* Ends the process at once, whatever the GPU does. */
+void ckt_worker_end(const char *why) __attribute__((noreturn));
+void ckt_worker_harden(int argc, char **argv);
+
+/* ---- window.c */
+CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t message_size);
+void ckt_window_init_device(struct ckt_worker *worker, unsigned device);
+
+/* ---- executor.c */
+int ckt_executor_start(struct ckt_worker *worker);
+void ckt_executor_wake(struct ckt_worker *worker);
+/* The device argument of a command: NULL where the session has no such device. */
+struct ckt_worker_device *ckt_worker_device_find(struct ckt_worker *worker, uint32_t device);
+
+/* ---- call.c */
+/* From the executor only. */
+struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker);
+void ckt_wcall_free(struct ckt_wcall *call);
+void ckt_wcall_reject(struct ckt_wcall *call, uint32_t accept_stat);
+/* Sends the stored reply of a numbered call that came again, or notes who waits for it now. */
+void ckt_wcall_replay(struct ckt_worker *worker, const struct ckt_call_header *header, uint64_t epoch);
+void ckt_worker_defer(struct ckt_worker *worker, CUresult result);
+
+/* ---- context.c */
+/* Makes the context current on the executor. */
+CUresult ckt_worker_use_context(struct ckt_worker *worker, uint64_t id);
+CUresult ckt_context_primary(struct ckt_worker *worker, unsigned device, struct ckt_object **ret_object);
+/* Unfinished work in any context of the device (or the one context): fences over it, *ret_count 0 where all is done. */
+void ckt_worker_mark_dirty(struct ckt_worker *worker, struct ckt_object *stream);
+CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned flags, unsigned device, struct ckt_object **ret_object);
+void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object);
+
+/* ---- module.c, also used by restore */
+CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t hash[32], const uint32_t *keys, const uint64_t *values, uint32_t count,
+			 char *info_log, uint32_t *info_size, char *error_log, uint32_t *error_size, struct ckt_object **ret_object);
+void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module);
+CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, uint64_t id, const char *name, struct ckt_object **ret_object);
+CUresult ckt_function_set(struct ckt_object *function, uint32_t attribute, int32_t value);
+void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry);
+
+/* ---- device.c */
+void ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret);
+
+/* ---- control.c */
+int ckt_control_start(struct ckt_worker *worker, int listen_fd);
+
+/* ---- freeze.c */
+/* Stops the executor between commands with everything finished; 0 or -errno and a sentence naming what would not finish. */
+int ckt_worker_freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size);
+void ckt_worker_thaw(struct ckt_worker *worker, bool end);
+/* The executor's side. */
+void ckt_executor_freeze(struct ckt_worker *worker);
+
+/* ---- image_save.c, image_load.c.  Precondition: frozen, or not started. */
+int ckt_worker_save(struct ckt_worker *worker, int dir_fd, uint64_t *ret_bytes, char *ret_message, size_t message_size);
+int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size);
