@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 import cuda_headers
 import emit_client
 import emit_codec
+import emit_coverage
 import emit_server
 import emit_test
 import emit_x
@@ -30,6 +31,7 @@ OUTPUTS = {
     "cuda_dispatch.c": emit_server.dispatch,
     "cuda_stubs.c": emit_client.stubs,
     "libcuda.map": emit_client.version_script,
+    "cuda_coverage.json": emit_coverage.data,
     "cuda_entry_points.inc": emit_client.entry_points,
 }
 

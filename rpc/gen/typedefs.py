@@ -1,7 +1,8 @@
 """Which version of a driver function came with which CUDA release: read from cudaTypedefs.h, for cuGetProcAddress.
 
-The header has a function type PFN_NAME_vRELEASE[_ptsz|_ptds] for each version of each function, where libcuda exports NAME, NAME_v2,
-NAME_v3 ...[_ptsz|_ptds].  The versions of a name, in order, are its releases, in order; the parameter types must agree.
+The header has a function type PFN_NAME_vRELEASE for each version of each function, where libcuda exports NAME, NAME_v2, NAME_v3 ...
+The versions of a name, in order, are its releases, in order; the parameter types must agree.  A symbol's form for the per-thread
+default stream is the symbol with _ptsz or _ptds behind it, where libcuda exports that.
 """
 
 import re
@@ -9,8 +10,9 @@ from collections import defaultdict
 
 import clang.cindex as ci
 
-_PFN = re.compile(r"^PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?$")
-_EXPORT = re.compile(r"^(cu\w+?)(?:_v(\d+))?(_ptsz|_ptds)?$")
+_PFN = re.compile(r"^PFN_(cu\w+?)_v(\d+)$")
+_EXPORT = re.compile(r"^(cu\w+?)(?:_v(\d+))?$")
+PER_THREAD = ("_ptsz", "_ptds")
 _SOURCE = "#include <cuda.h>\n#include <cudaTypedefs.h>\n#include <cudaProfilerTypedefs.h>\n"
 
 
@@ -22,20 +24,21 @@ def _releases(include):
         match = _PFN.match(cursor.spelling) if cursor.kind == ci.CursorKind.TYPEDEF_DECL else None
         if match:
             function = cursor.underlying_typedef_type.get_canonical().get_pointee()
-            found[match.group(1), match.group(3) or ""].append((int(match.group(2)), tuple(a.spelling for a in function.argument_types())))
+            found[match.group(1)].append((int(match.group(2)), tuple(a.spelling for a in function.argument_types())))
     return {key: sorted(rows) for key, rows in found.items()}
 
 
 def _exports(functions):
     found = defaultdict(list)
     for name, function in functions.items():
-        match = _EXPORT.match(name)
-        found[match.group(1), match.group(3) or ""].append((int(match.group(2) or 1), name, function.signature()[1]))
+        if not name.endswith(PER_THREAD):
+            match = _EXPORT.match(name)
+            found[match.group(1)].append((int(match.group(2) or 1), name, function.signature()[1]))
     return {key: sorted(rows) for key, rows in found.items()}
 
 
 def symbols(headers):
-    """(base, suffix) -> {release: exported symbol}.  Where a newer header's counts disagree, versions are matched by their types."""
+    """name -> {release: exported symbol}.  Where a newer header's counts disagree, versions are matched by their types."""
     releases, exports = _releases(headers.include), _exports(headers.functions)
     found = {}
     for key, rows in releases.items():
@@ -54,12 +57,9 @@ def symbols(headers):
 
 def entry_points(headers):
     """Rows (name, release, symbol, per-thread symbol), sorted."""
-    found = symbols(headers)
     rows = []
-    for (name, suffix), pairs in found.items():
-        if suffix:
-            continue
-        per_thread = {**found.get((name, "_ptds"), {}), **found.get((name, "_ptsz"), {})}
+    for name, pairs in symbols(headers).items():
         for release, symbol in pairs.items():
-            rows.append((name, release, symbol, per_thread.get(release, symbol)))
+            per_thread = next((symbol + suffix for suffix in PER_THREAD if symbol + suffix in headers.functions), symbol)
+            rows.append((name, release, symbol, per_thread))
     return sorted(rows)
