@@ -218,11 +218,11 @@ int ckt_local_socket_path(char *ret_path, size_t path_size, char *ret_message, s
 	char directory[64];
 	struct stat st;
 	if (geteuid() == 0) {
-		snprintf(ret_path, path_size, "/run/cricket/server.sock");
+		snprintf(ret_path, path_size, "/run/cricket/socket");
 		return 0;
 	}
 	if (runtime && *runtime == '/') {
-		snprintf(ret_path, path_size, "%s/cricket/server.sock", runtime);
+		snprintf(ret_path, path_size, "%s/cricket/socket", runtime);
 		return 0;
 	}
 	/* Anyone can make a directory in /tmp under our name. */
@@ -232,6 +232,6 @@ int ckt_local_socket_path(char *ret_path, size_t path_size, char *ret_message, s
 		snprintf(ret_message, message_size, "%s is not a directory of this user alone: set XDG_RUNTIME_DIR, or name the socket", directory);
 		return -EPERM;
 	}
-	snprintf(ret_path, path_size, "%s/server.sock", directory);
+	snprintf(ret_path, path_size, "%s/socket", directory);
 	return 0;
 }

@@ -43,7 +43,7 @@ struct ckt_auth_peer {
 int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer);
 
 /*
- * Where a server of this user (root: of the host) has its UNIX socket when it is told nothing: /run/cricket/server.sock for root,
- * else $XDG_RUNTIME_DIR/cricket/server.sock, else /tmp/cricket-UID/server.sock in a directory that must belong to the user.
+ * Where a server of this user (root: of the host) has its UNIX socket when it is told nothing: /run/cricket/socket for root,
+ * else $XDG_RUNTIME_DIR/cricket/socket, else /tmp/cricket-UID/socket in a directory that must belong to the user.
  */
 int ckt_local_socket_path(char *ret_path, size_t path_size, char *ret_message, size_t message_size);

@@ -71,7 +71,7 @@ static const struct option_entry table[] = {
 	{"address-file", KIND_TEXT, AT(address_file), check_path, "PATH", "give the path of a file to write",
 	 "write the addresses that clients can use to PATH, one a line"},
 	{"socket", KIND_TEXT, AT(socket), check_absolute, "PATH", "give an absolute path",
-	 "UNIX socket; sessions keep theirs in PATH.d (default\n/run/cricket/server.sock for root, else\n$XDG_RUNTIME_DIR/cricket/server.sock)"},
+	 "UNIX socket; sessions keep theirs in PATH.d (default\n/run/cricket/socket for root, else\n$XDG_RUNTIME_DIR/cricket/socket)"},
 	{"driver", KIND_TEXT, AT(driver), check_driver, "soft|auto|PATH", "write soft, auto or the absolute path of a libcuda.so.1",
 	 "CUDA driver of the sessions (default auto: the machine's\nlibcuda.so.1 if it finds a GPU, else the soft GPU)"},
 	{"gpus", KIND_TEXT, AT(gpus), check_gpus, "LIST", "write all, or the driver's numbers such as 0,2-3", "GPUs that sessions get (default all)"},

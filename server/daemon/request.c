@@ -11,7 +11,7 @@
 
 struct ckt_request {
 	struct ckt_request *next;
-	struct ckt_session *session;
+	struct ckt_link *link;
 	struct ckt_timer timer;
 	uint32_t xid;
 	xdrproc_t xdr_result;
@@ -22,7 +22,7 @@ struct ckt_request {
 
 static void request_unlink(struct ckt_request *request)
 {
-	struct ckt_request **place = &request->session->requests;
+	struct ckt_request **place = &request->link->requests;
 	while (*place != request)
 		place = &(*place)->next;
 	*place = request->next;
@@ -32,7 +32,7 @@ static void request_unlink(struct ckt_request *request)
 static void request_end(struct ckt_request *request, int error, void *result)
 {
 	request_unlink(request);
-	request->done(request->session, request->context, error, result);
+	request->done(request->link->session, request->context, error, result);
 	free(request);
 }
 
@@ -42,21 +42,36 @@ static void request_late(struct ckt_timer *timer)
 	request_end(CKT_CONTAINER(timer, struct ckt_request, timer), -ETIMEDOUT, NULL);
 }
 
-void ckt_request_fail_all(struct ckt_session *session, int error)
+static void link_fail(struct ckt_link *link, int error)
 {
-	while (session->requests)
-		request_end(session->requests, error, NULL);
+	while (link->requests)
+		request_end(link->requests, error, NULL);
 }
 
-void ckt_request_record(struct ckt_stream *stream, uint8_t *data, size_t size, int passed_fd)
+void ckt_request_fail_all(struct ckt_session *session, int error)
 {
-	struct ckt_session *session = CKT_CONTAINER(stream, struct ckt_session, link);
+	for (int kind = 0; kind < CKT_LINKS; kind++)
+		link_fail(&session->links[kind], error);
+}
+
+static void link_closed(struct ckt_stream *stream, int error)
+{
+	struct ckt_link *link = CKT_CONTAINER(stream, struct ckt_link, stream);
+	ckt_debug("session %s: connection to the worker closed: %s", link->session->id, strerror(-error));
+	ckt_stream_fini(stream);
+	/* Either its death is about to be seen, or the next call connects again. */
+	link_fail(link, error ? error : -ECONNRESET);
+}
+
+static void link_record(struct ckt_stream *stream, uint8_t *data, size_t size, int passed_fd)
+{
+	struct ckt_link *link = CKT_CONTAINER(stream, struct ckt_link, stream);
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_reply_header header = {0};
 	if (passed_fd >= 0)
 		close(passed_fd);
 	bool good = ckt_reply_header_get(&c, &header);
-	struct ckt_request *request = session->requests;
+	struct ckt_request *request = link->requests;
 	while (good && request && request->xid != header.xid)
 		request = request->next;
 	if (good && request) {
@@ -70,25 +85,17 @@ void ckt_request_record(struct ckt_stream *stream, uint8_t *data, size_t size, i
 			xdr_free(xdr_result, result);
 		free(result);
 	} else if (!good) {
-		ckt_warning("session %s: the worker sent bytes that are no reply", session->id);
-		ckt_request_closed(stream, -EPROTO);
+		ckt_warning("session %s: the worker sent bytes that are no reply", link->session->id);
+		link_closed(stream, -EPROTO);
 	}
 	free(data);
 }
 
-void ckt_request_closed(struct ckt_stream *stream, int error)
-{
-	struct ckt_session *session = CKT_CONTAINER(stream, struct ckt_session, link);
-	ckt_debug("session %s: connection to the worker closed: %s", session->id, strerror(-error));
-	ckt_stream_fini(stream);
-	/* Either its death is about to be seen, or the next call connects again. */
-	ckt_request_fail_all(session, error ? error : -ECONNRESET);
-}
-
-int ckt_request_connect(struct ckt_session *session)
+int ckt_request_connect(struct ckt_session *session, enum ckt_link_kind kind)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	if (session->link.source.fd >= 0)
+	struct ckt_link *link = &session->links[kind];
+	if (link->stream.source.fd >= 0)
 		return 0;
 	size_t room = sizeof address.sun_path;
 	if ((size_t)snprintf(address.sun_path, room, "%s/%s.sock", session->server->socket_dir, session->id) >= room)
@@ -98,13 +105,13 @@ int ckt_request_connect(struct ckt_session *session)
 		return -errno;
 	int result = connect(fd, (struct sockaddr *)&address, sizeof address) ? -errno : 0;
 	if (!result) {
-		session->link = (struct ckt_stream){
-			.max_bytes = CKT_RECORD_MAX, .record = ckt_request_record, .closed = ckt_request_closed};
-		result = ckt_stream_init(&session->link, &session->server->loop, fd);
+		link->session = session;
+		link->stream = (struct ckt_stream){.max_bytes = CKT_RECORD_MAX, .record = link_record, .closed = link_closed};
+		result = ckt_stream_init(&link->stream, &session->server->loop, fd);
 	}
 	if (result) {
 		close(fd);
-		session->link.source.fd = -1;
+		link->stream.source.fd = -1;
 	}
 	return result;
 }
@@ -114,10 +121,12 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 {
 	uint8_t *data = NULL;
 	size_t size = 0;
+	enum ckt_link_kind kind = proc == CKT_WORKER_SAVE ? CKT_LINK_LONG : CKT_LINK_SHORT;
+	struct ckt_link *link = &session->links[kind];
 	struct ckt_request *request = calloc(1, sizeof *request);
-	int result = request ? ckt_request_connect(session) : -ENOMEM;
+	int result = request ? ckt_request_connect(session, kind) : -ENOMEM;
 	if (!result) {
-		*request = (struct ckt_request){.session = session, .xid = ++session->next_xid, .xdr_result = xdr_result,
+		*request = (struct ckt_request){.link = link, .xid = ++session->next_xid, .xdr_result = xdr_result,
 						.result_size = result_size, .done = done, .context = context};
 		result = ckt_net_encode_call(request->xid, CRICKET_WORKER_PROG, proc, xdr_args, args, &data, &size);
 	}
@@ -125,14 +134,14 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 		if (pass_fd >= 0)
 			close(pass_fd);
 	} else {
-		result = ckt_stream_send(&session->link, data, size, pass_fd);
+		result = ckt_stream_send(&link->stream, data, size, pass_fd);
 	}
 	if (result) {
 		free(request);
 		return result;
 	}
-	request->next = session->requests;
-	session->requests = request;
+	request->next = link->requests;
+	link->requests = request;
 	request->timer.fire = request_late;
 	if (timeout_ms)
 		ckt_timer_set(&session->server->loop, &request->timer, timeout_ms);

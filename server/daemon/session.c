@@ -119,7 +119,8 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	if (!keep_socket)
 		unlink(path);
 	ckt_timer_clear(&session->timer);
-	ckt_stream_fini(&session->link);
+	for (int kind = 0; kind < CKT_LINKS; kind++)
+		ckt_stream_fini(&session->links[kind].stream);
 	int fd = ckt_loop_remove(&session->server->loop, &session->pidfd);
 	if (fd >= 0)
 		close(fd);
@@ -317,7 +318,9 @@ static struct ckt_session *session_new(struct ckt_server *server, const char *id
 	if (!session)
 		return NULL;
 	session->server = server;
-	session->pidfd.fd = session->link.source.fd = -1;
+	session->pidfd.fd = -1;
+	for (int kind = 0; kind < CKT_LINKS; kind++)
+		session->links[kind].stream.source.fd = -1;
 	session->uid = CKT_UID_UNKNOWN;
 	session->gpu = -1;
 	session->started = time(NULL);
@@ -410,8 +413,8 @@ static int adopt(struct ckt_server *server, const char *id)
 	struct ckt_session *session = session_new(server, id);
 	if (!session)
 		return -ENOMEM;
-	int result = ckt_request_connect(session);
-	if (!result && getsockopt(session->link.source.fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size))
+	int result = ckt_request_connect(session, CKT_LINK_SHORT);
+	if (!result && getsockopt(session->links[CKT_LINK_SHORT].stream.source.fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size))
 		result = -errno;
 	/* Who called listen() on it: see spawn.c. */
 	if (!result)

@@ -14,6 +14,15 @@
 
 struct ckt_request;
 
+/* A worker serves each connection in order, so what takes long has one of its own and STATUS need not wait behind it. */
+enum ckt_link_kind { CKT_LINK_SHORT, CKT_LINK_LONG, CKT_LINKS };
+
+struct ckt_link {
+	struct ckt_stream stream;	/* source.fd is -1 while not connected */
+	struct ckt_session *session;
+	struct ckt_request *requests;
+};
+
 /* error: 0, or -errno with a sentence in message. */
 typedef void (*ckt_session_waiter)(struct ckt_session *session, void *context, int error, const char *message);
 /* result: what the worker answered, decoded, freed by the caller; NULL with an error (-ETIMEDOUT, -ECONNRESET, -EPROTO). */
@@ -34,8 +43,7 @@ struct ckt_session {
 	bool restore;
 	pid_t pid;
 	struct ckt_source pidfd;
-	struct ckt_stream link;		/* source.fd is -1 while not connected */
-	struct ckt_request *requests;
+	struct ckt_link links[CKT_LINKS];
 	uint32_t next_xid;
 	struct ckt_timer timer;		/* start, or kill */
 	struct ckt_wait *on_started, *on_gone;
