@@ -1,0 +1,21 @@
+/*
+ * The findings of cricketctl doctor.  doctor.c looks at the host and the server, doctor_program.c at the program.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "ctl.h"
+
+enum ckt_finding { CKT_FINDING_OK, CKT_FINDING_WARNING, CKT_FINDING_FAIL };
+
+struct ckt_doctor {
+	bool json;
+	json_t *checks;
+	unsigned failures;
+};
+
+/* name: stable, for scripts.  remedy: NULL where there is nothing to do. */
+void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const char *name, const char *remedy, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+void ckt_doctor_program(struct ckt_doctor *doctor, const char *command);

@@ -1,0 +1,24 @@
+/* cricketctl kill SESSION */
+#include "ctl.h"
+
+enum { TIMEOUT_MS = 30000 };
+
+int ckt_ctl_kill(const struct ckt_ctl_args *args)
+{
+	struct ckt_ctl_server server;
+	ckt_control_session_args session = {.session = args->words[0]};
+	ckt_control_result result = {0};
+	int status = ckt_ctl_connect_for(args, args->words[0], &server);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	status = ckt_ctl_call(&server, CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args, &session, (xdrproc_t)xdr_ckt_control_result, &result,
+			      TIMEOUT_MS, -1);
+	ckt_ctl_disconnect(&server);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	status = ckt_ctl_result(&result);
+	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
+	if (status == CKT_EXIT_DONE && args->json)
+		status = ckt_ctl_json_print(json_pack("{s:o}", "killed", ckt_ctl_json_text(args->words[0])));
+	return status;
+}

@@ -1,0 +1,53 @@
+/*
+ * cricketctl: looks after the sessions of a cricket-server.  One process, one thread, one connection, a call or two.
+ */
+#include <string.h>
+
+#include "ctl.h"
+
+static const struct ckt_ctl_command commands[] = {
+	{"ps", 0, 0, false, "", "ps", "list sessions", ckt_ctl_ps},
+	{"info", 0, 0, false, "", "info", "tell about the server, its driver and its GPUs", ckt_ctl_info},
+	{"kill", 1, 1, false, "", "kill SESSION", "end a session", ckt_ctl_kill},
+	{"stats", 1, 1, false, "", "stats SESSION", "calls of a session, by name", ckt_ctl_stats},
+	{"checkpoint", 2, 2, false, "stop deadline", "checkpoint SESSION DIR [--stop] [--deadline SECONDS]",
+	 "write a session to DIR; --stop ends it then", ckt_ctl_checkpoint},
+	{"restore", 1, 1, false, "gpu", "restore DIR [--gpu N]", "bring a session back from DIR", ckt_ctl_restore},
+	{"doctor", 0, 1, true, "", "doctor [CMD [ARG...]]", "what on this host would stop CMD, or any program, and what helps", ckt_ctl_doctor},
+	{0},
+};
+
+static void print_help(const struct ckt_ctl_command *one)
+{
+	printf("usage: cricketctl [--server ADDRESS] [--json] %s\n", one ? one->synopsis : "SUBCOMMAND ...");
+	for (const struct ckt_ctl_command *command = one ? one : commands; command->name; command++) {
+		printf("%s  %-52s %s\n", command == commands && !one ? "\n" : "", command->synopsis, command->help);
+		if (one)
+			break;
+	}
+	printf("\n"
+	       "  --server ADDRESS  host, host:port, unix:/path or file:PATH (default: REMOTE_GPU_ADDRESS, then the local socket)\n"
+	       "  --json            print JSON\n"
+	       "  --help            print this, and end\n"
+	       "  --version         print the version, and end\n\n"
+	       "SESSION may be any part of an id from its beginning that fits one session only.\n"
+	       "Exit status: 0 done, 1 refused, 2 wrong usage, 3 no server, 4 no such session.  See cricketctl(1).\n");
+}
+
+int main(int argc, char **argv)
+{
+	struct ckt_ctl_args args = {0};
+	const struct ckt_ctl_command *command = NULL;
+	int status = ckt_ctl_parse(commands, argc, argv, &args, &command);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	if (args.version) {
+		printf("cricketctl %s\n", CKT_VERSION);
+		return ckt_ctl_flush();
+	}
+	if (args.help) {
+		print_help(command);
+		return ckt_ctl_flush();
+	}
+	return command->run(&args);
+}

@@ -1,0 +1,71 @@
+/* cricketctl ps */
+#include <string.h>
+
+#include "ctl.h"
+
+enum { TIMEOUT_MS = 15000 };
+
+static json_t *session_json(const ckt_control_session *session)
+{
+	char started[64];
+	json_t *object = json_object();
+	json_object_set_new(object, "session", ckt_ctl_json_text(session->session));
+	json_object_set_new(object, "program", ckt_ctl_json_text(session->program_name));
+	json_object_set_new(object, "client", ckt_ctl_json_text(session->client));
+	json_object_set_new(object, "pid", json_integer(session->client_pid));
+	json_object_set_new(object, "gpu", json_integer(session->gpu));
+	json_object_set_new(object, "memory_bytes", json_integer((json_int_t)session->memory_bytes));
+	json_object_set_new(object, "state", json_string(ckt_ctl_state_name(session->state)));
+	json_object_set_new(object, "started", json_string(ckt_ctl_time_text(session->started, started, sizeof started)));
+	return object;
+}
+
+static void session_line(const ckt_control_session *session)
+{
+	char program[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1], memory[32], started[64], note[CKT_MESSAGE_MAX + 1];
+	printf("%-12s  %-20s %-20s %7u %3d %9s  %-9s %s\n", session->session, ckt_ctl_clean(session->program_name, program, sizeof program),
+	       ckt_ctl_clean(session->client, client, sizeof client), session->client_pid, session->gpu,
+	       ckt_ctl_size_text(session->memory_bytes, memory, sizeof memory), ckt_ctl_state_name(session->state),
+	       ckt_ctl_time_text(session->started, started, sizeof started));
+	if (*session->note)
+		printf("              note: %s\n", ckt_ctl_clean(session->note, note, sizeof note));
+}
+
+int ckt_ctl_ps(const struct ckt_ctl_args *args)
+{
+	struct ckt_ctl_server server = {.fd = -1};
+	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	json_t *list = json_array();
+	bool more = true, any = false;
+	int status = ckt_ctl_connect(args, &server);
+	if (status != CKT_EXIT_DONE)
+		more = false;
+	while (more) {
+		ckt_control_list_args list_args = {.after = after};
+		ckt_control_list_res res = {0};
+		status = ckt_ctl_call(&server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args, &list_args,
+				      (xdrproc_t)xdr_ckt_control_list_res, &res, TIMEOUT_MS, -1);
+		if (status != CKT_EXIT_DONE)
+			break;
+		if (!any && !args->json)
+			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %s\n", "SESSION", "PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE", "STARTED");
+		any = true;
+		for (u_int i = 0; i < res.sessions.sessions_len; i++) {
+			const ckt_control_session *session = &res.sessions.sessions_val[i];
+			if (args->json)
+				json_array_append_new(list, session_json(session));
+			else
+				session_line(session);
+			snprintf(after, sizeof after, "%s", session->session);
+		}
+		more = res.more && res.sessions.sessions_len;
+		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
+	}
+	if (status == CKT_EXIT_DONE && args->json)
+		status = ckt_ctl_json_print(json_pack("{s:o}", "sessions", json_incref(list)));
+	else if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_flush();
+	json_decref(list);
+	ckt_ctl_disconnect(&server);
+	return status;
+}
