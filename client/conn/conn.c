@@ -238,13 +238,14 @@ void ckt_call_wait_until(bool (*finished)(void *data), void *data)
 	struct ckt_conn *conn = &ckt_conn;
 	if (finished(data))
 		return;
-	int fd = conn->fd, result = ckt_conn_send();
+	uint64_t epoch = conn->epoch;
+	int result = ckt_conn_send();
 	if (result)
-		ckt_conn_broken(fd, result);
+		ckt_conn_broken(epoch, result);
 	int64_t spin_until = conn->spin_us ? now_us() + conn->spin_us : 0;
 	pthread_mutex_lock(&conn->read_lock);
 	while (!finished(data)) {
-		if (conn->reading) {
+		if (conn->reading || atomic_load(&conn->state) == CKT_CONN_RESUMING) {
 			conn->sleepers++;
 			pthread_cond_wait(&conn->read_cond, &conn->read_lock);
 			conn->sleepers--;
@@ -252,7 +253,7 @@ void ckt_call_wait_until(bool (*finished)(void *data), void *data)
 		}
 		conn->reading = true;
 		pthread_mutex_unlock(&conn->read_lock);
-		fd = conn->fd;
+		epoch = conn->epoch;
 		bool spin = spin_until && now_us() < spin_until;
 		result = ckt_conn_read(spin ? 0 : 1000);
 		pthread_mutex_lock(&conn->read_lock);
@@ -261,7 +262,7 @@ void ckt_call_wait_until(bool (*finished)(void *data), void *data)
 			pthread_cond_broadcast(&conn->read_cond);
 		if (result && result != -EAGAIN) {
 			pthread_mutex_unlock(&conn->read_lock);
-			ckt_conn_broken(fd, result);
+			ckt_conn_broken(epoch, result);
 			pthread_mutex_lock(&conn->read_lock);
 		}
 	}

@@ -59,6 +59,7 @@ struct ckt_conn {
 	_Atomic int state;			/* enum ckt_conn_state */
 	CUresult error;				/* with CKT_CONN_LOST */
 	_Atomic int fd;
+	_Atomic uint64_t epoch;			/* counts connections: an error of an earlier one is old news */
 	pid_t pid;
 	bool sync;				/* CRICKET_SYNC=1 */
 	int spin_us;
@@ -132,5 +133,5 @@ void ckt_conn_trim(uint64_t executed);
 void ckt_waiter_finish_all(CUresult error);
 
 /* ---- resume.c */
-/* The connection of that descriptor broke with this error; returns when the session is open again or lost. */
-void ckt_conn_broken(int fd, int error);
+/* The connection of that epoch broke with this error; returns when the session is open again or lost. */
+void ckt_conn_broken(uint64_t epoch, int error);

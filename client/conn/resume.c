@@ -148,6 +148,7 @@ static int switch_to(int fd, const struct ckt_hello_ok *ok)
 		snprintf(conn->server, sizeof conn->server, "%s", ok->server);
 		close(conn->fd);
 		conn->fd = fd;
+		conn->epoch++;
 		atomic_store(&conn->state, CKT_CONN_OPEN);
 	}
 	pthread_mutex_unlock(&conn->lock);
@@ -185,13 +186,13 @@ static void resume(int error)
 	ckt_conn_send();	/* An error now shows itself to the next reader. */
 }
 
-void ckt_conn_broken(int fd, int error)
+void ckt_conn_broken(uint64_t epoch, int error)
 {
 	struct ckt_conn *conn = &ckt_conn;
 	int saved_errno = errno;
 	pthread_mutex_lock(&conn->state_lock);
-	/* Whoever comes second finds another descriptor, or the session lost. */
-	if (conn->fd == fd && atomic_load(&conn->state) == CKT_CONN_OPEN) {
+	/* Whoever comes second finds another connection, or the session lost. */
+	if (conn->epoch == epoch && atomic_load(&conn->state) == CKT_CONN_OPEN) {
 		atomic_store(&conn->state, CKT_CONN_RESUMING);
 		resume(error);
 	}

@@ -16,6 +16,12 @@
 #include "client/conn/conn.h"
 #include "rpc/log.h"
 
+/* Precondition: read_lock held. */
+static bool reader_free(void)
+{
+	return !ckt_conn.reading && atomic_load(&ckt_conn.state) == CKT_CONN_OPEN;
+}
+
 /*
  * The socket is full.  The worker may in turn be waiting for us to take its replies, so whoever waits here also reads when nobody does.
  */
@@ -26,7 +32,7 @@ static void wait_writable(int fd)
 	if (poll(&p, 1, 100) <= 0 || p.revents & POLLOUT)
 		return;
 	pthread_mutex_lock(&conn->read_lock);
-	bool mine = !conn->reading;
+	bool mine = reader_free();
 	if (mine) {
 		conn->reading = true;
 		pthread_mutex_unlock(&conn->read_lock);
@@ -115,9 +121,10 @@ static void flusher_sleep(void)
 static void read_in_background(void)
 {
 	struct ckt_conn *conn = &ckt_conn;
-	int fd = conn->fd, result = 0;
+	uint64_t epoch = conn->epoch;
+	int result = 0;
 	pthread_mutex_lock(&conn->read_lock);
-	if (!conn->reading) {
+	if (reader_free()) {
 		conn->reading = true;
 		pthread_mutex_unlock(&conn->read_lock);
 		result = ckt_conn_read(0);
@@ -128,7 +135,7 @@ static void read_in_background(void)
 	}
 	pthread_mutex_unlock(&conn->read_lock);
 	if (result && result != -EAGAIN)
-		ckt_conn_broken(fd, result);
+		ckt_conn_broken(epoch, result);
 }
 
 static void *flusher_main(void *unused)
@@ -138,9 +145,10 @@ static void *flusher_main(void *unused)
 		if (atomic_load(&conn->state) == CKT_CONN_RESUMING)
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 		flusher_sleep();
-		int fd = conn->fd, result = ckt_conn_send();
+		uint64_t epoch = conn->epoch;
+		int result = ckt_conn_send();
 		if (result)
-			ckt_conn_broken(fd, result);
+			ckt_conn_broken(epoch, result);
 		else if (atomic_load(&conn->async_pending))
 			read_in_background();
 	}
@@ -165,9 +173,10 @@ void ckt_conn_flusher_kick(void)
 {
 	struct ckt_conn *conn = &ckt_conn;
 	if (__builtin_expect(!conn->flusher_running, 0)) {
-		int fd = conn->fd, result = ckt_conn_send();
+		uint64_t epoch = conn->epoch;
+		int result = ckt_conn_send();
 		if (result)
-			ckt_conn_broken(fd, result);
+			ckt_conn_broken(epoch, result);
 		return;
 	}
 	if (atomic_load(&conn->flusher_asleep) && atomic_exchange(&conn->flusher_asleep, 0))

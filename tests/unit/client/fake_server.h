@@ -1,0 +1,32 @@
+/*
+ * A server for tests of the client's connection: speaks greeting and hello, then counts and answers whatever comes.
+ *
+ * It checks what a worker checks: numbered calls arrive in order, without a gap; each is "executed" once.  It can drop the connection
+ * after a number of records or withhold replies.  One thread; the counters may be read from others.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fake_server {
+	char path[64];
+	int listener;
+	pthread_t thread;
+	_Atomic uint64_t executed;	/* last executed number */
+	_Atomic uint64_t records;
+	_Atomic uint64_t gaps;		/* numbers that came too late or too early: must stay 0 */
+	_Atomic uint64_t replayed;	/* answered from the store */
+	_Atomic uint64_t connections;
+	_Atomic uint64_t byes;
+	_Atomic uint64_t bytes_to_device;
+	_Atomic uint64_t drop_every;	/* close the connection after so many records; 0: never */
+	_Atomic bool lose_reply;	/* when dropping, execute the call but keep its reply from the client */
+	_Atomic bool refuse;		/* say NO_SESSION to every RESUME */
+	uint64_t stored_seq[4096];
+	uint64_t next_address;
+};
+
+void fake_server_start(struct fake_server *server);

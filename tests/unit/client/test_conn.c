@@ -1,0 +1,227 @@
+/* The connection against a server that counts: order, exactly once over broken connections, the ring, copies, many threads. */
+#include <CUnit/Basic.h>
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/conn/conn.h"
+#include "fake_server.h"
+
+static struct fake_server server;
+
+static void quiet(void)
+{
+	server.drop_every = 0;
+	server.lose_reply = false;
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+static void test_not_initialised(void)
+{
+	CUdevice device;
+	CUcontext context;
+	CU_ASSERT_EQUAL(cuDeviceGet(&device, 0), CUDA_ERROR_NOT_INITIALIZED);
+	CU_ASSERT_EQUAL(cuCtxGetCurrent(&context), CUDA_ERROR_NOT_INITIALIZED);
+	CU_ASSERT_EQUAL(server.connections, 0);
+	CU_ASSERT_EQUAL(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void test_open(void)
+{
+	CUcontext context;
+	char name[32];
+	CU_ASSERT_EQUAL_FATAL(cuInit(0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuInit(0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(server.connections, 1);
+	CU_ASSERT_EQUAL(cuDeviceGetName(name, sizeof name, 0), CUDA_SUCCESS);
+	CU_ASSERT_STRING_EQUAL(name, "Fake");
+	CU_ASSERT_EQUAL(cuDeviceGetName(name, sizeof name, 1), CUDA_ERROR_INVALID_DEVICE);
+	CU_ASSERT_EQUAL_FATAL(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
+	CU_ASSERT_EQUAL_FATAL(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+/* Questions about what does not change cost no record. */
+static void test_local_answers(void)
+{
+	uint64_t before = server.records;
+	for (int i = 0; i < 100; i++) {
+		int value;
+		CUdevice device;
+		CU_ASSERT_EQUAL(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(cuCtxGetDevice(&device), CUDA_SUCCESS);
+	}
+	CU_ASSERT_EQUAL(server.records, before);
+}
+
+/* Several times round the ring, with records that do not divide it. */
+static void test_ring(void)
+{
+	CUdeviceptr memory;
+	size_t size = 700001;
+	uint8_t *data = malloc(size);
+	memset(data, 7, size);
+	CU_ASSERT_EQUAL_FATAL(cuMemAlloc_v2(&memory, 1 << 20), CUDA_SUCCESS);
+	uint64_t before = server.bytes_to_device;
+	for (int i = 0; i < 40; i++)
+		CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(memory, data, size - (size_t)i), CUDA_SUCCESS);
+	quiet();
+	CU_ASSERT_EQUAL(server.bytes_to_device - before, 40 * size - 780);
+	CU_ASSERT_EQUAL(server.gaps, 0);
+	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(memory + (1 << 20) - 5, data, 6), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(cuMemFree_v2(memory), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemFree_v2(memory), CUDA_ERROR_INVALID_VALUE);
+	free(data);
+}
+
+static bool expected(const uint8_t *data, uint64_t src, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (data[i] != (uint8_t)((src + i) * 31 >> 3))
+			return false;
+	return true;
+}
+
+static void test_to_host(void)
+{
+	CUdeviceptr memory;
+	size_t size = (5 << 20) + 3;
+	uint8_t *data = calloc(1, size);
+	void *pinned;
+	CU_ASSERT_EQUAL_FATAL(cuMemAlloc_v2(&memory, size), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(data, memory, size), CUDA_SUCCESS);
+	CU_ASSERT(expected(data, memory, size));
+	CU_ASSERT_EQUAL_FATAL(cuMemAllocHost_v2(&pinned, size), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemcpyDtoHAsync_v2(pinned, memory, size, NULL), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+	CU_ASSERT(expected(pinned, memory, size));
+	CU_ASSERT_EQUAL(cuMemFreeHost(pinned), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemFree_v2(memory), CUDA_SUCCESS);
+	free(data);
+}
+
+static CUresult churn(unsigned rounds)
+{
+	CUdeviceptr memory;
+	uint8_t data[5000], back[3000];
+	memset(data, 1, sizeof data);
+	CUresult result = cuMemAlloc_v2(&memory, 1 << 20);
+	for (unsigned i = 0; i < rounds && !result; i++) {
+		CUevent event;
+		result = cuMemcpyHtoD_v2(memory + i, data, 1 + i * 37 % sizeof data);
+		if (!result)
+			result = cuEventCreate(&event, 0);
+		if (!result)
+			result = cuEventRecord(event, NULL);
+		if (!result && i % 7 == 0)
+			result = cuEventSynchronize(event);
+		if (!result)
+			result = cuEventDestroy_v2(event);
+		if (!result && i % 11 == 0) {
+			result = cuMemcpyDtoH_v2(back, memory + i, sizeof back);
+			if (!result && !expected(back, memory + i, sizeof back))
+				result = CUDA_ERROR_UNKNOWN;
+		}
+	}
+	return result ? result : cuMemFree_v2(memory);
+}
+
+/* The server hangs up again and again; nothing is lost or done twice. */
+static void test_resume(void)
+{
+	uint64_t before = server.connections;
+	for (int mode = 0; mode < 2; mode++) {
+		server.lose_reply = mode;
+		server.drop_every = 97;
+		CU_ASSERT_EQUAL(churn(1500), CUDA_SUCCESS);
+		quiet();
+	}
+	CU_ASSERT(server.connections > before + 20);
+	CU_ASSERT_EQUAL(server.gaps, 0);
+	CU_ASSERT(server.replayed > 0);
+}
+
+static void *churn_thread(void *context)
+{
+	cuCtxSetCurrent(context);
+	return (void *)(uintptr_t)churn(600);
+}
+
+static void test_threads(void)
+{
+	pthread_t threads[8];
+	CUcontext context;
+	CU_ASSERT_EQUAL_FATAL(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+	for (int mode = 0; mode < 2; mode++) {
+		server.drop_every = mode ? 211 : 0;
+		for (int i = 0; i < 8; i++)
+			pthread_create(&threads[i], NULL, churn_thread, context);
+		for (int i = 0; i < 8; i++) {
+			void *result;
+			pthread_join(threads[i], &result);
+			CU_ASSERT_PTR_NULL(result);
+		}
+		quiet();
+	}
+	CU_ASSERT_EQUAL(server.gaps, 0);
+}
+
+/* A child has no CUDA, and its end is not the session's. */
+static void test_fork(void)
+{
+	uint64_t before = server.byes;
+	pid_t child = fork();
+	if (child == 0) {
+		CUdeviceptr memory;
+		exit(cuMemAlloc_v2(&memory, 16) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+	}
+	int status = 1;
+	waitpid(child, &status, 0);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_EQUAL(server.byes, before);
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+/* The session is gone for good: a sticky error, no signal, no hang. */
+static void test_lost(void)
+{
+	CUdeviceptr memory;
+	server.refuse = true;
+	server.drop_every = 1;
+	/* The record the server already waits for, and the one whose reply it sends before it hangs up, still succeed. */
+	CUresult result = CUDA_SUCCESS;
+	for (int i = 0; i < 4 && !result; i++)
+		result = cuCtxSynchronize();
+	CU_ASSERT_EQUAL(result, CUDA_ERROR_DEVICE_UNAVAILABLE);
+	CU_ASSERT_EQUAL(cuMemAlloc_v2(&memory, 16), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+int main(void)
+{
+	char address[128];
+	fake_server_start(&server);
+	snprintf(address, sizeof address, "unix:%s", server.path);
+	setenv("REMOTE_GPU_ADDRESS", address, 1);
+	setenv("CRICKET_RECONNECT_TIMEOUT", "1", 1);
+	CU_initialize_registry();
+	CU_pSuite suite = CU_add_suite("conn", NULL, NULL);
+	CU_add_test(suite, "before cuInit", test_not_initialised);
+	CU_add_test(suite, "open", test_open);
+	CU_add_test(suite, "local answers", test_local_answers);
+	CU_add_test(suite, "ring", test_ring);
+	CU_add_test(suite, "copies to the host", test_to_host);
+	CU_add_test(suite, "resume", test_resume);
+	CU_add_test(suite, "threads", test_threads);
+	CU_add_test(suite, "fork", test_fork);
+	CU_add_test(suite, "lost", test_lost);
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	unsigned failed = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	unlink(server.path);
+	return failed != 0;
+}
