@@ -10,7 +10,7 @@ _cricket_sessions() {
 }
 
 _cricketctl() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command= i
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' i
 	local commands="ps info kill stats doctor checkpoint restore" options="--server --json --help"
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
@@ -64,7 +64,7 @@ _cricket_server() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 	COMPREPLY=()
 	case ${COMP_WORDS[COMP_CWORD - 1]} in
-	--driver) mapfile -t COMPREPLY < <(compgen -W soft -- "$cur"); compopt -o filenames; COMPREPLY+=($(compgen -f -- "$cur")) ;;
+	--driver) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -W soft -- "$cur"; compgen -f -- "$cur") ;;
 	--log-level) mapfile -t COMPREPLY < <(compgen -W "error warning info debug quiet" -- "$cur") ;;
 	--user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
 	--address-file | --socket | --config | --token-file) compopt -o default ;;
