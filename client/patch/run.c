@@ -1,0 +1,209 @@
+/*
+ * cricket-run: starts a program so that its CUDA calls go to a Cricket server.  It sets environment variables and executes the
+ * program in its own place; only --soft (run_soft.c) stays behind as the parent of the program and of a private server.
+ */
+#include "client/patch/run.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2, EXIT_REFUSED = 126, EXIT_NOT_FOUND = 127 };
+
+static const char usage[] =
+	"usage: cricket-run [--server ADDRESS | --soft] [--verbose] [--] COMMAND [ARGUMENT...]\n"
+	"\n"
+	"Runs COMMAND with its CUDA calls answered by a Cricket server.\n"
+	"\n"
+	"  -s, --server ADDRESS  host, host:port, unix:/path or file:PATH; otherwise REMOTE_GPU_ADDRESS\n"
+	"      --soft            start a private server on the soft GPU and end it with COMMAND\n"
+	"  -v, --verbose         log what the client library does (CRICKET_LOG=debug)\n"
+	"  -h, --help            this text\n"
+	"      --version         the version\n"
+	"\n"
+	"The status is COMMAND's own (128 + N when signal N ended it), 2 for a wrong option, 125 when the private server\n"
+	"does not start, 126 when COMMAND cannot be executed, 127 when it is not found.\n";
+
+void run_say(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	fputs("cricket-run: ", stderr);
+	vfprintf(stderr, format, arguments);
+	fputc('\n', stderr);
+	va_end(arguments);
+}
+
+static bool own_directory(char ret_directory[PATH_MAX])
+{
+	ssize_t length = readlink("/proc/self/exe", ret_directory, PATH_MAX - 1);
+
+	if (length <= 0)
+		return false;
+	ret_directory[length] = 0;
+	*strrchr(ret_directory, '/') = 0;
+	return true;
+}
+
+static bool join(char ret_path[PATH_MAX], const char *directory, const char *rest)
+{
+	return snprintf(ret_path, PATH_MAX, "%s/%s", directory, rest) < PATH_MAX;
+}
+
+static bool holds_libraries(const char *directory)
+{
+	char path[PATH_MAX];
+
+	return join(path, directory, "libcricket-client.so") && access(path, R_OK) == 0;
+}
+
+bool run_find_libraries(char ret_directory[PATH_MAX])
+{
+	/* Installed in the plain layout, installed where this system keeps its libraries, and the build tree. */
+	static const char *const relative[] = {"../lib/cricket", CKT_LIBDIR_FROM_BINDIR, "."};
+	const char *given = getenv("CRICKET_LIBDIR");
+	char own[PATH_MAX], candidate[PATH_MAX];
+
+	if (given && given[0]) {
+		if (holds_libraries(given) && realpath(given, ret_directory))
+			return true;
+		run_say("no libcricket-client.so in CRICKET_LIBDIR=%s: correct the variable or unset it", given);
+		return false;
+	}
+	for (size_t i = 0; own_directory(own) && i < sizeof(relative) / sizeof(relative[0]); i++)
+		if (join(candidate, own, relative[i]) && holds_libraries(candidate) && realpath(candidate, ret_directory))
+			return true;
+	run_say("the client libraries are neither in ../lib/cricket beside this program nor in %s: install again, or name their directory in "
+		"CRICKET_LIBDIR", CKT_LIBDIR_FROM_BINDIR);
+	return false;
+}
+
+bool run_find_program(const char *name, const char *built, char ret_path[PATH_MAX])
+{
+	char own[PATH_MAX], candidate[PATH_MAX];
+
+	if (!own_directory(own))
+		return false;
+	return (join(candidate, own, name) && access(candidate, X_OK) == 0 && realpath(candidate, ret_path)) ||
+	       (join(candidate, own, built) && access(candidate, X_OK) == 0 && realpath(candidate, ret_path));
+}
+
+/* Puts `first` before what the variable holds already. */
+static bool prepend(const char *variable, const char *first)
+{
+	const char *old = getenv(variable);
+	char *value = NULL;
+	bool done;
+
+	if (asprintf(&value, "%s%s%s", first, old && old[0] ? ":" : "", old ? old : "") < 0)
+		return false;
+	done = setenv(variable, value, 1) == 0;
+	free(value);
+	return done;
+}
+
+bool run_prepare_environment(const struct run_options *options, const char *address)
+{
+	char directory[PATH_MAX], *preload = NULL, *audit = NULL;
+	bool done = false;
+
+	if (!run_find_libraries(directory))
+		return false;
+	if (strpbrk(directory, " :")) {
+		/* The loader splits its lists there, and there is no way to quote. */
+		run_say("the path %s holds a space or a colon, which LD_PRELOAD cannot hold: move the libraries or name a link to them in CRICKET_LIBDIR",
+			directory);
+		return false;
+	}
+	/*
+	 * All three by path: the loader looks for what the program needs before what a preloaded library needs, so a program linked with
+	 * libcuda.so.1 would otherwise get the system's, or not start where there is none.
+	 */
+	if (asprintf(&preload, "%s/libcricket-client.so:%s/libcudart.so.13:%s/libcuda.so.1", directory, directory, directory) >= 0 &&
+	    asprintf(&audit, "%s/libcricket-audit.so", directory) >= 0)
+		done = prepend("LD_PRELOAD", preload) && prepend("LD_AUDIT", audit) && setenv("TRITON_LIBCUDA_PATH", directory, 0) == 0 &&
+		       (!address || setenv("REMOTE_GPU_ADDRESS", address, 1) == 0) &&
+		       (!options->verbose || setenv("CRICKET_LOG", "debug", 1) == 0);
+	if (!done)
+		run_say("cannot set the environment: %s", strerror(errno));
+	free(preload);
+	free(audit);
+	return done;
+}
+
+int run_exec(char **command)
+{
+	execvp(command[0], command);
+	int error = errno;
+	if (error == ENOENT && !strchr(command[0], '/'))
+		run_say("%s: not found in PATH", command[0]);
+	else
+		run_say("%s: %s", command[0], strerror(error));
+	return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_REFUSED;
+}
+
+/* -1: go on; otherwise the status to exit with. */
+static int parse(int argc, char **argv, struct run_options *options)
+{
+	enum { OPTION_SOFT = 256, OPTION_VERSION };
+	static const struct option long_options[] = {
+		{"server", required_argument, NULL, 's'}, {"soft", no_argument, NULL, OPTION_SOFT}, {"verbose", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, OPTION_VERSION}, {0},
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+s:vh", long_options, NULL)) != -1) {
+		switch (option) {
+		case 's':
+			options->server = optarg;
+			break;
+		case OPTION_SOFT:
+			options->soft = true;
+			break;
+		case 'v':
+			options->verbose = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_SUCCESS;
+		case OPTION_VERSION:
+			puts("cricket-run " CKT_VERSION);
+			return EXIT_SUCCESS;
+		default:
+			fputs("Try 'cricket-run --help'.\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (options->soft && options->server) {
+		run_say("--soft and --server exclude each other: --soft starts a server of its own");
+		return EXIT_USAGE;
+	}
+	if (options->server && !options->server[0]) {
+		run_say("--server needs an address: host, host:port, unix:/path or file:PATH");
+		return EXIT_USAGE;
+	}
+	if (optind >= argc) {
+		run_say("no command given");
+		fputs("Try 'cricket-run --help'.\n", stderr);
+		return EXIT_USAGE;
+	}
+	options->command = argv + optind;
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct run_options options = {0};
+	int status = parse(argc, argv, &options);
+
+	if (status >= 0)
+		return status;
+	if (options.soft)
+		return run_soft(&options);
+	return run_prepare_environment(&options, options.server) ? run_exec(options.command) : EXIT_REFUSED;
+}
