@@ -278,23 +278,64 @@ static void call_stats(struct ckt_peer *peer, ckt_control_session_args *args)
 
 /* ---- checkpoint and restore */
 
-static void checkpoint_done(struct ckt_session *session, void *context, int error, void *answer)
+struct save {
+	struct ckt_peer *peer;
+	bool stop;
+	uint64_t bytes;
+};
+
+static void save_finish(struct ckt_session *session, struct save *save, const ckt_control_result *result)
 {
-	struct ckt_peer *peer = context;
-	struct ckt_worker_save_res *save = answer;
+	ckt_control_checkpoint_res res = {.result = *result, .session = session->id, .bytes = save->bytes};
+	ckt_info("session %s: checkpoint %s%s", session->id, result->status ? "failed: " : "written", result->message);
+	if (ckt_peer_release(save->peer))
+		ckt_peer_reply(save->peer, (xdrproc_t)xdr_ckt_control_checkpoint_res, &res);
+	free(save);
+}
+
+/* With --stop the answer waits for the worker's end, so that a restore on this very server does not meet it. */
+static void save_stopped(struct ckt_session *session, void *context, int error, const char *message)
+{
+	(void)error, (void)message;
+	save_finish(session, context, &(ckt_control_result){CKT_CONTROL_OK, ""});
+}
+
+static void save_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct save *save = context;
+	struct ckt_worker_save_res *res = answer;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	ckt_control_checkpoint_res res = {.result = {CKT_CONTROL_OK, buffer}, .session = session->id};
-	if (!ckt_peer_release(peer))
-		return;
+	ckt_control_result result = {CKT_CONTROL_OK, buffer};
+	ckt_loan_end(&save->peer->loan);
 	if (error)
-		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s", session->id,
+		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s", session->id,
 			   strerror(-error));
-	else if (save->status)
-		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, save->message);
+	else if (res->status)
+		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
 	else
-		res.bytes = save->bytes;
-	ckt_info("session %s: checkpoint %s%s", session->id, *buffer ? "failed: " : "written", buffer);
-	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_checkpoint_res, &res);
+		save->bytes = res->bytes;
+	if (result.status == CKT_CONTROL_OK && save->stop && ckt_session_wait_gone(session, save_stopped, save) == 0)
+		ckt_session_expect_end(session);
+	else
+		save_finish(session, save, &result);
+}
+
+static int save_start(struct ckt_peer *peer, struct ckt_session *session, const ckt_control_checkpoint_args *args, int directory_fd)
+{
+	struct ckt_worker_save_args call = {.stop = args->stop, .deadline_ms = args->deadline_ms};
+	struct save *save = calloc(1, sizeof *save);
+	if (!save) {
+		close(directory_fd);
+		return -ENOMEM;
+	}
+	*save = (struct save){.peer = peer, .stop = args->stop};
+	int result = ckt_session_call(session, CKT_WORKER_SAVE, (xdrproc_t)xdr_ckt_worker_save_args, &call, directory_fd,
+				      (xdrproc_t)xdr_ckt_worker_save_res, sizeof(struct ckt_worker_save_res), 0, save_done, save);
+	if (result)
+		free(save);
+	else
+		ckt_peer_hold(peer);
+	return result;
 }
 
 static void call_checkpoint(struct ckt_peer *peer, ckt_control_checkpoint_args *args, int directory_fd)
@@ -305,15 +346,14 @@ static void call_checkpoint(struct ckt_peer *peer, ckt_control_checkpoint_args *
 	if (session && (directory_fd < 0 || session->phase != CKT_SESSION_LIVE)) {
 		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, directory_fd < 0 ? "no directory came along with the call to checkpoint %s"
 			   : "session %s is starting or ending: try again", session->id);
+	} else if (session && ckt_loan_make(peer->server, directory_fd, peer->who.uid, &peer->loan, buffer, sizeof buffer)) {
+		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
 	} else if (session) {
-		struct ckt_worker_save_args save = {.stop = args->stop, .deadline_ms = args->deadline_ms};
-		int error = ckt_session_call(session, CKT_WORKER_SAVE, (xdrproc_t)xdr_ckt_worker_save_args, &save, directory_fd,
-					     (xdrproc_t)xdr_ckt_worker_save_res, sizeof(struct ckt_worker_save_res), 0, checkpoint_done, peer);
+		int error = save_start(peer, session, args, directory_fd);
 		directory_fd = -1;
-		if (!error) {
-			ckt_peer_hold(peer);
+		if (!error)
 			return;
-		}
+		ckt_loan_end(&peer->loan);
 		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker cannot be reached: %s", session->id, strerror(-error));
 	}
 	if (directory_fd >= 0)
@@ -326,6 +366,7 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 	struct ckt_peer *peer = context;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_restore_res res = {.result = {CKT_CONTROL_OK, buffer}, .session = error ? "" : session->id};
+	ckt_loan_end(&peer->loan);
 	if (!ckt_peer_release(peer))
 		return;
 	if (error)
@@ -333,37 +374,46 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
-static void call_restore(struct ckt_peer *peer, ckt_control_restore_args *args, int directory_fd)
+/* Why a restore cannot even begin; empty where it can. */
+static void restore_obstacle(struct ckt_peer *peer, const ckt_control_restore_args *args, int directory_fd, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_server *server = peer->server;
+	unsigned max = server->options.max_sessions;
+	bool gpu_allowed = args->gpu < (int)server->driver.gpu_count && (args->gpu < 0 || server->gpu_count == 0);
+	for (unsigned i = 0; i < server->gpu_count; i++)
+		gpu_allowed |= args->gpu == (int)server->gpus[i] || args->gpu < 0;
+	buffer[0] = 0;
+	if (directory_fd < 0)
+		snprintf(buffer, CKT_MESSAGE_MAX, "no directory came along with the call to restore");
+	else if (server->stopping)
+		snprintf(buffer, CKT_MESSAGE_MAX, "the server on %s is shutting down", server->host);
+	else if (max && server->session_count >= max)
+		snprintf(buffer, CKT_MESSAGE_MAX, "the server on %s has all its %u sessions (--max-sessions)", server->host, max);
+	else if (!gpu_allowed)
+		snprintf(buffer, CKT_MESSAGE_MAX, "GPU %d is not among those of this server: see cricketctl info", args->gpu);
+}
+
+static void call_restore(struct ckt_peer *peer, ckt_control_restore_args *args, int directory_fd)
+{
 	struct ckt_session *session;
 	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = directory_fd, .gpu = args->gpu};
-	char buffer[CKT_MESSAGE_MAX] = "";
-	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = ""};
-	unsigned max = server->options.max_sessions;
-	bool gpu_allowed = args->gpu < 0 || server->gpu_count == 0;
-	for (unsigned i = 0; i < server->gpu_count; i++)
-		gpu_allowed |= args->gpu == (int)server->gpus[i];
-	if (directory_fd < 0)
-		snprintf(buffer, sizeof buffer, "no directory came along with the call to restore");
-	else if (server->stopping)
-		snprintf(buffer, sizeof buffer, "the server on %s is shutting down", server->host);
-	else if (max && server->session_count >= max)
-		snprintf(buffer, sizeof buffer, "the server on %s has all its %u sessions (--max-sessions)", server->host, max);
-	else if (!gpu_allowed)
-		snprintf(buffer, sizeof buffer, "GPU %d is not among those of this server (--gpus)", args->gpu);
-	else if (ckt_session_create(server, &spec, &session, buffer, sizeof buffer) == 0) {
+	char buffer[CKT_MESSAGE_MAX];
+	restore_obstacle(peer, args, directory_fd, buffer);
+	if (!*buffer && ckt_loan_make(peer->server, directory_fd, peer->who.uid, &peer->loan, buffer, sizeof buffer) == 0 &&
+	    ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
 		ckt_peer_hold(peer);
-		if (ckt_session_wait_started(session, restore_done, peer) == 0)
-			directory_fd = (close(directory_fd), -1);
-		else
-			ckt_peer_release(peer);
-		if (directory_fd < 0)
+		if (ckt_session_wait_started(session, restore_done, peer) == 0) {
+			close(directory_fd);
 			return;
+		}
+		ckt_peer_release(peer);
+		ckt_session_kill(session, "nobody waits for it");
 		snprintf(buffer, sizeof buffer, "out of memory");
 	}
+	ckt_loan_end(&peer->loan);
 	if (directory_fd >= 0)
 		close(directory_fd);
+	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = ""};
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "lend.h"
 #include "rpc/control.h"
 #include "rpc/session.h"
 #include "server.h"
@@ -24,6 +25,7 @@ struct ckt_peer {
 	bool token;			/* showed the right one */
 	uint32_t xid;			/* of the call in hand */
 	uint32_t proc;
+	struct ckt_loan loan;		/* of the image's directory, during checkpoint and restore */
 	struct ckt_hello_args hello;
 };
 

@@ -171,6 +171,15 @@ void ckt_session_kill(struct ckt_session *session, const char *why)
 	ckt_timer_set(&session->server->loop, &session->timer, result ? 0 : KILL_TIMEOUT_MS);
 }
 
+void ckt_session_expect_end(struct ckt_session *session)
+{
+	if (session->phase == CKT_SESSION_ENDING)
+		return;
+	session->phase = CKT_SESSION_ENDING;
+	session->timer.fire = kill_now;
+	ckt_timer_set(&session->server->loop, &session->timer, KILL_TIMEOUT_MS);
+}
+
 /* ---- The start of a worker */
 
 static int watch(struct ckt_session *session, pid_t pid)

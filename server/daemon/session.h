@@ -75,6 +75,9 @@ int ckt_session_wait_gone(struct ckt_session *session, ckt_session_waiter call, 
 /* Asks the worker to end, and kills it when it does not. */
 void ckt_session_kill(struct ckt_session *session, const char *why);
 
+/* The worker is about to end by itself; it is killed where it does not. */
+void ckt_session_expect_end(struct ckt_session *session);
+
 /*
  * Sends a call to the worker.  pass_fd becomes the session's in every case (-1: none).  done is called exactly once, never from within,
  * unless an error is returned.  timeout_ms 0: waits as long as the worker lives.
