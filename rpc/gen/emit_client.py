@@ -13,6 +13,9 @@ STUBS = """\
 #include "client/conn/call.h"
 #include "cuda_codec.h"
 
+/* client/cuda/stream.c: the id of a stream on the wire, where handles such as CU_STREAM_PER_THREAD stand for others. */
+CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
+
 /* Old versions that the header does not declare in every mode, and declared ones alike. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 """
@@ -47,9 +50,12 @@ def _per_thread(entry, target):
 
 
 def _checks(p):
-    """Pointers that the driver would refuse, and bounds of the wire, decided here."""
+    """Pointers that the driver would refuse, bounds of the wire and streams that are none, decided here."""
     lines = []
     for q in p.parameters:
+        if q.parameter.handle == "stream":
+            lines += [f"\tuint64_t id_{q.name};", f"\tCUresult resolved_{q.name} = ckt_stream_resolve({q.name}, &id_{q.name});",
+                      f"\tif (resolved_{q.name})", f"\t\treturn resolved_{q.name};"]
         if q.way in ("out", "in", "inout", "string"):
             lines += [f"\tif (!{q.name})", "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
         elif q.way == "in_array":
@@ -63,6 +69,8 @@ def _checks(p):
 def _give(q):
     n = q.name
     if q.way == "value":
+        if q.parameter.handle == "stream":
+            return f"\t\t.{n} = id_{n},"
         if q.parameter.handle:
             return f"\t\t.{n} = (uint64_t)(uintptr_t){n},"
         return f"\t\t.{n} = {n}," if isinstance(q.type, wire.Struct) else f"\t\t.{n} = ({q.type.c}){n},"

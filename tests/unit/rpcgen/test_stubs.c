@@ -104,6 +104,17 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* The calling thread's own stream has id 77 here; 666 is none. */
+CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
+
+CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id)
+{
+	if ((uintptr_t)stream == 666)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*ret_id = stream == CU_STREAM_PER_THREAD ? 77 : (uintptr_t)stream;
+	return CUDA_SUCCESS;
+}
+
 /* ---- The worker: the real handle of id x is x + 1000; ids over 9000 are stale */
 
 static CUresult translate(uint64_t id, void *ret_handle, CUresult error)
@@ -327,7 +338,7 @@ static void test_other_names(void)
 	CU_ASSERT_EQUAL(cuEventElapsedTime(&milliseconds, HANDLE(CUevent, 1), HANDLE(CUevent, 4)), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(milliseconds, 3.5f);
 	CU_ASSERT_EQUAL(cuStreamWaitEvent_ptsz(NULL, HANDLE(CUevent, 3), 1), CUDA_SUCCESS);
-	CU_ASSERT_PTR_EQUAL(waited_stream, HANDLE(CUstream, 1000 + (uintptr_t)CU_STREAM_PER_THREAD));
+	CU_ASSERT_PTR_EQUAL(waited_stream, HANDLE(CUstream, 1077));
 	CU_ASSERT_EQUAL(cuStreamWaitEvent_ptsz(CU_STREAM_LEGACY, HANDLE(CUevent, 3), 1), CUDA_SUCCESS);
 	CU_ASSERT_PTR_EQUAL(waited_stream, HANDLE(CUstream, 1000 + (uintptr_t)CU_STREAM_LEGACY));
 	CU_ASSERT_EQUAL(cuGraphCreate(NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
@@ -349,6 +360,7 @@ static void test_refused_here(void)
 	CU_ASSERT_EQUAL(cuMemDiscardBatchAsync(NULL, NULL, 1, 0, NULL), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(0, name, 4097), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(0, name, (size_t)1 << 32), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(cuStreamWaitEvent(HANDLE(CUstream, 666), HANDLE(CUevent, 3), 1), CUDA_ERROR_INVALID_HANDLE);
 	wire.begin_result = CUDA_ERROR_NO_DEVICE;
 	CU_ASSERT_EQUAL(cuCtxGetLimit(&size, CU_LIMIT_STACK_SIZE), CUDA_ERROR_NO_DEVICE);
 	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(0, name, 1), CUDA_ERROR_NO_DEVICE);
