@@ -1,0 +1,44 @@
+/*
+ * Writing and reading images (image.x): files and checks, no driver.
+ *
+ * Threading: a writer belongs to one thread; reading chunks is thread-safe.  Errors: 0 or -errno and a sentence in ret_message;
+ * -EBADMSG for an image that is damaged, -EPROTONOSUPPORT for one of another major version.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "checkpoint/image.h"
+
+/* Appends chunks to one data file. */
+struct ckt_image_writer {
+	int fd;
+	unsigned file;
+	uint64_t offset;
+	bool compress;
+	void *zstd, *buffer;
+	ckt_image_chunk *chunks;	/* what was written */
+	size_t count, room;
+};
+
+/* Makes data-FILE in the directory (which must not have it). */
+int ckt_image_writer_init(struct ckt_image_writer *writer, int dir_fd, unsigned file, bool compress);
+/* Nothing is written for zeros.  size <= CKT_IMAGE_CHUNK. */
+int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address, const void *data, uint32_t size);
+/* fsyncs. */
+int ckt_image_writer_finish(struct ckt_image_writer *writer);
+/* Frees; after an error too. */
+void ckt_image_writer_fini(struct ckt_image_writer *writer);
+
+/* Encodes, checksums, writes and fsyncs DIR/manifest, then the directory. */
+int ckt_image_write(int dir_fd, const ckt_image *image, char *ret_message, size_t message_size);
+/* Reads and checks it: magic, version, checksum, structure, size of the data files.  Free with xdr_free(xdr_ckt_image). */
+int ckt_image_read(int dir_fd, ckt_image *ret_image, char *ret_message, size_t message_size);
+/* The bytes of a manifest. */
+int ckt_image_encode(const ckt_image *image, uint8_t **ret_data, size_t *ret_size);
+int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, char *ret_message, size_t message_size);
+
+/* One chunk's contents into data (chunk->size bytes), checked against its hash. */
+int ckt_image_chunk_read(int dir_fd, const ckt_image_chunk *chunk, void *ret_data);
