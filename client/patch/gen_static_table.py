@@ -251,6 +251,8 @@ def wrap(items, indent='\t', width=132):
 def emit(builds, output):
     distance = compare_pairs(builds)
     blocks = make_blocks(builds)
+    known = sorted((b.version for b in builds), key=version_key)
+    span = known[0], known[-1]
     choose_anchors(blocks)
     order = list(dict.fromkeys(['cudaGetExportTable'] + [n for b in blocks for n, _, _ in b['shape']]))
     index = {n: i for i, n in enumerate(order)}
@@ -265,6 +267,7 @@ def emit(builds, output):
     out = ['/*', ' * Made by gen_static_table.py from NVIDIA\'s runtime archives; do not edit.  See static_table.h for what it says.', ' */',
            '#include "client/patch/static_table.h"', '',
            'const unsigned ckt_static_names_count = %d;' % len(order),
+           'const char ckt_static_releases[] = "%s to %s";' % tuple('.'.join(v.split('.')[:2]) for v in span),
            'const unsigned ckt_static_export_table_bytes = %d;' % distance,
            'const uint8_t ckt_static_export_table_prefix[CKT_STATIC_EXPORT_PREFIX] = {%s};'
            % ', '.join('0x%02x' % b for b in export.pop()), '',

@@ -213,7 +213,8 @@ enum ckt_redirect_result ckt_redirect_object(const struct ckt_object *object, co
 	enum ckt_redirect_result result = ckt_redirect_by_symbols(object, runtime);
 	if (result != CKT_REDIRECT_NONE || !holds_runtime_texts(object))
 		return result;
-	ckt_say("%s holds a static CUDA runtime of a release that this Cricket does not know (it knows 12.0 to 13.5); its CUDA calls will fail "
-		"with cudaErrorNotSupported. Link the program with -cudart shared, or keep its symbol table", ckt_object_name(object));
+	ckt_say("%s holds a static CUDA runtime of a release that this Cricket does not know (it knows %s); its CUDA calls will fail "
+		"with cudaErrorNotSupported. Link the program with -cudart shared, or keep its symbol table", ckt_object_name(object),
+		ckt_static_releases);
 	return CKT_REDIRECT_UNKNOWN;
 }

@@ -4,6 +4,7 @@
 #include "client/patch/static_table.h"
 
 const unsigned ckt_static_names_count = 488;
+const char ckt_static_releases[] = "12.0 to 13.5";
 const unsigned ckt_static_export_table_bytes = 80;
 const uint8_t ckt_static_export_table_prefix[CKT_STATIC_EXPORT_PREFIX] = {0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xec, 0x18};
 

@@ -37,6 +37,7 @@ struct ckt_static_block {
 	const struct ckt_static_slot *slots;
 };
 
+extern const char ckt_static_releases[];		/* "12.0 to 13.5", for messages */
 extern const unsigned ckt_static_names_count;
 extern const char *const ckt_static_names[];
 /* How many bytes at the start of the function no linker changes; 16 at most. */

@@ -123,7 +123,7 @@ class Redirect(unittest.TestCase):
         self.assertEqual(result.returncode, 99)
 
     def test_needed_library(self):
-        library, count = self.caller('libneeded.so', self.archive, main='library_main', flags=['-shared', '-fPIC'])
+        library, count = self.caller('libneeded.so', self.archive, main='library_main', flags=['-shared', '-fPIC', '-Wl,-Bsymbolic'], early=True)
         source = self.stage.write('user.c', 'int library_main(void); int main(void) { return library_main(); }')
         program = self.stage.path('user')
         self.stage.compile(source, library, '-Wl,-rpath,$ORIGIN', '-o', program)
@@ -132,7 +132,7 @@ class Redirect(unittest.TestCase):
         self.check(program, count)
 
     def test_opened_library(self):
-        library, count = self.caller('libopened.so', self.archive, main='library_main', flags=['-shared', '-fPIC', '-Wl,-Bsymbolic'])
+        library, count = self.caller('libopened.so', self.archive, main='library_main', flags=['-shared', '-fPIC', '-Wl,-Bsymbolic'], early=True)
         run(['strip', library])
         source = self.stage.write('opener.c', '''
             #include <dlfcn.h>
