@@ -53,28 +53,30 @@ static void **register_module(void)
 	return handle;
 }
 
-/* Runs the body in a child, so that it sees an uninitialised runtime; its failed assertions count. */
+static int failed;			/* in this process */
+
+/* CUnit prints failures at its end only, which a child does not reach. */
+#define CHECK(condition)                                                                                                         \
+	do {                                                                                                                     \
+		if (!(condition)) {                                                                                              \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                          \
+			failed++;                                                                                                \
+		}                                                                                                                \
+	} while (0)
+
+/* Runs the body in a child, so that it sees an uninitialised runtime. */
 static void in_child(void (*body)(void))
 {
 	fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
 		body();
-		_exit(CU_get_number_of_failures() > 100 ? 100 : (int)CU_get_number_of_failures());
+		_exit(failed != 0);
 	}
 	int status = -1;
 	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
 	CU_ASSERT_EQUAL(status, 0);
 }
-
-/* CUnit prints failures at its end only, which a child does not reach. */
-#define CHECK(condition)                                                                                                         \
-	do {                                                                                                                     \
-		bool held = (condition);                                                                                         \
-		if (!held)                                                                                                       \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                          \
-		CU_ASSERT(held);                                                                                                 \
-	} while (0)
 
 static void lazy(void)
 {
