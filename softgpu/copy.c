@@ -1,0 +1,127 @@
+/* See copy.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "softgpu/copy.h"
+
+enum {
+	STAGE_MAX = 64 << 10,	/* pageable sources up to this are copied in the call, as a real driver does */
+	SHORT_MAX = 16 << 10,	/* copies up to this run in the call when the stream is idle */
+};
+
+void ckt_soft_copy_run(const struct ckt_soft_copy *copy)
+{
+	uint64_t width = copy->width, height = copy->height;
+	/* Dense rows are one long row. */
+	if (copy->to.pitch == width && copy->from.pitch == width) {
+		width *= height;
+		height = 1;
+	}
+	for (uint64_t z = 0; z < copy->depth; z++) {
+		char *to = (char *)(uintptr_t)(copy->to.address + z * copy->to.slice);
+		const char *from = (const char *)(uintptr_t)(copy->from.address + z * copy->from.slice);
+		for (uint64_t y = 0; y < height; y++)
+			memmove(to + y * copy->to.pitch, from + y * copy->from.pitch, width);
+	}
+}
+
+/* Bytes from the first to the last touched.  False on overflow. */
+static bool span_of(const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint64_t *ret_span)
+{
+	uint64_t rows, slices, span;
+	if (__builtin_mul_overflow(copy->height - 1, end->pitch, &rows) || __builtin_mul_overflow(copy->depth - 1, end->slice, &slices) ||
+	    __builtin_add_overflow(rows, slices, &span) || __builtin_add_overflow(span, copy->width, &span) || end->address + span < span)
+		return false;
+	*ret_span = span;
+	return true;
+}
+
+CUresult ckt_soft_copy_check(const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint8_t bits)
+{
+	uint64_t span;
+	if (!end->address || !span_of(end, copy, &span))
+		return CUDA_ERROR_INVALID_VALUE;
+	bool ok = true;
+	if (end->place == CKT_SOFT_PLACE_DEVICE || (end->place == CKT_SOFT_PLACE_ANY && ckt_soft_memory_is_device_space(end->address)))
+		ok = ckt_soft_memory_ok(end->address, span, bits);
+	else if (end->place == CKT_SOFT_PLACE_HOST && ckt_soft_memory_is_device_space(end->address))
+		ok = ckt_soft_memory_ok(end->address, span, bits);	/* a device pointer where a host pointer is expected: works if valid */
+	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool pageable(const struct ckt_soft_copy_end *end)
+{
+	struct ckt_soft_range range;
+	return end->place != CKT_SOFT_PLACE_DEVICE && !ckt_soft_range_find(end->address, &range);
+}
+
+static void run_copy(struct ckt_soft_context *context, void *payload)
+{
+	(void)context;
+	ckt_soft_copy_run(payload);
+}
+
+/* The source's bytes follow the descriptor. */
+static void run_staged(struct ckt_soft_context *context, void *payload)
+{
+	(void)context;
+	struct ckt_soft_copy copy = *(struct ckt_soft_copy *)payload;
+	copy.from.address = (uint64_t)(uintptr_t)payload + sizeof(copy);
+	ckt_soft_copy_run(&copy);
+}
+
+static CUresult submit_staged(struct ckt_soft_stream *stream, const struct ckt_soft_copy *copy)
+{
+	unsigned char small[1024], *staged = small;
+	if (sizeof(*copy) + copy->width > sizeof(small))
+		staged = malloc(sizeof(*copy) + copy->width);
+	if (!staged)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(staged, copy, sizeof(*copy));
+	memcpy(staged + sizeof(*copy), (const void *)(uintptr_t)copy->from.address, copy->width);
+	CUresult result = ckt_soft_stream_submit(stream, run_staged, staged, sizeof(*copy) + copy->width, CKT_SOFT_INLINE, NULL, 0, NULL);
+	if (staged != small)
+		free(staged);
+	return result;
+}
+
+CUresult ckt_soft_copy_submit(const struct ckt_soft_copy *copy, CUstream handle, bool wait)
+{
+	struct ckt_soft_context *context;
+	CUresult result = ckt_soft_enter(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct ckt_soft_stream *stream;
+	result = ckt_soft_stream_get(context, handle, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (copy->width == 0 || copy->height == 0 || copy->depth == 0) {
+		if (wait)
+			result = ckt_soft_context_result(context);
+		ckt_soft_object_put(&stream->object);
+		return result;
+	}
+	result = ckt_soft_copy_check(&copy->to, copy, CKT_SOFT_PAGE_WRITE);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_copy_check(&copy->from, copy, CKT_SOFT_PAGE_READ);
+	if (result == CUDA_SUCCESS) {
+		bool one_row = copy->height == 1 && copy->depth == 1;
+		bool from_pageable = !wait && pageable(&copy->from), to_pageable = !wait && pageable(&copy->to);
+		if (from_pageable && !to_pageable && one_row && copy->width <= STAGE_MAX) {
+			result = submit_staged(stream, copy);
+		} else {
+			bool is_short = copy->height <= SHORT_MAX && copy->depth <= SHORT_MAX && copy->width <= SHORT_MAX &&
+					copy->width * copy->height * copy->depth <= SHORT_MAX;
+			bool block = wait || from_pageable || to_pageable;
+			result = ckt_soft_stream_submit(stream, run_copy, copy, sizeof(*copy),
+							block ? CKT_SOFT_BLOCK : is_short ? CKT_SOFT_INLINE : 0, NULL, 0, NULL);
+			if (wait) {
+				ckt_soft_output_flush(context);
+				if (result == CUDA_SUCCESS)
+					result = ckt_soft_context_result(context);
+			}
+		}
+	}
+	ckt_soft_object_put(&stream->object);
+	return result;
+}

@@ -1,0 +1,265 @@
+/*
+ * Events.  Each recording is an object of its own, shared by the event and the work that will complete it, so recording again
+ * or destroying the event while work is under way is harmless.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "softgpu/soft.h"
+
+struct recording {
+	atomic_uint refs;
+	struct ckt_soft_stream *stream;		/* referenced */
+	uint64_t ticket;
+	_Atomic int64_t time_ns;		/* 0: not yet */
+};
+
+struct ckt_soft_event {
+	struct ckt_soft_object object;
+	struct ckt_soft_context *context;	/* referenced */
+	unsigned epoch;				/* of the context when the event was made */
+	unsigned flags;
+	pthread_mutex_t lock;
+	struct recording *last;			/* NULL: never recorded */
+};
+
+static void recording_put(struct recording *recording)
+{
+	if (recording && atomic_fetch_sub(&recording->refs, 1) == 1) {
+		ckt_soft_object_put(&recording->stream->object);
+		free(recording);
+	}
+}
+
+static void event_free(struct ckt_soft_object *object)
+{
+	struct ckt_soft_event *event = (struct ckt_soft_event *)object;
+	recording_put(event->last);
+	pthread_mutex_destroy(&event->lock);
+	ckt_soft_object_put(&event->context->object);
+	free(event);
+}
+
+static CUresult event_get(CUevent handle, struct ckt_soft_event **ret_event)
+{
+	struct ckt_soft_context *context;
+	CUresult result = ckt_soft_enter(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct ckt_soft_event *event = ckt_soft_object_get(handle, CKT_SOFT_EVENT);
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!atomic_load(&event->context->alive) || atomic_load(&event->context->epoch) != event->epoch) {
+		ckt_soft_object_put(&event->object);
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	}
+	result = ckt_soft_context_result(event->context);
+	if (result != CUDA_SUCCESS) {
+		ckt_soft_object_put(&event->object);
+		return result;
+	}
+	*ret_event = event;
+	return CUDA_SUCCESS;
+}
+
+/* The last recording with a reference, or NULL. */
+static struct recording *event_last(struct ckt_soft_event *event)
+{
+	pthread_mutex_lock(&event->lock);
+	struct recording *last = event->last;
+	if (last)
+		atomic_fetch_add(&last->refs, 1);
+	pthread_mutex_unlock(&event->lock);
+	return last;
+}
+
+CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+	struct ckt_soft_context *context;
+	CUresult result = ckt_soft_enter(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+	if (!phEvent || (Flags & ~known))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (Flags & CU_EVENT_INTERPROCESS) {
+		if (!(Flags & CU_EVENT_DISABLE_TIMING))
+			return CUDA_ERROR_INVALID_VALUE;
+		return CKT_SOFT_UNSUPPORTED("cuEventCreate with CU_EVENT_INTERPROCESS");
+	}
+	struct ckt_soft_event *event = calloc(1, sizeof(*event));
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event->context = context;
+	event->epoch = atomic_load(&context->epoch);
+	event->flags = Flags;
+	pthread_mutex_init(&event->lock, NULL);
+	ckt_soft_object_ref(&context->object);
+	result = ckt_soft_object_init(&event->object, CKT_SOFT_EVENT, event_free);
+	if (result != CUDA_SUCCESS) {
+		event_free(&event->object);
+		return result;
+	}
+	*phEvent = ckt_soft_object_handle(&event->object);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
+{
+	CUresult result = ckt_soft_initialized();
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct ckt_soft_event *event = ckt_soft_object_get(hEvent, CKT_SOFT_EVENT);
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (ckt_soft_object_remove(&event->object)) {
+		result = atomic_load(&event->context->alive) ? ckt_soft_context_result(event->context) : CUDA_SUCCESS;
+		ckt_soft_object_put(&event->object);
+	}
+	ckt_soft_object_put(&event->object);
+	return result;
+}
+
+static void run_record(struct ckt_soft_context *context, void *payload)
+{
+	(void)context;
+	struct recording *recording = *(struct recording **)payload;
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	atomic_store(&recording->time_ns, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+	recording_put(recording);
+}
+
+CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+	struct ckt_soft_event *event;
+	CUresult result = event_get(hEvent, &event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct ckt_soft_context *context;
+	struct ckt_soft_stream *stream = NULL;
+	struct recording *recording = NULL;
+	result = ckt_soft_enter(&context);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_stream_get(context, hStream, &stream);
+	if (result == CUDA_SUCCESS && (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && stream->context != event->context)
+		result = CUDA_ERROR_INVALID_HANDLE;
+	if (result == CUDA_SUCCESS && !(recording = calloc(1, sizeof(*recording))))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS) {
+		atomic_store(&recording->refs, 2);
+		recording->stream = stream;
+		ckt_soft_object_ref(&stream->object);
+		pthread_mutex_lock(&event->lock);
+		result = ckt_soft_stream_submit(stream, run_record, &recording, sizeof(recording), CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0,
+						&recording->ticket);
+		if (result == CUDA_SUCCESS) {
+			struct recording *before = event->last;
+			event->last = recording;
+			recording = before;
+		} else {
+			atomic_store(&recording->refs, 1);
+		}
+		pthread_mutex_unlock(&event->lock);
+		recording_put(recording);
+	}
+	if (stream)
+		ckt_soft_object_put(&stream->object);
+	ckt_soft_object_put(&event->object);
+	return result;
+}
+
+CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream)
+{
+	return cuEventRecordWithFlags(hEvent, hStream, 0);
+}
+
+CUresult CUDAAPI cuEventQuery(CUevent hEvent)
+{
+	struct ckt_soft_event *event;
+	CUresult result = event_get(hEvent, &event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct recording *last = event_last(event);
+	if (last && !ckt_soft_stream_reached(last->stream, last->ticket))
+		result = CUDA_ERROR_NOT_READY;
+	recording_put(last);
+	CUresult fault = ckt_soft_context_result(event->context);
+	ckt_soft_object_put(&event->object);
+	return fault != CUDA_SUCCESS ? fault : result;
+}
+
+CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
+{
+	struct ckt_soft_event *event;
+	CUresult result = event_get(hEvent, &event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct recording *last = event_last(event);
+	if (last)
+		ckt_soft_stream_wait(last->stream, last->ticket);
+	recording_put(last);
+	ckt_soft_output_flush(event->context);
+	result = ckt_soft_context_result(event->context);
+	ckt_soft_object_put(&event->object);
+	return result;
+}
+
+CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	if (!pMilliseconds)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_soft_event *start, *end;
+	CUresult result = event_get(hStart, &start);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = event_get(hEnd, &end);
+	if (result != CUDA_SUCCESS) {
+		ckt_soft_object_put(&start->object);
+		return result;
+	}
+	struct recording *first = event_last(start), *second = event_last(end);
+	if (!first || !second || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) || start->context != end->context)
+		result = CUDA_ERROR_INVALID_HANDLE;
+	else if (!ckt_soft_stream_reached(first->stream, first->ticket) || !ckt_soft_stream_reached(second->stream, second->ticket))
+		result = CUDA_ERROR_NOT_READY;
+	else
+		*pMilliseconds = (float)((double)(second->time_ns - first->time_ns) / 1e6);
+	recording_put(first);
+	recording_put(second);
+	ckt_soft_object_put(&start->object);
+	ckt_soft_object_put(&end->object);
+	return result;
+}
+
+static void run_nothing(struct ckt_soft_context *context, void *payload)
+{
+	(void)context;
+	(void)payload;
+}
+
+CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	struct ckt_soft_event *event;
+	CUresult result = event_get(hEvent, &event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct ckt_soft_context *context;
+	struct ckt_soft_stream *stream = NULL;
+	result = ckt_soft_enter(&context);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_stream_get(context, hStream, &stream);
+	if (result == CUDA_SUCCESS && (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL))
+		result = CUDA_ERROR_INVALID_VALUE;
+	struct recording *last = result == CUDA_SUCCESS ? event_last(event) : NULL;
+	/* Waiting for an event that was never recorded is no wait. */
+	if (last)
+		result = ckt_soft_stream_submit(stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream, last->ticket, NULL);
+	recording_put(last);
+	if (stream)
+		ckt_soft_object_put(&stream->object);
+	ckt_soft_object_put(&event->object);
+	return result;
+}

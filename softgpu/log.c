@@ -1,0 +1,56 @@
+/* Lines on stderr.  This library stands alone (a worker opens it by path), so it brings its own few lines instead of a logger. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "softgpu/soft.h"
+
+static void write_line(const char *format, va_list args)
+{
+	int saved = errno;
+	char line[2048] = "cricket soft GPU: ";
+	size_t used = strlen(line);
+	int n = vsnprintf(line + used, sizeof(line) - used - 1, format, args);
+	if (n > 0)
+		used += (size_t)n < sizeof(line) - used - 1 ? (size_t)n : sizeof(line) - used - 2;
+	line[used++] = '\n';
+	/* One write per line, so that lines of several processes do not mix; nothing can be done about a closed stderr. */
+	if (write(STDERR_FILENO, line, used) < 0)
+		errno = saved;
+	errno = saved;
+}
+
+void ckt_soft_say(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	write_line(format, args);
+	va_end(args);
+}
+
+void ckt_soft_debug(const char *format, ...)
+{
+	static atomic_int enabled = -1;
+	int on = atomic_load(&enabled);
+	if (on < 0) {
+		const char *value = getenv("CRICKET_LOG");
+		on = value && strncmp(value, "debug", 5) == 0;
+		atomic_store(&enabled, on);
+	}
+	if (!on)
+		return;
+	va_list args;
+	va_start(args, format);
+	write_line(format, args);
+	va_end(args);
+}
+
+CUresult ckt_soft_unsupported(atomic_bool *said, const char *what)
+{
+	if (!atomic_exchange(said, true))
+		ckt_soft_say("%s is not supported", what);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,210 @@
+/* The API of copies: linear, 2D and 3D, host, device and unified, with and without a stream. */
+#include "softgpu/copy.h"
+
+static CUresult linear(uint64_t to, enum ckt_soft_place to_place, uint64_t from, enum ckt_soft_place from_place, size_t size, CUstream stream,
+		       bool wait)
+{
+	struct ckt_soft_copy copy = {
+		.to = {.address = to, .pitch = size, .slice = size, .place = to_place},
+		.from = {.address = from, .pitch = size, .slice = size, .place = from_place},
+		.width = size,
+		.height = 1,
+		.depth = 1,
+	};
+	return ckt_soft_copy_submit(&copy, stream, wait);
+}
+
+#define HOST CKT_SOFT_PLACE_HOST
+#define DEVICE CKT_SOFT_PLACE_DEVICE
+#define ANY CKT_SOFT_PLACE_ANY
+
+CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+{
+	return linear(dst, ANY, src, ANY, ByteCount, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+{
+	return linear(dst, ANY, src, ANY, ByteCount, hStream, false);
+}
+
+CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
+{
+	return linear(dstDevice, DEVICE, (uint64_t)(uintptr_t)srcHost, HOST, ByteCount, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+{
+	return linear((uint64_t)(uintptr_t)dstHost, HOST, srcDevice, DEVICE, ByteCount, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
+{
+	return linear(dstDevice, DEVICE, srcDevice, DEVICE, ByteCount, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+{
+	return linear(dstDevice, DEVICE, (uint64_t)(uintptr_t)srcHost, HOST, ByteCount, hStream, false);
+}
+
+CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+	return linear((uint64_t)(uintptr_t)dstHost, HOST, srcDevice, DEVICE, ByteCount, hStream, false);
+}
+
+CUresult CUDAAPI cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+	return linear(dstDevice, DEVICE, srcDevice, DEVICE, ByteCount, hStream, false);
+}
+
+/* Both contexts must exist; the memory is the same either way. */
+static CUresult check_contexts(CUcontext first, CUcontext second)
+{
+	CUcontext list[2] = {first, second};
+	for (int i = 0; i < 2; i++) {
+		struct ckt_soft_context *context;
+		CUresult result = ckt_soft_context_get(list[i], &context);
+		if (result != CUDA_SUCCESS)
+			return result;
+		ckt_soft_object_put(&context->object);
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
+{
+	CUresult result = check_contexts(dstContext, srcContext);
+	return result == CUDA_SUCCESS ? cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount) : result;
+}
+
+CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
+				   CUstream hStream)
+{
+	CUresult result = check_contexts(dstContext, srcContext);
+	return result == CUDA_SUCCESS ? cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream) : result;
+}
+
+/* ---- 2D and 3D */
+
+/* One end of a 3D copy; a 2D copy is one of depth 1. */
+static CUresult make_end(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch, size_t rows,
+			 const struct ckt_soft_copy *size, struct ckt_soft_copy_end *ret_end)
+{
+	struct ckt_soft_copy_end end = {.pitch = pitch};
+	switch (type) {
+	case CU_MEMORYTYPE_HOST:
+		end.place = HOST;
+		end.address = (uint64_t)(uintptr_t)host;
+		break;
+	case CU_MEMORYTYPE_DEVICE:
+		end.place = DEVICE;
+		end.address = device;
+		break;
+	case CU_MEMORYTYPE_UNIFIED:
+		end.place = ANY;
+		end.address = device;
+		break;
+	case CU_MEMORYTYPE_ARRAY:
+		return CKT_SOFT_UNSUPPORTED("a copy from or to an array");
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	/* A pitch or height of 0 means dense, which only makes sense where it is not needed. */
+	size_t row_end;
+	if (__builtin_add_overflow(x, size->width, &row_end))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (end.pitch == 0)
+		end.pitch = row_end;
+	if (rows == 0)
+		rows = y + size->height;
+	if (row_end > end.pitch || end.pitch > 2147483647 || (size->depth > 1 && y + size->height > rows))
+		return CUDA_ERROR_INVALID_VALUE;
+	uint64_t y_bytes, z_bytes;
+	if (__builtin_mul_overflow(end.pitch, rows, &end.slice) || __builtin_mul_overflow(y, end.pitch, &y_bytes) ||
+	    __builtin_mul_overflow(z, end.slice, &z_bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!end.address && size->width && size->height && size->depth)
+		return CUDA_ERROR_INVALID_VALUE;
+	end.address += x + y_bytes + z_bytes;
+	*ret_end = end;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool wait)
+{
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_soft_copy copy = {.width = c->WidthInBytes, .height = c->Height, .depth = 1};
+	CUresult result = make_end(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0, &copy, &copy.to);
+	if (result == CUDA_SUCCESS)
+		result = make_end(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0, &copy, &copy.from);
+	return result == CUDA_SUCCESS ? ckt_soft_copy_submit(&copy, stream, wait) : result;
+}
+
+CUresult CUDAAPI cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+{
+	return copy_2d(pCopy, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
+{
+	return copy_2d(pCopy, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+	return copy_2d(pCopy, hStream, false);
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool wait)
+{
+	if (!c || c->srcLOD || c->dstLOD)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_soft_copy copy = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
+	CUresult result = make_end(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight,
+				   &copy, &copy.to);
+	if (result == CUDA_SUCCESS)
+		result = make_end(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight, &copy,
+				  &copy.from);
+	return result == CUDA_SUCCESS ? ckt_soft_copy_submit(&copy, stream, wait) : result;
+}
+
+CUresult CUDAAPI cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
+{
+	return copy_3d(pCopy, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+	return copy_3d(pCopy, hStream, false);
+}
+
+static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream, bool wait)
+{
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = check_contexts(c->dstContext, c->srcContext);
+	if (result != CUDA_SUCCESS)
+		return result;
+	CUDA_MEMCPY3D plain = {
+		.srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcZ = c->srcZ, .srcLOD = c->srcLOD,
+		.srcMemoryType = c->srcMemoryType, .srcHost = c->srcHost, .srcDevice = c->srcDevice, .srcArray = c->srcArray,
+		.srcPitch = c->srcPitch, .srcHeight = c->srcHeight,
+		.dstXInBytes = c->dstXInBytes, .dstY = c->dstY, .dstZ = c->dstZ, .dstLOD = c->dstLOD,
+		.dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost, .dstDevice = c->dstDevice, .dstArray = c->dstArray,
+		.dstPitch = c->dstPitch, .dstHeight = c->dstHeight,
+		.WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = c->Depth,
+	};
+	return copy_3d(&plain, stream, wait);
+}
+
+CUresult CUDAAPI cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
+{
+	return copy_3d_peer(pCopy, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+	return copy_3d_peer(pCopy, hStream, false);
+}

@@ -1,0 +1,312 @@
+/* The API of streams: create, query, wait, call back. */
+#include <string.h>
+
+#include "softgpu/soft.h"
+
+/* The stream of a call that names one; its context's fault is reported. */
+static CUresult enter_stream(CUstream handle, struct ckt_soft_stream **ret_stream)
+{
+	struct ckt_soft_context *context;
+	CUresult result = ckt_soft_enter(&context);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_stream_get(context, handle, ret_stream);
+	return result;
+}
+
+CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+	struct ckt_soft_context *context;
+	CUresult result = ckt_soft_enter(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Out of range is clamped, as documented. */
+	priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+	struct ckt_soft_stream *stream;
+	result = ckt_soft_stream_create(context, flags, priority, &stream);
+	if (result == CUDA_SUCCESS)
+		*phStream = ckt_soft_object_handle(&stream->object);
+	return result;
+}
+
+CUresult CUDAAPI cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+	return cuStreamCreateWithPriority(phStream, Flags, 0);
+}
+
+CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream)
+{
+	struct ckt_soft_context *context;
+	CUresult result = ckt_soft_enter_faulted(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((uintptr_t)hStream <= 2)
+		return CUDA_ERROR_INVALID_HANDLE;
+	struct ckt_soft_stream *stream = ckt_soft_object_get(hStream, CKT_SOFT_STREAM);
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	ckt_soft_stream_close(stream);
+	ckt_soft_object_put(&stream->object);
+	return ckt_soft_context_result(context);
+}
+
+static void nothing(struct ckt_soft_context *context, void *payload)
+{
+	(void)context;
+	(void)payload;
+}
+
+CUresult CUDAAPI cuStreamSynchronize(CUstream hStream)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct ckt_soft_context *context = stream->context;
+	result = ckt_soft_stream_submit(stream, nothing, NULL, 0, CKT_SOFT_BLOCK | CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	ckt_soft_output_flush(context);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_context_result(context);
+	ckt_soft_object_put(&stream->object);
+	return result;
+}
+
+CUresult CUDAAPI cuStreamQuery(CUstream hStream)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct ckt_soft_context *context = stream->context;
+	pthread_mutex_lock(&context->submit_lock);
+	/* The default stream is busy while any stream that blocks it is. */
+	for (struct ckt_soft_stream *s = stream; s; s = s == context->legacy ? context->streams : s->next) {
+		bool counts = s == stream || !(s->flags & CU_STREAM_NON_BLOCKING);
+		pthread_mutex_lock(&s->lock);
+		if (counts && s->completed < s->submitted)
+			result = CUDA_ERROR_NOT_READY;
+		pthread_mutex_unlock(&s->lock);
+		if (stream != context->legacy)
+			break;
+	}
+	pthread_mutex_unlock(&context->submit_lock);
+	CUresult fault = ckt_soft_context_result(context);
+	ckt_soft_object_put(&stream->object);
+	return fault != CUDA_SUCCESS ? fault : result;
+}
+
+CUresult CUDAAPI cuStreamGetPriority(CUstream hStream, int *priority)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (priority)
+		*priority = stream->priority;
+	ckt_soft_object_put(&stream->object);
+	return priority ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuStreamGetFlags(CUstream hStream, unsigned int *flags)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (flags)
+		*flags = stream->flags;
+	ckt_soft_object_put(&stream->object);
+	return flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuStreamGetId(CUstream hStream, unsigned long long *streamId)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (streamId)
+		*streamId = stream->id;
+	ckt_soft_object_put(&stream->object);
+	return streamId ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (pctx)
+		*pctx = ckt_soft_context_handle(stream->context);
+	ckt_soft_object_put(&stream->object);
+	return pctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+	CUresult result = cuStreamGetCtx(hStream, pCtx);
+	if (result == CUDA_SUCCESS && pGreenCtx)
+		*pGreenCtx = NULL;
+	return result;
+}
+
+CUresult CUDAAPI cuStreamGetDevice(CUstream hStream, CUdevice *device)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (device)
+		*device = stream->context->device->ordinal;
+	ckt_soft_object_put(&stream->object);
+	return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Nothing can begin a capture yet. */
+	if (captureStatus)
+		*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
+	ckt_soft_object_put(&stream->object);
+	return captureStatus ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool attribute_known(CUstreamAttrID attribute)
+{
+	switch ((int)attribute) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+		return true;
+	default:
+		return false;
+	}
+}
+
+CUresult CUDAAPI cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!value || !attribute_known(attr)) {
+		result = CUDA_ERROR_INVALID_VALUE;
+	} else {
+		pthread_mutex_lock(&stream->lock);
+		stream->attributes[attr] = *value;
+		if ((int)attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+			stream->priority = value->priority;
+		pthread_mutex_unlock(&stream->lock);
+	}
+	ckt_soft_object_put(&stream->object);
+	return result;
+}
+
+CUresult CUDAAPI cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!value_out || !attribute_known(attr)) {
+		result = CUDA_ERROR_INVALID_VALUE;
+	} else {
+		pthread_mutex_lock(&stream->lock);
+		*value_out = stream->attributes[attr];
+		if ((int)attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+			value_out->priority = stream->priority;
+		pthread_mutex_unlock(&stream->lock);
+	}
+	ckt_soft_object_put(&stream->object);
+	return result;
+}
+
+CUresult CUDAAPI cuStreamCopyAttributes(CUstream dst, CUstream src)
+{
+	struct ckt_soft_stream *from, *to;
+	CUresult result = enter_stream(src, &from);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = enter_stream(dst, &to);
+	if (result == CUDA_SUCCESS) {
+		CUstreamAttrValue copy[sizeof(from->attributes) / sizeof(*from->attributes)];
+		pthread_mutex_lock(&from->lock);
+		memcpy(copy, from->attributes, sizeof(copy));
+		int priority = from->priority;
+		pthread_mutex_unlock(&from->lock);
+		pthread_mutex_lock(&to->lock);
+		memcpy(to->attributes, copy, sizeof(copy));
+		to->priority = priority;
+		pthread_mutex_unlock(&to->lock);
+		ckt_soft_object_put(&to->object);
+	}
+	ckt_soft_object_put(&from->object);
+	return result;
+}
+
+struct host_call {
+	CUhostFn function;		/* one of the two */
+	CUstreamCallback callback;
+	CUstream handle;
+	void *data;
+};
+
+static void run_host_call(struct ckt_soft_context *context, void *payload)
+{
+	struct host_call *call = payload;
+	/* A host function is not called after a fault; a callback is, and told so. */
+	if (call->callback)
+		call->callback(call->handle, ckt_soft_context_result(context), call->data);
+	else if (ckt_soft_context_result(context) == CUDA_SUCCESS)
+		call->function(call->data);
+}
+
+static CUresult submit_host_call(CUstream handle, const struct host_call *call)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(handle, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = ckt_soft_stream_submit(stream, run_host_call, call, sizeof(*call), CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	ckt_soft_object_put(&stream->object);
+	return result;
+}
+
+CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+{
+	if (!fn)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct host_call call = {.function = fn, .data = userData};
+	return submit_host_call(hStream, &call);
+}
+
+CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+{
+	if (!callback || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct host_call call = {.callback = callback, .handle = hStream, .data = userData};
+	return submit_host_call(hStream, &call);
+}
+
+CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+{
+	struct ckt_soft_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct ckt_soft_range range;
+	/* All managed memory is reachable from everywhere at any time, so attaching needs no work. */
+	if (!ckt_soft_range_find(dptr, &range) || range.kind != CKT_SOFT_RANGE_MANAGED || length > range.base + range.size - dptr ||
+	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE))
+		result = CUDA_ERROR_INVALID_VALUE;
+	ckt_soft_object_put(&stream->object);
+	return result;
+}
