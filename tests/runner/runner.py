@@ -81,14 +81,13 @@ def stage(build):
     os.makedirs(root, exist_ok=True)
     with open(os.path.join(root, ".lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        links = []
         for source, target in installed.items():
             if not target.startswith(prefix + "/"):
                 continue
             target = os.path.join(root, os.path.relpath(target, prefix))
-            if os.path.islink(source):
-                if not os.path.lexists(target):
-                    os.makedirs(os.path.dirname(target), exist_ok=True)
-                    os.symlink(os.readlink(source), target)
+            if not os.path.isabs(source):
+                links.append(target) # a symbolic link, of which Meson tells only the name
                 continue
             if not os.path.isfile(source):
                 continue
@@ -101,6 +100,12 @@ def stage(build):
                 os.link(source, target)
             except OSError:
                 shutil.copy2(source, target)
+        for link in links:
+            # libx.so stands for libx.so.N beside it.
+            directory, name = os.path.split(link)
+            for found in os.listdir(directory) if os.path.isdir(directory) else ():
+                if found.startswith(name + ".") and not os.path.lexists(link):
+                    os.symlink(found, link)
     return root
 
 
