@@ -52,7 +52,8 @@ def section(title, implemented, unsupported, note):
     every = list(implemented) + list(unsupported)
     lines = [f"## {title}", "", f"{len(every)} exported functions: {len(implemented)} implemented, {len(unsupported)} not.{note}", "",
              "### Implemented", "",
-             textwrap.fill(folded(implemented, every), 140, break_long_words=False, break_on_hyphens=False), "", "### Not supported", "", "| why | functions |", "|---|---|"]
+             textwrap.fill(folded(implemented, every), 140, break_long_words=False, break_on_hyphens=False), "",
+             "### Not supported", "", "| why | functions |", "|---|---|"]
     reasons = {}
     for name, reason in unsupported.items():
         reasons.setdefault(reason, []).append(name)
@@ -64,8 +65,8 @@ def driver_section(data):
     implemented = [f["name"] for f in data["functions"] if f["class"] in emit_coverage.IMPLEMENTED]
     unsupported = {f["name"]: f["reason"] for f in data["functions"] if f["class"] not in emit_coverage.IMPLEMENTED}
     waits = sum(p["mode"] == "waits" for p in data["procedures"])
-    note = f" They stand on {len(data['procedures'])} procedures, {waits} that wait for an answer and {len(data['procedures']) - waits} that " \
-           "do not; `rpc/api/cuda.api` has them all."
+    note = f" They stand on {len(data['procedures'])} procedures, {waits} that wait for an answer and " \
+           f"{len(data['procedures']) - waits} that do not; `rpc/api/cuda.api` has them all."
     return section("Driver API, `libcuda.so.1`", implemented, unsupported, note)
 
 

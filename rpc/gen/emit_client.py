@@ -27,7 +27,8 @@ def _prototype(function):
 
 def _unsupported(entry):
     note = f"\t/* {entry.reason} */" if entry.kind == "unknown" else ""
-    return [_prototype(entry.function), "{" + note, "\tstatic bool once;", f'\treturn ckt_call_unsupported("{entry.name}", &once);', "}", ""]
+    return [_prototype(entry.function), "{" + note, "\tstatic bool once;",
+            f'\treturn ckt_call_unsupported("{entry.name}", &once);', "}", ""]
 
 
 def _same(entry):

@@ -163,7 +163,8 @@ def _get(t, target, depth=1, cast=None):
                 f"{tab}\t\tmemcpy({target}, bytes, {t.count});", f"{tab}}}"]
     if isinstance(t, wire.FixedArray):
         i = f"i{depth}"
-        return [f"{tab}for (unsigned {i} = 0; {i} < {t.count}; {i}++) {{"] + _get(t.element, f"{target}[{i}]", depth + 1, cast) + [f"{tab}}}"]
+        return [f"{tab}for (unsigned {i} = 0; {i} < {t.count}; {i}++) {{"] \
+            + _get(t.element, f"{target}[{i}]", depth + 1, cast) + [f"{tab}}}"]
     if isinstance(t, wire.Struct):
         return [f"{tab}ckt_codec_get_{struct_symbol(t)}(c, &{target});"]
     raise AssertionError(t)
@@ -191,7 +192,8 @@ def _size_body(message):
             continue
         fixed += 4
         checks.append(f"\tassert(m->{f.name}_len <= {f.type.limit});")
-        variable.append(f"ckt_padded(m->{f.name}_len)" if isinstance(f.type, wire.Bytes) else f"(size_t)m->{f.name}_len * {f.type.bits // 8}")
+        variable.append(f"ckt_padded(m->{f.name}_len)" if isinstance(f.type, wire.Bytes)
+                        else f"(size_t)m->{f.name}_len * {f.type.bits // 8}")
     if not variable:
         return ["\t(void)m;", f"\treturn {fixed};"]
     return checks + [f"\treturn {' + '.join([str(fixed)] + variable)};"]

@@ -130,7 +130,8 @@ def _take(q):
         return [f"\t{_bare(q.parameter.type)} v_{n};", f"\tmemset(&v_{n}, 0, sizeof(v_{n}));"], f"&v_{n}"
     if q.way == "string":
         return [f"\tif (memchr(args.{n}, 0, args.{n}_len))", "\t\treturn CKT_WCALL_GARBAGE;",
-                f"\tFREED char *v_{n} = strndup(args.{n}, args.{n}_len);", f"\tif (!v_{n})", "\t\treturn CUDA_ERROR_OUT_OF_MEMORY;"], f"v_{n}"
+                f"\tFREED char *v_{n} = strndup(args.{n}, args.{n}_len);", f"\tif (!v_{n})",
+                "\t\treturn CUDA_ERROR_OUT_OF_MEMORY;"], f"v_{n}"
     return _take_array(q)
 
 

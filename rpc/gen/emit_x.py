@@ -54,8 +54,8 @@ def specification(model):
         lines += _struct(message.name, message.fields)
     for p in model.procedures:
         if p.results:
-            lines += [f"union ckt_x_{p.name}_reply switch (int result) {{", "case 0:", f"\tckt_x_{p.name}_res results;", "default:", "\tvoid;",
-                      "};", ""]
+            lines += [f"union ckt_x_{p.name}_reply switch (int result) {{", "case 0:", f"\tckt_x_{p.name}_res results;", "default:",
+                      "\tvoid;", "};", ""]
     lines += ["program CRICKET_CUDA_PROG {", "\tversion CRICKET_CUDA_VERS {"]
     for p in model.procedures:
         result = "void" if p.batched else f"ckt_x_{p.name}_reply" if p.results else "int"

@@ -257,7 +257,8 @@ class _Parser:
             core = words[:-1] if sync else words
             if len(core) != 4 or core[2] != "AS":
                 self.fail(f"{kind} NAME AS NAME{' [sync]' if kind == 'per_thread' else ''} expected")
-            rule = Rule(kind, [self.name(core[1], "a function")], self.line, target=self.name(core[3], "a function"), sync=sync, since=since)
+            rule = Rule(kind, [self.name(core[1], "a function")], self.line, sync=sync, since=since,
+                        target=self.name(core[3], "a function"))
         elif kind == "unsupported":
             names = []
             rest = words[1:]

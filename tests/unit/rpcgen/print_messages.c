@@ -135,8 +135,8 @@ static void print_cuda(void)
 	struct ckt_call_header header = call_header;
 	header.proc = CKT_PROC_LAUNCH_KERNEL;
 	header.flags = CKT_CALL_BATCHED;
-	struct ckt_launch_kernel_args launch = {.function = 0x0500000001000042, .grid_x = 16, .grid_y = 2, .grid_z = 1, .block_x = 256, .block_y = 1,
-		.block_z = 1, .shared_bytes = 1024, .stream = 0x0200000002000041, .params = (const uint8_t *)"parameters", .params_len = 10};
+	struct ckt_launch_kernel_args launch = {.function = 0x0500000001000042, .grid_x = 16, .grid_y = 2, .grid_z = 1, .block_x = 256,
+		.block_y = 1, .block_z = 1, .shared_bytes = 1024, .stream = 0x0200000002000041, .params = (const uint8_t *)"parameters", .params_len = 10};
 	print("launch_kernel, batched", message, (size_t)(ckt_launch_kernel_args_put(ckt_call_header_put(message, &header), &launch) - message));
 
 	header = call_header;
@@ -177,8 +177,8 @@ static void print_worker(void)
 	uint8_t *data;
 	size_t size;
 	unsigned gpus[] = {0, 3};
-	struct ckt_worker_start_args start = {.session = "0123456789ab", .socket = "/run/cricket/socket", .driver = "libcuda.so.1", .gpus = {2, gpus},
-		.memory_limit_bytes = 1ull << 30, .claim_timeout_ms = 10000, .disconnect_timeout_ms = 60000, .restore = FALSE};
+	struct ckt_worker_start_args start = {.session = "0123456789ab", .socket = "/run/cricket/socket", .driver = "libcuda.so.1",
+		.gpus = {2, gpus}, .memory_limit_bytes = 1ull << 30, .claim_timeout_ms = 10000, .disconnect_timeout_ms = 60000, .restore = FALSE};
 	int error = ckt_net_encode_call(1, CRICKET_WORKER_PROG, CKT_WORKER_START, (xdrproc_t)xdr_ckt_worker_start_args, &start, &data, &size);
 	print_owned("worker: start", error, data, size);
 }

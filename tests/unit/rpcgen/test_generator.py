@@ -237,7 +237,8 @@ class Making(unittest.TestCase):
 
     def test_same_input_same_output(self):
         text = "1 cuGet waits\n\tout pvalue\n2 one hand waits\n\targ u32s words 5\n" + EVERYTHING
-        for emit in (emit_codec.header, emit_codec.source, emit_client.stubs, emit_server.dispatch, emit_x.specification, emit_coverage.data):
+        for emit in (emit_codec.header, emit_codec.source, emit_client.stubs, emit_server.dispatch, emit_x.specification,
+                     emit_coverage.data):
             self.assertEqual(emit(Fake.model(text)), emit(Fake.model(text)))
 
     def test_versions_of_entry_points(self):

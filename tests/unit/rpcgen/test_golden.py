@@ -1,6 +1,7 @@
 """The wire against its goldens: the structs of every protocol in a normal form, and the bytes of sample messages.
 
-Set: CKT_GOLDEN_X, paths of the .x files, in order; CKT_GOLDEN_PRINT, the program print_messages.  `test_golden.py --update` writes the goldens.
+Set: CKT_GOLDEN_X, paths of the .x files, in order; CKT_GOLDEN_PRINT, the program print_messages.
+`test_golden.py --update` writes the goldens.
 """
 
 import difflib
@@ -16,7 +17,8 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 def remedy(name):
     return f"""
 golden/{name} differs.  Clients and servers of the committed wire are in use:
-  - you only appended procedures, or messages to the samples: write the golden anew by `meson compile -C BUILD update-wire-goldens` and commit it;
+  - you only appended procedures, or messages to the samples: write the golden anew by
+    `meson compile -C BUILD update-wire-goldens` and commit it;
   - a number, a field, a type, a bound or the bytes of an existing message changed: take the change back.  A procedure that needs other
     arguments is a new procedure with the next free number; only a new CKT_PROTOCOL_VERSION may do otherwise."""
 
