@@ -1,0 +1,76 @@
+/*
+ * From a device address to memory of this process, checked: alignment, the space's bounds, the pages the device may touch.
+ */
+#include "softgpu/ptx/internal.h"
+
+static uint8_t *shared(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t size)
+{
+	if (address + size > w->block->shared_bytes || address + size < address) {
+		ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "%u bytes at shared address 0x%llx: the block has %u", size,
+			      (unsigned long long)address, w->block->shared_bytes);
+		return NULL;
+	}
+	return w->block->shared + address;
+}
+
+static uint8_t *local(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t size)
+{
+	if (address + size > w->stack_bytes || address + size < address) {
+		ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "%u bytes at local address 0x%llx: the thread has %u", size,
+			      (unsigned long long)address, w->stack_bytes);
+		return NULL;
+	}
+	return ckt_ptx_local(w, lane, (uint32_t)address);
+}
+
+static uint8_t *param(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t size, uint8_t access)
+{
+	uint32_t bytes = w->block->grid->entry->info.param_bytes;
+	if (address + size > bytes || address + size < address || (access & CKT_SOFT_PAGE_WRITE)) {
+		ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "%u bytes at parameter address 0x%llx", size, (unsigned long long)address);
+		return NULL;
+	}
+	return (uint8_t *)w->block->grid->launch->params + address;
+}
+
+static uint8_t *global(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t size, uint8_t access)
+{
+	uint64_t *last = access & CKT_SOFT_PAGE_WRITE ? &w->last_page_write : &w->last_page;
+	uint64_t page = (address >> CKT_SOFT_PAGE_SHIFT) + 1;
+	/* Aligned accesses stay in their page, and most go where the one before went. */
+	if (__builtin_expect(page != *last, 0)) {
+		if (!ckt_soft_memmap_ok(address, size, access)) {
+			ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "%s of %u bytes at address 0x%llx",
+				      access & CKT_SOFT_PAGE_WRITE ? "write" : "read", size, (unsigned long long)address);
+			return NULL;
+		}
+		*last = page;
+	}
+	return (uint8_t *)(uintptr_t)address;
+}
+
+uint8_t *ckt_ptx_memory(struct ptx_warp *w, unsigned lane, enum ptx_space space, uint64_t address, uint32_t size, uint8_t access)
+{
+	if (__builtin_expect((address & (size - 1)) != 0, 0)) {
+		ckt_ptx_fault(w, lane, CKT_PTX_FAULT_MISALIGNED_ADDRESS, "%u bytes at misaligned address 0x%llx", size, (unsigned long long)address);
+		return NULL;
+	}
+	switch (space) {
+	case SP_SHARED: return shared(w, lane, address >> 24 == 0 ? address : address - PTX_SHARED_WINDOW, size);
+	case SP_LOCAL: case SP_PARAM: return local(w, lane, address, size);
+	case SP_PARAM_ENTRY: return param(w, lane, address, size, access);
+	default: break;
+	}
+	if (__builtin_expect(address >= PTX_SHARED_WINDOW && address < PTX_CODE_WINDOW, 0)) {
+		if (space != SP_GENERIC) {
+			ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "address 0x%llx is not in the space of the instruction", (unsigned long long)address);
+			return NULL;
+		}
+		if (address < PTX_LOCAL_WINDOW)
+			return shared(w, lane, address - PTX_SHARED_WINDOW, size);
+		if (address < PTX_PARAM_WINDOW)
+			return local(w, lane, address - PTX_LOCAL_WINDOW, size);
+		return param(w, lane, address - PTX_PARAM_WINDOW, size, access);
+	}
+	return global(w, lane, address, size, access);
+}

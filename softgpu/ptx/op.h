@@ -1,0 +1,70 @@
+/*
+ * For the files op_*.c, which hold decoders and handlers side by side.
+ */
+#pragma once
+
+#include "softgpu/ptx/internal.h"
+
+/*
+ * For opcodes that exist for integers and floats: takes the instruction when one of its type modifiers is a floating type and
+ * answers true.  op_float.c.
+ */
+bool ckt_ptx_decode_float(struct ptx_parser *p);
+
+/* Half precision, rounded to nearest even where something is lost (half.c). */
+float ckt_ptx_half_to_float(uint16_t half);
+uint16_t ckt_ptx_half_from_double(double value, int rounding);
+float ckt_ptx_bf16_to_float(uint16_t bits);
+uint16_t ckt_ptx_bf16_from_double(double value, int rounding);
+
+/* Rounding modes as insn->x. */
+enum { ROUND_RN = 0, ROUND_RZ, ROUND_RM, ROUND_RP, ROUND_RNA, ROUND_RN_INT, ROUND_RZ_INT, ROUND_RM_INT, ROUND_RP_INT, ROUND_RS };
+
+static inline float ptx_float(uint32_t bits)
+{
+	float f;
+	__builtin_memcpy(&f, &bits, sizeof f);
+	return f;
+}
+static inline uint32_t ptx_float_bits(float f)
+{
+	uint32_t bits;
+	__builtin_memcpy(&bits, &f, sizeof bits);
+	return bits;
+}
+static inline double ptx_double(uint64_t bits)
+{
+	double d;
+	__builtin_memcpy(&d, &bits, sizeof d);
+	return d;
+}
+static inline uint64_t ptx_double_bits(double d)
+{
+	uint64_t bits;
+	__builtin_memcpy(&bits, &d, sizeof bits);
+	return bits;
+}
+/* .ftz: a subnormal becomes zero of its sign. */
+static inline float ptx_flush(float f)
+{
+	uint32_t bits = ptx_float_bits(f);
+	return ptx_float(bits & 0x7f800000u ? bits : bits & 0x80000000u);
+}
+/* f32 instructions answer one NaN only. */
+static inline uint32_t ptx_canonical(float f)
+{
+	return f != f ? 0x7fffffffu : ptx_float_bits(f);
+}
+
+/* bar.warp.sync (op_warp.c). */
+void ckt_ptx_decode_warp_barrier(struct ptx_parser *p);
+
+/* An address operand: a base register or constant, or none for one relative to the frame, and an offset (op_mem.c). */
+struct ptx_address {
+	int32_t operand;
+	int64_t imm;
+	int32_t bytes;		/* of the base: 8, or 4 for shared addresses kept in 32 bits */
+	enum ptx_space space;
+};
+struct ptx_address ckt_ptx_decode_address(struct ptx_parser *p, const struct ptx_operand *o, enum ptx_space space);
+enum ptx_space ckt_ptx_memory_space(struct ptx_parser *p);

@@ -1,0 +1,260 @@
+/*
+ * Loads and stores in every state space, plain and vectors.
+ */
+#include <string.h>
+
+#include "softgpu/ptx/op.h"
+
+#define HANDLER(name) static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+
+enum { ORDER_WEAK = 0, ORDER_VOLATILE, ORDER_ACQUIRE, ORDER_RELEASE };
+
+/* insn: a the address or frame relative, imm the offset, x the space, y the bytes of an element, z elements | order << 4. */
+
+static inline uint64_t address_of(const struct ptx_warp *w, const struct ptx_insn *i, unsigned l)
+{
+	if (i->a == PTX_OPERAND_NONE)
+		return (uint64_t)i->imm + w->frame->local_base;
+	if (i->e == 4)	/* a 32-bit address, of shared memory */
+		return ((const uint32_t *)ptx_at(w, i->a))[l] + (uint64_t)i->imm;
+	return ((const uint64_t *)ptx_at(w, i->a))[l] + (uint64_t)i->imm;
+}
+
+/*
+ * One element from memory, widened.  The sizes are spelt out so that each is a single host access: another block may write the
+ * same word at this moment.
+ */
+static inline uint64_t load_element(const uint8_t *from, unsigned bytes)
+{
+	switch (bytes) {
+	case 1: return *(const volatile uint8_t *)from;
+	case 2: return *(const volatile uint16_t *)from;
+	case 4: return *(const volatile uint32_t *)from;
+	default: return *(const volatile uint64_t *)from;
+	}
+}
+
+static inline void store_element(uint8_t *to, unsigned bytes, uint64_t v)
+{
+	switch (bytes) {
+	case 1: *(volatile uint8_t *)to = (uint8_t)v; break;
+	case 2: *(volatile uint16_t *)to = (uint16_t)v; break;
+	case 4: *(volatile uint32_t *)to = (uint32_t)v; break;
+	default: *(volatile uint64_t *)to = v; break;
+	}
+}
+
+static inline uint64_t widen(uint64_t v, unsigned bytes, bool sign)
+{
+	if (!sign)
+		return v;
+	return bytes == 1 ? (uint64_t)(int64_t)(int8_t)v : bytes == 2 ? (uint64_t)(int64_t)(int16_t)v : bytes == 4 ? (uint64_t)(int64_t)(int32_t)v : v;
+}
+
+/* The common case: one element of 4 bytes, weak. */
+HANDLER(load_32)
+{
+	uint32_t *d = ptx_at(w, i->d);
+	enum ptx_space space = (enum ptx_space)i->x;
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		const uint8_t *from = ckt_ptx_memory(w, l, space, address_of(w, i, l), 4, CKT_SOFT_PAGE_READ);
+		if (!from)
+			return RUN_FAULT;
+		d[l] = *(const volatile uint32_t *)from;
+	}
+	return RUN_NEXT;
+}
+
+HANDLER(store_32)
+{
+	const uint32_t *b = ptx_at(w, i->b);
+	enum ptx_space space = (enum ptx_space)i->x;
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		uint8_t *to = ckt_ptx_memory(w, l, space, address_of(w, i, l), 4, CKT_SOFT_PAGE_WRITE);
+		if (!to)
+			return RUN_FAULT;
+		*(volatile uint32_t *)to = b[l];
+	}
+	return RUN_NEXT;
+}
+
+struct element { int32_t reg; uint8_t slot, sign; };	/* slot: bytes a lane of the register has */
+
+HANDLER(load)
+{
+	const struct element *elements = i->side;
+	unsigned n = i->z & 15, order = i->z >> 4, bytes = i->y;
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		const uint8_t *from = ckt_ptx_memory(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_READ);
+		if (!from)
+			return RUN_FAULT;
+		for (unsigned k = 0; k < n; k++, from += bytes) {
+			const struct element *e = &elements[k];
+			if (e->reg == PTX_OPERAND_NONE)
+				continue;
+			void *d = ptx_at(w, e->reg);
+			if (bytes == 16) {
+				memcpy((uint8_t *)d + 16 * l, from, 16);
+				continue;
+			}
+			uint64_t v = widen(load_element(from, bytes), bytes, e->sign);
+			if (e->slot == 8)
+				((uint64_t *)d)[l] = v;
+			else
+				((uint32_t *)d)[l] = bytes == 2 && !e->sign ? (uint16_t)v : (uint32_t)v;
+		}
+	}
+	if (order) {
+		w->polls++;
+		if (order == ORDER_ACQUIRE)
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	}
+	return RUN_NEXT;
+}
+
+HANDLER(store)
+{
+	const struct element *elements = i->side;
+	unsigned n = i->z & 15, order = i->z >> 4, bytes = i->y;
+	if (order == ORDER_RELEASE)
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		uint8_t *to = ckt_ptx_memory(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_WRITE);
+		if (!to)
+			return RUN_FAULT;
+		for (unsigned k = 0; k < n; k++, to += bytes) {
+			const struct element *e = &elements[k];
+			const void *s = ptx_at(w, e->reg);
+			if (bytes == 16)
+				memcpy(to, (const uint8_t *)s + 16 * l, 16);
+			else
+				store_element(to, bytes, e->slot == 8 ? ((const uint64_t *)s)[l] : ((const uint32_t *)s)[l]);
+		}
+	}
+	return RUN_NEXT;
+}
+
+/* ---- Decoding */
+
+/* Which space the modifiers name, and the qualifiers that only advise. */
+enum ptx_space ckt_ptx_memory_space(struct ptx_parser *p)
+{
+	static const char *const names[] = {"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::func", "param::entry", NULL};
+	static const enum ptx_space spaces[] = {SP_GLOBAL, SP_CONST, SP_SHARED, SP_SHARED, SP_SHARED, SP_LOCAL, SP_PARAM, SP_PARAM, SP_PARAM};
+	int n = ckt_ptx_mod_one(p, names);
+	return n < 0 ? SP_GENERIC : spaces[n];
+}
+
+static unsigned take_order(struct ptx_parser *p)
+{
+	static const char *const orders[] = {"weak", "volatile", "relaxed", "acquire", "release", "mmio", NULL};
+	static const unsigned values[] = {ORDER_WEAK, ORDER_VOLATILE, ORDER_VOLATILE, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_VOLATILE};
+	static const char *const advice[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "cta", "cluster", "gpu", "sys", NULL};
+	unsigned order = ORDER_WEAK;
+	for (int n; (n = ckt_ptx_mod_one(p, orders)) >= 0;)
+		order = values[n] ? values[n] : order;
+	while (ckt_ptx_mod_one(p, advice) >= 0)
+		;
+	ckt_ptx_mod_prefix(p, "L1::");
+	if (ckt_ptx_mod_prefix(p, "L2::cache_hint") && p->raw.n_operands > 2)
+		p->raw.n_operands--;	/* the hint itself */
+	ckt_ptx_mod_prefix(p, "L2::");
+	return order;
+}
+
+struct ptx_address ckt_ptx_decode_address(struct ptx_parser *p, const struct ptx_operand *o, enum ptx_space space)
+{
+	struct ptx_address address = {.operand = PTX_OPERAND_NONE, .imm = (int64_t)o->value, .bytes = 8, .space = space};
+	if (o->kind != OP_ADDRESS)
+		ckt_ptx_bad(p, "address expected");
+	const struct ptx_operand *base = o->elements;
+	if (space == SP_PARAM && p->function->info.is_entry && !(base && base->kind == OP_LOCAL && base->variable->space == SP_PARAM))
+		address.space = SP_PARAM_ENTRY;
+	if (!base) {
+		address.operand = ckt_ptx_constant(p, 0, 0, NULL, 8);
+		return address;
+	}
+	if (base->kind == OP_LOCAL) {
+		address.imm += base->variable->offset;
+		if (base->variable->space == SP_PARAM_ENTRY) {
+			if (space != SP_PARAM)
+				ckt_ptx_bad(p, "a parameter is read with ld.param");
+			address.operand = ckt_ptx_constant(p, 0, 0, NULL, 8);
+		} else if (space == SP_GENERIC) {
+			/* a local variable without its space: only its generic address will do */
+			address.imm += (int64_t)PTX_LOCAL_WINDOW;
+		}
+		return address;
+	}
+	if (base->kind == OP_REG && ckt_ptx_lane_bytes(base->type) == 4) {
+		address.bytes = 4;
+		address.operand = base->reg;
+		return address;
+	}
+	address.operand = ckt_ptx_source_of(p, base, T_U64);
+	if (base->kind == OP_SYMBOL && base->symbol->space == SP_SHARED && space == SP_GENERIC)
+		address.imm += (int64_t)PTX_SHARED_WINDOW;
+	return address;
+}
+
+static void decode_ld_st(struct ptx_parser *p)
+{
+	bool is_load = p->raw.op[0] == 'l';
+	enum ptx_space space = ckt_ptx_memory_space(p);
+	unsigned order = take_order(p), n = 1;
+	static const char *const vectors[] = {"v2", "v4", "v8", NULL};
+	int v = ckt_ptx_mod_one(p, vectors);
+	if (v >= 0)
+		n = 2u << v;
+	enum ptx_type type = ckt_ptx_need_type(p);
+	unsigned bytes = ckt_ptx_type_bytes(type);
+	ckt_ptx_need_operands(p, 2, 2);
+	if (!bytes || bytes * n > 32)
+		ckt_ptx_bad(p, "unsuitable type");
+	const struct ptx_operand *value = &p->raw.operands[is_load ? 0 : 1], *parts = value;
+	if (value->kind == OP_VECTOR) {
+		if (value->n_elements != n)
+			ckt_ptx_bad(p, "wrong number of elements");
+		parts = value->elements;
+	} else if (n > 1) {
+		ckt_ptx_bad(p, "elements expected");
+	}
+	struct ptx_address address = ckt_ptx_decode_address(p, &p->raw.operands[is_load ? 1 : 0], space);
+	struct element *elements = ckt_ptx_new(p, n * sizeof *elements);
+	for (unsigned k = 0; k < n; k++) {
+		const struct ptx_operand *o = &parts[k];
+		struct element *e = &elements[k];
+		*e = (struct element){.reg = PTX_OPERAND_NONE, .slot = (uint8_t)ckt_ptx_lane_bytes(type), .sign = ckt_ptx_type_signed(type)};
+		if (is_load && o->kind == OP_SINK)
+			continue;
+		if (o->kind == OP_REG) {	/* a register may be wider than what is moved */
+			e->slot = (uint8_t)ckt_ptx_lane_bytes(o->type);
+			e->reg = o->reg;
+			if (o->type == T_PRED || e->slot < ckt_ptx_lane_bytes(type) || (bytes == 16) != (e->slot == 16))
+				ckt_ptx_bad(p, "register too narrow");
+		} else if (is_load) {
+			ckt_ptx_bad(p, "register expected");
+		} else {
+			e->reg = ckt_ptx_source_of(p, o, type);
+		}
+	}
+	bool simple = n == 1 && bytes == 4 && !order && elements[0].slot == 4 && elements[0].reg != PTX_OPERAND_NONE;
+	struct ptx_insn *i = ckt_ptx_emit(p, is_load ? (simple ? load_32 : load) : (simple ? store_32 : store));
+	i->a = address.operand;
+	i->e = address.bytes;
+	i->imm = address.imm;
+	i->x = (uint8_t)address.space;
+	i->y = (uint8_t)bytes;
+	i->z = (uint8_t)(n | order << 4);
+	i->side = elements;
+	i->d = i->b = elements[0].reg;
+}
+
+const struct ptx_opcode ckt_ptx_opcodes_mem[] = {
+	{"ld", decode_ld_st}, {"ldu", decode_ld_st}, {"st", decode_ld_st},
+	{NULL, NULL},
+};
