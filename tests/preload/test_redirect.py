@@ -124,9 +124,16 @@ class Redirect(unittest.TestCase):
 
     def test_needed_library(self):
         library, count = self.caller('libneeded.so', self.archive, main='library_main', flags=['-shared', '-fPIC', '-Wl,-Bsymbolic'], early=True)
-        source = self.stage.write('user.c', 'int library_main(void); int main(void) { return library_main(); }')
+        # Behind two more libraries, so that its constructor would run before that of an ordinary preloaded library.
+        last = library
+        for depth in (1, 2):
+            source = self.stage.write('mid.c', 'int library_main(void); int mid%d(void) { return library_main(); }' % depth)
+            middle = self.stage.path('libmid%d.so' % depth)
+            self.stage.compile('-shared', '-fPIC', source, last, library, '-Wl,--no-as-needed,-rpath,$ORIGIN', '-o', middle)
+            last = middle
+        source = self.stage.write('user.c', 'int mid2(void); int main(void) { return mid2(); }')
         program = self.stage.path('user')
-        self.stage.compile(source, library, '-Wl,-rpath,$ORIGIN', '-o', program)
+        self.stage.compile(source, last, '-Wl,-rpath,' + self.stage.directory, '-o', program)
         self.check(program, count)
         run(['strip', library])
         self.check(program, count)
