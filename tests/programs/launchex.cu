@@ -9,7 +9,7 @@ struct big {
 
 __global__ void gather(char a, double b, short c, struct big big, float4 v, unsigned char tail, double *out)
 {
-	if (threadIdx.x + blockIdx.x + blockIdx.y + blockIdx.z == 0) {
+	if (threadIdx.x + threadIdx.y + threadIdx.z + blockIdx.x + blockIdx.y + blockIdx.z == 0) {
 		out[0] = a;
 		out[1] = b;
 		out[2] = c;
@@ -17,7 +17,7 @@ __global__ void gather(char a, double b, short c, struct big big, float4 v, unsi
 		out[4] = v.x + v.y + v.z + v.w;
 		out[5] = tail;
 	}
-	if (threadIdx.x == 0)
+	if (threadIdx.x + threadIdx.y + threadIdx.z == 0)
 		atomicAdd(&out[6 + (blockIdx.x + blockIdx.y + blockIdx.z) % 4], 1.0);
 }
 
