@@ -159,7 +159,7 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 	case CKT_KIND_STREAM:
 		if (context)
 			ckt_fences_forget(context->ctx.fences, object);
-		ckt_driver.cuStreamDestroy_v2(object->real);
+		ckt_stream_unmake(worker, object);
 		break;
 	case CKT_KIND_EVENT:
 		ckt_driver.cuEventDestroy_v2(object->real);
@@ -188,6 +188,22 @@ static void destroy_contents(struct ckt_worker *worker, struct ckt_object *conte
 	ckt_memory_free_owned(&worker->devices[context->ctx.device].memory, context->id);
 }
 
+CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *context)
+{
+	struct ckt_object *before = worker->current == context ? NULL : worker->current;
+	CUresult result = make_current(worker, context);
+	if (result)
+		return result;
+	destroy_contents(worker, context);
+	ckt_staging_forget(&worker->staging, context->ctx.fences);
+	ckt_fences_destroy(context->ctx.fences, true);
+	make_current(worker, before);
+	result = ckt_driver.cuCtxDestroy_v2(context->real);
+	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_DESTROY, .id = context->id});
+	ckt_objects_remove(&worker->objects, context);
+	return result;
+}
+
 /* ---- Handlers */
 
 int ckt_worker_ctx_create(struct ckt_wcall *call)
@@ -208,18 +224,7 @@ int ckt_worker_ctx_destroy(struct ckt_wcall *call)
 	struct ckt_object *context = ckt_objects_find_kind(&worker->objects, args.id, CKT_KIND_CONTEXT);
 	if (!context || context->ctx.primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct ckt_object *before = worker->current == context ? NULL : worker->current;
-	CUresult result = make_current(worker, context);
-	if (result)
-		return result;
-	destroy_contents(worker, context);
-	ckt_staging_forget(&worker->staging, context->ctx.fences);
-	ckt_fences_destroy(context->ctx.fences, true);
-	make_current(worker, before);
-	result = ckt_driver.cuCtxDestroy_v2(context->real);
-	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_DESTROY, .id = context->id});
-	ckt_objects_remove(&worker->objects, context);
-	return result;
+	return ckt_context_destroy(worker, context);
 }
 
 int ckt_worker_ctx_synchronize(struct ckt_wcall *call)

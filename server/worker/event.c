@@ -3,31 +3,37 @@
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 
-int ckt_worker_event_create(struct ckt_wcall *call)
+CUresult ckt_event_make(struct ckt_worker *worker, uint64_t id, unsigned flags, struct ckt_object **ret_object)
 {
-	struct ckt_worker *worker = call->worker;
-	struct ckt_event_create_args args;
-	if (!ckt_event_create_args_get(&call->args, &args))
-		return CKT_WCALL_GARBAGE;
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	/* An event of another process would have to reach the client's machine. */
-	if (args.flags & CU_EVENT_INTERPROCESS)
+	if (flags & CU_EVENT_INTERPROCESS)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	struct ckt_object *object;
-	CUresult result = ckt_objects_add(&worker->objects, args.id, CKT_KIND_EVENT, false, &object);
+	CUresult result = ckt_objects_add(&worker->objects, id, CKT_KIND_EVENT, false, &object);
 	if (result)
 		return result;
 	CUevent real;
-	result = ckt_driver.cuEventCreate(&real, args.flags);
+	result = ckt_driver.cuEventCreate(&real, flags);
 	if (result) {
 		ckt_objects_remove(&worker->objects, object);
 		return result;
 	}
 	object->real = real;
 	object->context = worker->current->id;
-	object->event.flags = args.flags;
+	object->event.flags = flags;
+	*ret_object = object;
 	return CUDA_SUCCESS;
+}
+
+int ckt_worker_event_create(struct ckt_wcall *call)
+{
+	struct ckt_event_create_args args;
+	struct ckt_object *object;
+	if (!ckt_event_create_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	return ckt_event_make(call->worker, args.id, args.flags, &object);
 }
 
 int ckt_worker_event_destroy(struct ckt_wcall *call)

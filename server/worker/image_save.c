@@ -1,17 +1,397 @@
-/* Filled in with checkpoint/. */
+/* Writing a frozen session as an image: the tables first, into a ckt_image, then contents by the crew, the manifest last. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
+#include "checkpoint/store.h"
+#include "rpc/log.h"
+#include "server/worker/crew.h"
+#include "server/worker/driver.h"
+#include "server/worker/fence.h"
+#include "server/worker/names.h"
 #include "server/worker/worker.h"
+
+/* A piece of contents to be written: device memory, or of a blob. */
+struct piece {
+	unsigned space;		/* as in a chunk */
+	unsigned device;
+	uint64_t address;
+	const uint8_t *data;	/* blob */
+	uint32_t size;
+};
+
+struct saving {
+	struct ckt_worker *worker;
+	int dir_fd;
+	ckt_image image;
+	struct piece *pieces;
+	size_t piece_count, piece_room;
+	_Atomic size_t next;
+	struct ckt_image_writer writers[CKT_CREW_SIZE];
+	char *message;
+	size_t message_size;
+	_Atomic int driver_error;
+};
+
+static void *list(size_t count, size_t size)
+{
+	void *memory = calloc(count + 1, size);
+	if (!memory)
+		abort();
+	return memory;
+}
+
+static char *copy_string(const char *text)
+{
+	char *copy = strdup(text);
+	if (!copy)
+		abort();
+	return copy;
+}
+
+static void add_pieces(struct saving *s, unsigned space, unsigned device, uint64_t address, const uint8_t *data, uint64_t size)
+{
+	for (uint64_t at = 0; at < size; at += CKT_IMAGE_CHUNK) {
+		if (s->piece_count == s->piece_room) {
+			s->piece_room = s->piece_room ? s->piece_room * 2 : 1024;
+			s->pieces = realloc(s->pieces, s->piece_room * sizeof *s->pieces);
+			if (!s->pieces)
+				abort();
+		}
+		uint64_t left = size - at;
+		s->pieces[s->piece_count++] = (struct piece){.space = space,
+							     .device = device,
+							     .address = address + at,
+							     .data = data ? data + at : NULL,
+							     .size = (uint32_t)(left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK)};
+	}
+}
+
+/* ---- Tables */
+
+static void take_identity(struct saving *s)
+{
+	struct ckt_worker *worker = s->worker;
+	ckt_image *image = &s->image;
+	image->session = copy_string(worker->session);
+	memcpy(image->secret_hash, worker->secret_hash, sizeof image->secret_hash);
+	image->generation = worker->generation;
+	image->program_name = copy_string(worker->program_name);
+	image->client = copy_string(worker->client);
+	image->client_pid = worker->client_pid;
+	image->uid = worker->uid;
+	image->started = worker->started;
+	image->saved = time(NULL);
+	image->build = copy_string(CKT_VERSION);
+	image->driver_version = worker->driver_version;
+	image->window_base = CKT_WINDOW_BASE;
+	image->window_bytes = CKT_WINDOW_SIZE;
+	image->slice_bytes = worker->slice_size;
+	image->memory_limit_bytes = worker->memory_limit;
+}
+
+static void take_replies(struct saving *s)
+{
+	struct ckt_replies *replies = &s->worker->replies;
+	s->image.executed = atomic_load(&replies->executed);
+	s->image.acked = replies->acked;
+	s->image.deferred = atomic_load(&s->worker->deferred);
+	s->image.replies.replies_val = list(replies->count, sizeof(ckt_image_reply));
+	for (size_t i = 0; i < replies->count; i++) {
+		struct ckt_stored *stored = &replies->list[replies->first + i];
+		ckt_image_reply *reply = &s->image.replies.replies_val[s->image.replies.replies_len++];
+		reply->seq = stored->seq;
+		reply->proc = stored->proc;
+		reply->deferred = stored->deferred;
+		reply->accept_stat = stored->accept_stat;
+		reply->body.body_len = (u_int)stored->size;
+		reply->body.body_val = list(stored->size, 1);
+		memcpy(reply->body.body_val, stored->body, stored->size);
+	}
+}
+
+static void take_devices(struct saving *s)
+{
+	struct ckt_worker *worker = s->worker;
+	s->image.devices.devices_val = list(worker->device_count, sizeof(ckt_image_device));
+	s->image.devices.devices_len = worker->device_count;
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		struct ckt_worker_device *from = &worker->devices[d];
+		struct ckt_memory *memory = &from->memory;
+		ckt_image_device *device = &s->image.devices.devices_val[d];
+		device->name = copy_string(from->name);
+		device->major = from->major;
+		device->minor = from->minor;
+		device->total_bytes = from->total;
+		device->extents.extents_val = list(memory->extent_count, sizeof(ckt_image_extent));
+		device->blocks.blocks_val = list(memory->block_count, sizeof(ckt_image_block));
+		for (size_t i = 0; i < memory->extent_count; i++) {
+			struct ckt_extent *e = &memory->extents[i];
+			if (e->use == CKT_EXTENT_CACHED)
+				continue;
+			device->extents.extents_val[device->extents.extents_len++] = (ckt_image_extent){e->address, e->size, e->use};
+			add_pieces(s, 0, d, e->address, NULL, e->size);
+		}
+		for (size_t i = 0; i < memory->block_count; i++) {
+			struct ckt_block *b = &memory->blocks[i];
+			device->blocks.blocks_val[device->blocks.blocks_len++] = (ckt_image_block){b->address, b->size, b->owner};
+		}
+	}
+}
+
+static void take_blobs(struct saving *s)
+{
+	struct ckt_blobs *blobs = &s->worker->blobs;
+	s->image.blobs.blobs_val = list(blobs->count, sizeof(ckt_image_blob));
+	for (size_t i = 0; i < blobs->count; i++) {
+		struct ckt_blob *from = blobs->list[i];
+		ckt_image_blob *blob = &s->image.blobs.blobs_val[s->image.blobs.blobs_len++];
+		memcpy(blob->hash, from->hash, sizeof blob->hash);
+		blob->size = from->size;
+		blob->received = from->received;
+		add_pieces(s, s->image.blobs.blobs_len, 0, 0, from->data, from->received);
+	}
+}
+
+static void take_journal(struct saving *s)
+{
+	struct ckt_worker *worker = s->worker;
+	s->image.journal.journal_val = list(worker->journal_count, sizeof(ckt_image_journal));
+	s->image.journal.journal_len = (u_int)worker->journal_count;
+	for (size_t i = 0; i < worker->journal_count; i++) {
+		struct ckt_journal_entry *from = &worker->journal[i];
+		ckt_image_journal *entry = &s->image.journal.journal_val[i];
+		*entry = (ckt_image_journal){
+			.kind = from->kind, .id = from->id, .context = from->context, .flags = from->flags, .device = from->device};
+		memcpy(entry->hash, from->hash, sizeof entry->hash);
+	}
+}
+
+/* ---- Objects */
+
+static int take_context(struct saving *s, struct ckt_object *object)
+{
+	/* Those that a program may set. */
+	static const CUlimit limits[] = {CU_LIMIT_STACK_SIZE, CU_LIMIT_PRINTF_FIFO_SIZE, CU_LIMIT_MALLOC_HEAP_SIZE, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH,
+					 CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, CU_LIMIT_MAX_L2_FETCH_GRANULARITY,
+					 CU_LIMIT_PERSISTING_L2_CACHE_SIZE};
+	ckt_image_context *context = &s->image.contexts.contexts_val[s->image.contexts.contexts_len++];
+	*context = (ckt_image_context){.id = object->id, .device = object->ctx.device, .flags = object->ctx.flags, .primary = object->ctx.primary};
+	CUresult result = ckt_driver.cuCtxSetCurrent(object->real);
+	if (!result)
+		result = ckt_driver.cuCtxSynchronize();
+	if (result) {
+		snprintf(s->message, s->message_size, "context 0x%llx cannot be saved: a kernel in it has failed (CUDA error %d)",
+			 (unsigned long long)object->id, result);
+		return -EIO;
+	}
+	context->limits.limits_val = list(sizeof limits / sizeof *limits, sizeof(ckt_image_limit));
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+		size_t value;
+		if (ckt_driver.cuCtxGetLimit && ckt_driver.cuCtxGetLimit(&value, limits[i]) == CUDA_SUCCESS)
+			context->limits.limits_val[context->limits.limits_len++] = (ckt_image_limit){limits[i], value};
+	}
+	CUfunc_cache config;
+	if (ckt_driver.cuCtxGetCacheConfig && ckt_driver.cuCtxGetCacheConfig(&config) == CUDA_SUCCESS)
+		context->cache_config = config;
+	return 0;
+}
+
+static void take_globals(struct saving *s, ckt_image_module *module, struct ckt_object *object)
+{
+	const struct ckt_blob *blob = ckt_blobs_find(&s->worker->blobs, object->module.hash);
+	struct ckt_object *context = ckt_objects_find(&s->worker->objects, object->context);
+	struct ckt_names names;
+	if (!blob || !context || ckt_names_collect(blob->data, blob->size, &names))
+		return;
+	ckt_driver.cuCtxSetCurrent(context->real);
+	module->globals.globals_val = list(names.count, sizeof(ckt_image_global));
+	for (size_t i = 0; i < names.count; i++) {
+		CUdeviceptr address;
+		size_t size;
+		if (ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, names.list[i]) || !size)
+			continue;
+		ckt_image_global *global = &module->globals.globals_val[module->globals.globals_len++];
+		*global = (ckt_image_global){.name = copy_string(names.list[i]), .address = address, .size = size};
+		add_pieces(s, 0, context->ctx.device, address, NULL, size);
+	}
+	ckt_names_fini(&names);
+}
+
+static void take_module(struct saving *s, struct ckt_object *object)
+{
+	ckt_image_module *module = &s->image.modules.modules_val[s->image.modules.modules_len++];
+	uint32_t count = object->module.option_count;
+	*module = (ckt_image_module){.id = object->id, .context = object->context};
+	memcpy(module->hash, object->module.hash, sizeof module->hash);
+	module->option_keys.option_keys_val = list(count, sizeof(u_int));
+	module->option_values.option_values_val = list(count, sizeof *module->option_values.option_values_val);
+	module->option_keys.option_keys_len = module->option_values.option_values_len = count;
+	for (uint32_t i = 0; i < count; i++) {
+		module->option_keys.option_keys_val[i] = object->module.option_keys[i];
+		module->option_values.option_values_val[i] = object->module.option_values[i];
+	}
+	take_globals(s, module, object);
+}
+
+static void take_function(struct saving *s, struct ckt_object *object)
+{
+	ckt_image_function *function = &s->image.functions.functions_val[s->image.functions.functions_len++];
+	*function = (ckt_image_function){.id = object->id,
+					 .module = object->parent,
+					 .name = copy_string(object->function.name),
+					 .cache_config_set = object->function.cache_config_set,
+					 .cache_config = object->function.cache_config};
+	function->attributes.attributes_val = list(object->function.set_count, sizeof(ckt_image_attribute));
+	function->attributes.attributes_len = object->function.set_count;
+	for (uint32_t i = 0; i < object->function.set_count; i++)
+		function->attributes.attributes_val[i] = (ckt_image_attribute){object->function.sets[i].attribute, object->function.sets[i].value};
+}
+
+/* Times count from the restore's own event, or, in a session that was never restored, from the first event that has a time. */
+static void take_event(struct saving *s, struct ckt_object *object, CUevent *base)
+{
+	struct ckt_worker *worker = s->worker;
+	ckt_image_event *event = &s->image.events.events_val[s->image.events.events_len++];
+	*event = (ckt_image_event){.id = object->id, .context = object->context, .flags = object->event.flags, .recorded = object->event.recorded};
+	if (!object->event.recorded || object->event.flags & CU_EVENT_DISABLE_TIMING)
+		return;
+	if (object->event.from_image) {
+		event->timed = true;
+		event->milliseconds = object->event.image_ms;
+		return;
+	}
+	if (!*base)
+		*base = worker->time_base ? worker->time_base : object->real;
+	float ms = 0;
+	CUresult result = CUDA_SUCCESS;
+	if (object->real != *base)
+		result = ckt_driver.cuEventElapsedTime_v2 ? ckt_driver.cuEventElapsedTime_v2(&ms, *base, object->real) :
+							    ckt_driver.cuEventElapsedTime(&ms, *base, object->real);
+	event->timed = !result;
+	event->milliseconds = ms + worker->image_base_ms;
+}
+
+static int take_objects(struct saving *s)
+{
+	size_t count;
+	int result = 0;
+	CUevent base = NULL;
+	struct ckt_object **objects = ckt_objects_in_order(&s->worker->objects, &count);
+	ckt_image *image = &s->image;
+	image->contexts.contexts_val = list(count, sizeof(ckt_image_context));
+	image->streams.streams_val = list(count, sizeof(ckt_image_stream));
+	image->events.events_val = list(count, sizeof(ckt_image_event));
+	image->modules.modules_val = list(count, sizeof(ckt_image_module));
+	image->functions.functions_val = list(count, sizeof(ckt_image_function));
+	for (size_t i = 0; i < count && !result; i++) {
+		struct ckt_object *object = objects[i];
+		switch (ckt_handle_kind(object->id)) {
+		case CKT_KIND_CONTEXT:
+			result = take_context(s, object);
+			break;
+		case CKT_KIND_STREAM:
+			image->streams.streams_val[image->streams.streams_len++] = (ckt_image_stream){
+				object->id, object->context, object->stream.flags, object->stream.priority};
+			break;
+		case CKT_KIND_EVENT:
+			take_event(s, object, &base);
+			break;
+		case CKT_KIND_MODULE:
+			take_module(s, object);
+			break;
+		case CKT_KIND_FUNCTION:
+			take_function(s, object);
+			break;
+		default:
+			snprintf(s->message, s->message_size, "object 0x%llx is of a kind (%d) that cannot be saved yet",
+				 (unsigned long long)object->id, ckt_handle_kind(object->id));
+			result = -EOPNOTSUPP;
+		}
+	}
+	free(objects);
+	return result;
+}
+
+/* ---- Contents */
+
+static int write_pieces(struct ckt_crew_member *member, void *opaque)
+{
+	struct saving *s = opaque;
+	struct ckt_image_writer *writer = &s->writers[member->index];
+	int result = ckt_image_writer_init(writer, s->dir_fd, member->index, false);
+	for (size_t i; !result && (i = s->next++) < s->piece_count;) {
+		struct piece *piece = &s->pieces[i];
+		const void *data = piece->data;
+		if (!piece->space) {
+			CUresult error = ckt_crew_use_device(member, piece->device);
+			if (!error)
+				error = ckt_driver.cuMemcpyDtoH_v2(member->buffer, piece->address, piece->size);
+			if (error) {
+				s->driver_error = (int)error;
+				return -EIO;
+			}
+			data = member->buffer;
+		}
+		result = ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size);
+	}
+	return result ? result : ckt_image_writer_finish(writer);
+}
+
+static int write_contents(struct saving *s)
+{
+	int result = ckt_crew_run(write_pieces, s);
+	if (result) {
+		if (s->driver_error)
+			snprintf(s->message, s->message_size, "reading the GPU's memory: CUDA error %d", s->driver_error);
+		else
+			snprintf(s->message, s->message_size, "writing the image: %s", strerror(-result));
+		return result;
+	}
+	ckt_image *image = &s->image;
+	size_t total = 0;
+	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
+		total += s->writers[i].count;
+	image->chunks.chunks_val = list(total, sizeof(ckt_image_chunk));
+	image->file_bytes.file_bytes_val = list(CKT_CREW_SIZE, sizeof *image->file_bytes.file_bytes_val);
+	for (unsigned i = 0; i < CKT_CREW_SIZE; i++) {
+		struct ckt_image_writer *writer = &s->writers[i];
+		if (writer->count)
+			memcpy(image->chunks.chunks_val + image->chunks.chunks_len, writer->chunks, writer->count * sizeof *writer->chunks);
+		image->chunks.chunks_len += (u_int)writer->count;
+		image->file_bytes.file_bytes_val[image->file_bytes.file_bytes_len++] = writer->offset;
+	}
+	return 0;
+}
 
 int ckt_worker_save(struct ckt_worker *worker, int dir_fd, uint64_t *ret_bytes, char *ret_message, size_t message_size)
 {
-	snprintf(ret_message, message_size, "checkpoints are not there yet");
-	return -ENOSYS;
-}
-
-int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
-{
-	snprintf(ret_message, message_size, "checkpoints are not there yet");
-	return -ENOSYS;
+	struct saving s = {.worker = worker, .dir_fd = dir_fd, .message = ret_message, .message_size = message_size};
+	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
+		s.writers[i].fd = -1;
+	take_identity(&s);
+	take_replies(&s);
+	take_devices(&s);
+	take_blobs(&s);
+	take_journal(&s);
+	int result = take_objects(&s);
+	if (!result)
+		result = write_contents(&s);
+	if (!result)
+		result = ckt_image_write(dir_fd, &s.image, ret_message, message_size);
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < CKT_CREW_SIZE; i++) {
+		bytes += s.writers[i].offset;
+		ckt_image_writer_fini(&s.writers[i]);
+	}
+	if (!result) {
+		*ret_bytes = bytes;
+		ckt_info("saved: %llu bytes of contents in %u chunks", (unsigned long long)bytes, s.image.chunks.chunks_len);
+	}
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&s.image);
+	free(s.pieces);
+	/* The control thread changed its own current context only; the executor's is untouched. */
+	return result;
 }

@@ -15,6 +15,7 @@
 
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "server/worker/crew.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 
@@ -125,11 +126,14 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 		result = ckt_worker_use_context(worker, context->id);
 	if (result)
 		return fail(result, "making the first context", ret_message, message_size);
+	ckt_stream_pool_fill();
 	int error = ckt_staging_init(&worker->staging);
 	if (!error)
 		error = ckt_pendings_init(worker);
 	if (!error)
 		error = ckt_printed_start(worker);
+	if (!error)
+		error = ckt_crew_start(worker);
 	if (error)
 		snprintf(ret_message, message_size, "starting the worker's threads: %s", strerror(-error));
 	return error;

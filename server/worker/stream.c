@@ -6,29 +6,66 @@
 #include "server/worker/fence.h"
 #include "server/worker/worker.h"
 
-int ckt_worker_stream_create(struct ckt_wcall *call)
+/* Made at the start, so that a program's streams do not shift what the driver maps later; of the first primary context. */
+static struct {
+	CUstream list[CKT_STREAM_POOL];
+	unsigned count;
+} pools[2];
+
+static bool poolable(struct ckt_worker *worker, uint64_t context, unsigned flags, int priority)
 {
-	struct ckt_worker *worker = call->worker;
-	struct ckt_stream_create_args args;
-	if (!ckt_stream_create_args_get(&call->args, &args))
-		return CKT_WCALL_GARBAGE;
+	return context == ckt_handle_primary(0) && priority == 0 && (flags == CU_STREAM_DEFAULT || flags == CU_STREAM_NON_BLOCKING);
+}
+
+void ckt_stream_pool_fill(void)
+{
+	for (unsigned flags = 0; flags < 2; flags++)
+		while (pools[flags].count < CKT_STREAM_POOL &&
+		       ckt_driver.cuStreamCreateWithPriority(&pools[flags].list[pools[flags].count], flags, 0) == CUDA_SUCCESS)
+			pools[flags].count++;
+}
+
+CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags, int priority)
+{
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_object *object;
-	CUresult result = ckt_objects_add(&worker->objects, args.id, CKT_KIND_STREAM, false, &object);
+	CUresult result = ckt_objects_add(&worker->objects, id, CKT_KIND_STREAM, false, &object);
 	if (result)
 		return result;
 	CUstream real;
-	result = ckt_driver.cuStreamCreateWithPriority(&real, args.flags, args.priority);
+	if (poolable(worker, worker->current->id, flags, priority) && pools[flags].count)
+		real = pools[flags].list[--pools[flags].count];
+	else
+		result = ckt_driver.cuStreamCreateWithPriority(&real, flags, priority);
 	if (result) {
 		ckt_objects_remove(&worker->objects, object);
 		return result;
 	}
 	object->real = real;
 	object->context = worker->current->id;
-	object->stream.flags = args.flags;
-	object->stream.priority = args.priority;
+	object->stream.flags = flags;
+	object->stream.priority = priority;
 	return CUDA_SUCCESS;
+}
+
+/* Back to the pool where it is idle, else really destroyed. */
+void ckt_stream_unmake(struct ckt_worker *worker, struct ckt_object *object)
+{
+	unsigned flags = object->stream.flags;
+	if (poolable(worker, object->context, flags, object->stream.priority) && pools[flags].count < CKT_STREAM_POOL &&
+	    ckt_driver.cuStreamQuery(object->real) == CUDA_SUCCESS)
+		pools[flags].list[pools[flags].count++] = object->real;
+	else
+		ckt_driver.cuStreamDestroy_v2(object->real);
+}
+
+int ckt_worker_stream_create(struct ckt_wcall *call)
+{
+	struct ckt_stream_create_args args;
+	if (!ckt_stream_create_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	return ckt_stream_make(call->worker, args.id, args.flags, args.priority);
 }
 
 int ckt_worker_stream_destroy(struct ckt_wcall *call)

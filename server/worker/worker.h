@@ -162,10 +162,20 @@ void ckt_worker_defer(struct ckt_worker *worker, CUresult result);
 /* Makes the context current on the executor. */
 CUresult ckt_worker_use_context(struct ckt_worker *worker, uint64_t id);
 CUresult ckt_context_primary(struct ckt_worker *worker, unsigned device, struct ckt_object **ret_object);
-/* Unfinished work in any context of the device (or the one context): fences over it, *ret_count 0 where all is done. */
+/* The stream may have unfinished work from now on. */
 void ckt_worker_mark_dirty(struct ckt_worker *worker, struct ckt_object *stream);
 CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned flags, unsigned device, struct ckt_object **ret_object);
 void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object);
+CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *context);
+
+/* ---- stream.c, event.c, also used by restore; in the current context */
+enum { CKT_STREAM_POOL = 32 };
+/* Precondition: the first primary context is current. */
+void ckt_stream_pool_fill(void);
+CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags, int priority);
+/* Gives the real stream back; the object stays. */
+void ckt_stream_unmake(struct ckt_worker *worker, struct ckt_object *object);
+CUresult ckt_event_make(struct ckt_worker *worker, uint64_t id, unsigned flags, struct ckt_object **ret_object);
 
 /* ---- module.c, also used by restore */
 CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t hash[32], const uint32_t *keys, const uint64_t *values, uint32_t count,

@@ -1,0 +1,494 @@
+/*
+ * Making a session again from an image, in a worker that has just started: everything that can be checked is checked first; any
+ * failure ends the process, so nothing of it stays.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/store.h"
+#include "rpc/log.h"
+#include "server/worker/crew.h"
+#include "server/worker/driver.h"
+#include "server/worker/fence.h"
+#include "server/worker/worker.h"
+
+struct loading {
+	struct ckt_worker *worker;
+	int dir_fd;
+	ckt_image image;
+	_Atomic size_t next;
+	_Atomic int driver_error;
+	char *message;
+	size_t message_size;
+};
+
+static int refuse(struct loading *l, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int refuse(struct loading *l, int error, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(l->message, l->message_size, format, args);
+	va_end(args);
+	return error;
+}
+
+static uint64_t bytes_on(const ckt_image_device *device)
+{
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < device->extents.extents_len; i++)
+		bytes += device->extents.extents_val[i].size;
+	return bytes;
+}
+
+/* ---- Checks */
+
+static int check_device(struct loading *l, unsigned d)
+{
+	struct ckt_worker_device *device = &l->worker->devices[d];
+	const ckt_image_device *saved = &l->image.devices.devices_val[d];
+	if (saved->major != device->major || saved->minor != device->minor)
+		return refuse(l, -ENODEV, "the session ran on %s (capability %d.%d) and this GPU is %s (%d.%d): restore it on a GPU of that capability",
+			      saved->name, saved->major, saved->minor, device->name, device->major, device->minor);
+	struct ckt_object *context;
+	size_t free_bytes, total;
+	uint64_t need = bytes_on(saved);
+	if (!need)
+		return 0;
+	if (ckt_context_primary(l->worker, d, &context) || ckt_worker_use_context(l->worker, context->id) ||
+	    ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
+		return refuse(l, -ENODEV, "GPU %u does not answer", d);
+	if (free_bytes < need)
+		return refuse(l, -ENOMEM, "the session needs %llu MiB of GPU memory and %s has %llu MiB free: %llu MiB are missing",
+			      (unsigned long long)(need >> 20), device->name, (unsigned long long)(free_bytes >> 20),
+			      (unsigned long long)((need - free_bytes) >> 20) + 1);
+	return 0;
+}
+
+static int check(struct loading *l, const ckt_worker_start_args *args)
+{
+	struct ckt_worker *worker = l->worker;
+	ckt_image *image = &l->image;
+	if (image->window_base != CKT_WINDOW_BASE || image->window_bytes != CKT_WINDOW_SIZE)
+		return refuse(l, -EINVAL, "the session's memory lies at 0x%llx and this Cricket's window at 0x%llx: restore it with a build of the same kind",
+			      (unsigned long long)image->window_base, (unsigned long long)CKT_WINDOW_BASE);
+	if (image->devices.devices_len > worker->device_count)
+		return refuse(l, -ENODEV, "the session has %u GPUs and this server gives it %u", image->devices.devices_len, worker->device_count);
+	if (args->memory_limit_bytes)
+		for (unsigned d = 0; d < image->devices.devices_len; d++)
+			if (bytes_on(&image->devices.devices_val[d]) > args->memory_limit_bytes)
+				return refuse(l, -ENOMEM, "the session holds %llu MiB and this server allows %llu (--session-memory)",
+					      (unsigned long long)(bytes_on(&image->devices.devices_val[d]) >> 20),
+					      (unsigned long long)(args->memory_limit_bytes >> 20));
+	/* More GPUs than it had stay unseen, so that its slices are as they were. */
+	worker->device_count = image->devices.devices_len;
+	worker->slice_size = image->slice_bytes;
+	worker->memory_limit = image->memory_limit_bytes;
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		ckt_memory_fini(&worker->devices[d].memory);
+		ckt_window_init_device(worker, d);
+		int error = check_device(l, d);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* ---- Blobs */
+
+static int load_blobs(struct loading *l)
+{
+	struct ckt_blobs *blobs = &l->worker->blobs;
+	ckt_image *image = &l->image;
+	uint8_t **data = calloc(image->blobs.blobs_len + 1, sizeof *data);
+	if (!data)
+		return -ENOMEM;
+	int result = 0;
+	for (unsigned i = 0; i < image->blobs.blobs_len && !result; i++) {
+		uint64_t size = image->blobs.blobs_val[i].received;
+		data[i] = size > CKT_BLOBS_BYTES_MAX ? NULL : calloc(size + 1, 1);
+		if (!data[i])
+			result = refuse(l, -ENOMEM, "no memory for the session's modules");
+	}
+	for (unsigned i = 0; i < image->chunks.chunks_len && !result; i++) {
+		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
+		if (chunk->space)
+			result = ckt_image_chunk_read(l->dir_fd, chunk, data[chunk->space - 1] + chunk->address);
+		if (result)
+			refuse(l, result, "the image is damaged: a module's contents: %s", strerror(-result));
+	}
+	for (unsigned i = 0; i < image->blobs.blobs_len; i++) {
+		ckt_image_blob *blob = &image->blobs.blobs_val[i];
+		if (!result)
+			result = ckt_blobs_piece(blobs, (uint8_t *)blob->hash, blob->size, 0, data[i], blob->received);
+		if (result)
+			refuse(l, result, "the image is damaged: a module is not what its hash says");
+		free(data[i]);
+	}
+	free(data);
+	return result;
+}
+
+/* ---- Contexts and modules, by the journal */
+
+static const ckt_image_module *find_module(const ckt_image *image, uint64_t id)
+{
+	for (unsigned i = 0; i < image->modules.modules_len; i++)
+		if (image->modules.modules_val[i].id == id)
+			return &image->modules.modules_val[i];
+	return NULL;
+}
+
+static int fail(struct loading *l, CUresult result, const char *what, uint64_t id)
+{
+	const char *name = NULL;
+	ckt_driver.cuGetErrorName(result, &name);
+	return refuse(l, -EIO, "%s 0x%llx could not be made again: %s (%d)", what, (unsigned long long)id, name ? name : "CUDA error", result);
+}
+
+static int replay_load(struct loading *l, const ckt_image_journal *entry)
+{
+	struct ckt_worker *worker = l->worker;
+	const ckt_image_module *live = find_module(&l->image, entry->id);
+	uint32_t none = 0, count = live ? live->option_keys.option_keys_len : 0;
+	uint64_t values[CKT_IMAGE_OPTIONS];
+	struct ckt_object *object;
+	for (uint32_t i = 0; i < count; i++)
+		values[i] = live->option_values.option_values_val[i];
+	CUresult result = ckt_worker_use_context(worker, entry->context);
+	if (!result)
+		result = ckt_module_load(worker, entry->id, (const uint8_t *)entry->hash, live ? live->option_keys.option_keys_val : NULL, values, count,
+					 NULL, &none, NULL, &none, &object);
+	return result ? fail(l, result, "module", entry->id) : 0;
+}
+
+static int replay_journal(struct loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	for (unsigned i = 0; i < l->image.journal.journal_len; i++) {
+		const ckt_image_journal *entry = &l->image.journal.journal_val[i];
+		struct ckt_object *object = ckt_objects_find(&worker->objects, entry->id);
+		int error = 0;
+		CUresult result;
+		switch (entry->kind) {
+		case CKT_JOURNAL_MODULE_LOAD:
+			error = replay_load(l, entry);
+			break;
+		case CKT_JOURNAL_MODULE_UNLOAD:
+			if (object && ckt_handle_kind(object->id) == CKT_KIND_MODULE)
+				ckt_module_unload(worker, object);
+			break;
+		case CKT_JOURNAL_CONTEXT_CREATE:
+			result = ckt_context_create(worker, entry->id, entry->flags, entry->device, &object);
+			if (result)
+				error = fail(l, result, "context", entry->id);
+			break;
+		case CKT_JOURNAL_CONTEXT_DESTROY:
+			if (object && ckt_handle_kind(object->id) == CKT_KIND_CONTEXT && !object->ctx.primary)
+				ckt_context_destroy(worker, object);
+			break;
+		default:
+			error = refuse(l, -EPROTONOSUPPORT, "the image holds a journal entry (%u) that this Cricket does not know", entry->kind);
+		}
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int load_contexts(struct loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	for (unsigned i = 0; i < l->image.contexts.contexts_len; i++) {
+		const ckt_image_context *saved = &l->image.contexts.contexts_val[i];
+		struct ckt_object *object;
+		CUresult result = saved->primary ? ckt_context_primary(worker, saved->device, &object) : CUDA_SUCCESS;
+		if (!result)
+			result = ckt_worker_use_context(worker, saved->id);
+		if (result)
+			return fail(l, result, "context", saved->id);
+		for (unsigned k = 0; k < saved->limits.limits_len; k++) {
+			size_t now;
+			CUlimit limit = (CUlimit)saved->limits.limits_val[k].limit;
+			if (ckt_driver.cuCtxGetLimit(&now, limit) == CUDA_SUCCESS && now != saved->limits.limits_val[k].value &&
+			    (result = ckt_driver.cuCtxSetLimit(limit, saved->limits.limits_val[k].value)))
+				return fail(l, result, "a limit of context", saved->id);
+		}
+		if (saved->cache_config && ckt_driver.cuCtxSetCacheConfig)
+			ckt_driver.cuCtxSetCacheConfig((CUfunc_cache)saved->cache_config);
+	}
+	return 0;
+}
+
+/* Programs hold the addresses of a module's variables anywhere, so a variable must lie where it lay. */
+static int check_globals(struct loading *l)
+{
+	for (unsigned m = 0; m < l->image.modules.modules_len; m++) {
+		const ckt_image_module *module = &l->image.modules.modules_val[m];
+		struct ckt_object *object = ckt_objects_find_kind(&l->worker->objects, module->id, CKT_KIND_MODULE);
+		if (!object)
+			return refuse(l, -EBADMSG, "the image is damaged: its journal does not make module 0x%llx", (unsigned long long)module->id);
+		ckt_worker_use_context(l->worker, module->context);
+		for (unsigned i = 0; i < module->globals.globals_len; i++) {
+			const ckt_image_global *global = &module->globals.globals_val[i];
+			CUdeviceptr address;
+			size_t size;
+			CUresult result = ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, global->name);
+			if (result)
+				return refuse(l, -EIO, "variable %.256s of module 0x%llx is gone (CUDA error %d)", global->name,
+					      (unsigned long long)module->id, result);
+			if (address != global->address || size != global->size)
+				return refuse(l, -EADDRNOTAVAIL,
+					      "variable %.256s of module 0x%llx lies at 0x%llx now and lay at 0x%llx: the driver has another history here; "
+					      "restore with the same driver, and with address space randomisation off",
+					      global->name, (unsigned long long)module->id, (unsigned long long)address,
+					      (unsigned long long)global->address);
+		}
+	}
+	return 0;
+}
+
+static int load_functions(struct loading *l)
+{
+	for (unsigned i = 0; i < l->image.functions.functions_len; i++) {
+		const ckt_image_function *saved = &l->image.functions.functions_val[i];
+		struct ckt_object *module = ckt_objects_find_kind(&l->worker->objects, saved->module, CKT_KIND_MODULE), *object;
+		if (!module)
+			return refuse(l, -EBADMSG, "the image is damaged: function %.256s has no module", saved->name);
+		ckt_worker_use_context(l->worker, module->context);
+		CUresult result = ckt_function_get(l->worker, module, saved->id, saved->name, &object);
+		for (unsigned k = 0; k < saved->attributes.attributes_len && !result; k++)
+			result = ckt_function_set(object, saved->attributes.attributes_val[k].attribute, saved->attributes.attributes_val[k].value);
+		if (!result && saved->cache_config_set) {
+			object->function.cache_config_set = true;
+			object->function.cache_config = saved->cache_config;
+			result = ckt_driver.cuFuncSetCacheConfig(object->real, (CUfunc_cache)saved->cache_config);
+		}
+		if (result)
+			return fail(l, result, "function", saved->id);
+	}
+	return 0;
+}
+
+/* ---- Streams and events */
+
+static int load_streams(struct loading *l)
+{
+	for (unsigned i = 0; i < l->image.streams.streams_len; i++) {
+		const ckt_image_stream *saved = &l->image.streams.streams_val[i];
+		CUresult result = ckt_worker_use_context(l->worker, saved->context);
+		if (!result)
+			result = ckt_stream_make(l->worker, saved->id, saved->flags, saved->priority);
+		if (result)
+			return fail(l, result, "stream", saved->id);
+	}
+	return 0;
+}
+
+/* An event that was recorded had happened: it is recorded again behind nothing. */
+static int load_events(struct loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	float last = 0;
+	for (unsigned i = 0; i < l->image.events.events_len; i++) {
+		const ckt_image_event *saved = &l->image.events.events_val[i];
+		struct ckt_object *object;
+		CUresult result = ckt_worker_use_context(worker, saved->context);
+		if (!result)
+			result = ckt_event_make(worker, saved->id, saved->flags, &object);
+		if (!result && saved->recorded) {
+			result = ckt_driver.cuEventRecord(object->real, worker->current->ctx.fences->helper);
+			if (!result)
+				result = ckt_driver.cuEventSynchronize(object->real);
+			object->event.recorded = true;
+			object->event.from_image = saved->timed;
+			object->event.image_ms = saved->milliseconds;
+			if (saved->timed && saved->milliseconds > last)
+				last = saved->milliseconds;
+		}
+		if (result)
+			return fail(l, result, "event", saved->id);
+	}
+	struct ckt_object *primary;
+	if (ckt_context_primary(worker, 0, &primary) || ckt_worker_use_context(worker, primary->id) ||
+	    ckt_driver.cuEventCreate(&worker->time_base, CU_EVENT_DEFAULT) ||
+	    ckt_driver.cuEventRecord(worker->time_base, primary->ctx.fences->helper) || ckt_driver.cuEventSynchronize(worker->time_base))
+		return refuse(l, -EIO, "the driver records no events");
+	worker->image_base_ms = last;
+	return 0;
+}
+
+/* ---- Memory */
+
+static int map_memory(struct loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		const ckt_image_device *saved = &l->image.devices.devices_val[d];
+		struct ckt_memory *memory = &worker->devices[d].memory;
+		for (unsigned i = 0; i < saved->extents.extents_len; i++) {
+			const ckt_image_extent *e = &saved->extents.extents_val[i];
+			CUresult result = ckt_memory_adopt_extent(memory, e->address, e->size, (enum ckt_extent_use)e->use);
+			if (result)
+				return fail(l, result, "memory at", e->address);
+		}
+		for (unsigned i = 0; i < saved->blocks.blocks_len; i++) {
+			const ckt_image_block *b = &saved->blocks.blocks_val[i];
+			CUresult result = ckt_memory_adopt_block(memory, b->address, b->size, b->owner);
+			if (result)
+				return fail(l, result, "the allocation at", b->address);
+		}
+	}
+	return 0;
+}
+
+/* Chunks of zeros are not in the image, and what lies in fresh memory and fresh variables is not the program's. */
+static int clear_memory(struct loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	CUresult result = CUDA_SUCCESS;
+	for (unsigned d = 0; d < worker->device_count && !result; d++) {
+		const ckt_image_device *saved = &l->image.devices.devices_val[d];
+		if (saved->extents.extents_len)
+			result = ckt_worker_use_context(worker, ckt_handle_primary(d));
+		for (unsigned i = 0; i < saved->extents.extents_len && !result; i++)
+			result = ckt_driver.cuMemsetD8_v2(saved->extents.extents_val[i].address, 0, saved->extents.extents_val[i].size);
+	}
+	for (unsigned m = 0; m < l->image.modules.modules_len && !result; m++) {
+		const ckt_image_module *module = &l->image.modules.modules_val[m];
+		result = ckt_worker_use_context(worker, module->context);
+		for (unsigned i = 0; i < module->globals.globals_len && !result; i++)
+			result = ckt_driver.cuMemsetD8_v2(module->globals.globals_val[i].address, 0, module->globals.globals_val[i].size);
+	}
+	if (!result && worker->current)
+		result = ckt_driver.cuCtxSynchronize();
+	return result ? refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result) : 0;
+}
+
+/* Device memory of the image: its extents and variables.  A chunk elsewhere would be somebody else's memory. */
+static bool chunk_device(const struct loading *l, const ckt_image_chunk *chunk, unsigned *ret_device)
+{
+	const ckt_image *image = &l->image;
+	uint64_t offset = chunk->address - image->window_base;
+	if (chunk->address >= image->window_base && offset < image->window_bytes) {
+		unsigned d = (unsigned)(offset / image->slice_bytes);
+		if (d >= image->devices.devices_len)
+			return false;
+		const ckt_image_device *device = &image->devices.devices_val[d];
+		for (unsigned i = 0; i < device->extents.extents_len; i++) {
+			const ckt_image_extent *e = &device->extents.extents_val[i];
+			if (chunk->address >= e->address && chunk->address - e->address <= e->size && e->size - (chunk->address - e->address) >= chunk->size) {
+				*ret_device = d;
+				return true;
+			}
+		}
+		return false;
+	}
+	for (unsigned m = 0; m < image->modules.modules_len; m++) {
+		const ckt_image_module *module = &image->modules.modules_val[m];
+		for (unsigned i = 0; i < module->globals.globals_len; i++) {
+			const ckt_image_global *g = &module->globals.globals_val[i];
+			if (chunk->address >= g->address && chunk->address - g->address <= g->size && g->size - (chunk->address - g->address) >= chunk->size) {
+				struct ckt_object *context = ckt_objects_find(&l->worker->objects, module->context);
+				*ret_device = context ? context->ctx.device : 0;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static int read_pieces(struct ckt_crew_member *member, void *opaque)
+{
+	struct loading *l = opaque;
+	for (size_t i; (i = l->next++) < l->image.chunks.chunks_len;) {
+		const ckt_image_chunk *chunk = &l->image.chunks.chunks_val[i];
+		unsigned device = 0;
+		if (chunk->space)
+			continue;
+		if (!chunk_device(l, chunk, &device))
+			return -EBADMSG;
+		int result = ckt_image_chunk_read(l->dir_fd, chunk, member->buffer);
+		if (result)
+			return result;
+		CUresult error = ckt_crew_use_device(member, device);
+		if (!error)
+			error = ckt_driver.cuMemcpyHtoD_v2(chunk->address, member->buffer, chunk->size);
+		if (error) {
+			l->driver_error = (int)error;
+			return -EIO;
+		}
+	}
+	return 0;
+}
+
+static int load_memory(struct loading *l)
+{
+	int error = map_memory(l);
+	if (!error)
+		error = clear_memory(l);
+	if (error)
+		return error;
+	error = ckt_crew_run(read_pieces, l);
+	if (error && l->driver_error)
+		return refuse(l, error, "writing the GPU's memory: CUDA error %d", l->driver_error);
+	return error ? refuse(l, error, "the image is damaged: contents of the GPU's memory: %s", strerror(-error)) : 0;
+}
+
+/* ---- Where the command stream stands */
+
+static void load_identity(struct loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	ckt_image *image = &l->image;
+	snprintf(worker->session, sizeof worker->session, "%s", image->session);
+	memcpy(worker->secret_hash, image->secret_hash, sizeof worker->secret_hash);
+	worker->has_owner = true;
+	/* A client that has seen this one refuses any older copy. */
+	worker->generation = image->generation + 1;
+	snprintf(worker->program_name, sizeof worker->program_name, "%s", image->program_name);
+	snprintf(worker->client, sizeof worker->client, "%s", image->client);
+	worker->client_pid = image->client_pid;
+	worker->uid = image->uid;
+	worker->started = image->started;
+	atomic_store(&worker->replies.executed, image->executed);
+	worker->replies.acked = image->acked;
+	atomic_store(&worker->deferred, image->deferred);
+	for (unsigned i = 0; i < image->replies.replies_len; i++) {
+		ckt_image_reply *reply = &image->replies.replies_val[i];
+		ckt_replies_expect(&worker->replies, reply->seq, reply->proc, 0, 0);
+		uint8_t *body = malloc(reply->body.body_len + 1);
+		if (!body)
+			abort();
+		memcpy(body, reply->body.body_val, reply->body.body_len);
+		pthread_mutex_lock(&worker->replies.lock);
+		ckt_replies_store(&worker->replies, ckt_replies_find(&worker->replies, reply->seq), body, reply->body.body_len, reply->deferred,
+				  reply->accept_stat);
+		pthread_mutex_unlock(&worker->replies.lock);
+	}
+}
+
+int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
+{
+	struct loading l = {.worker = worker, .dir_fd = dir_fd, .message = ret_message, .message_size = message_size};
+	int error = ckt_image_read(dir_fd, &l.image, ret_message, message_size);
+	if (error)
+		return error;
+	static int (*const steps[])(struct loading *) = {load_blobs,	  replay_journal, load_contexts, check_globals,
+							 load_functions, load_streams,	  load_events,	 load_memory};
+	error = check(&l, args);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++)
+		error = steps[i](&l);
+	if (!error) {
+		load_identity(&l);
+		struct ckt_object *primary;
+		if (ckt_context_primary(worker, 0, &primary) == CUDA_SUCCESS)
+			ckt_worker_use_context(worker, primary->id);
+		ckt_info("session %s restored as generation %llu", worker->session, (unsigned long long)worker->generation);
+	}
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&l.image);
+	return error;
+}
