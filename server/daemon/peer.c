@@ -296,6 +296,9 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 	case CKT_HELLO_CONTROL:
 		hello_control(peer);
 		break;
+	default:	/* XDR's enums take any number */
+		ckt_peer_close(peer);
+		break;
 	}
 }
 

@@ -29,22 +29,18 @@ enum { STACK_BYTES = 8 << 20, ENVIRONMENT_MAX = 256 };
 static const char *const passed[] = {
 	"CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER=", "CUDA_CACHE_",	/* which GPUs, and the driver's JIT cache */
 	"CUDA_MPS_",							/* a control daemon of the operator's */
-	"CRICKET_SOFT_", "CRICKET_FAULT=", "CRICKET_LOG=",
+	"CRICKET_SOFT_", "CRICKET_FAULT=",
 	"LD_LIBRARY_PATH=",						/* clusters and containers keep the driver's parts there */
 	"ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=",
 };
 
 /* ret holds room for ENVIRONMENT_MAX + 1 pointers; the strings are not owned. */
-static void make_environment(struct ckt_server *server, char *log_level, size_t log_level_size, const char **ret)
+static void make_environment(const char **ret)
 {
 	size_t count = 0;
 	ret[count++] = "GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296";
 	/* Lazily loaded modules would land at addresses that depend on the order of first launches. */
 	ret[count++] = "CUDA_MODULE_LOADING=EAGER";
-	if (!getenv("CRICKET_LOG")) {
-		snprintf(log_level, log_level_size, "CRICKET_LOG=%s", server->options.log_level);
-		ret[count++] = log_level;
-	}
 	for (char **variable = environ; *variable && count < ENVIRONMENT_MAX; variable++)
 		for (unsigned i = 0; i < sizeof passed / sizeof *passed; i++)
 			if (strncmp(*variable, passed[i], strlen(passed[i])) == 0) {
@@ -131,7 +127,7 @@ struct failure {
 /* Runs in the child.  Comes back only on failure. */
 static void start(struct ckt_server *server, int listen_fd, const char *const *environment, struct failure *failure)
 {
-	const char *const arguments[] = {"cricket-worker", NULL};
+	const char *const arguments[] = {"cricket-worker", "--log-level", server->options.log_level, NULL};
 	struct rlimit stack = {STACK_BYTES, STACK_BYTES}, none = {0, 0};
 	sigset_t no_signals;
 	const char *step = "descriptors";
@@ -174,10 +170,9 @@ out:
 int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, char *ret_message, size_t message_size)
 {
 	const char *environment[ENVIRONMENT_MAX + 1];
-	char log_level[64];
 	struct failure failure = {0};
 	int pipe_fds[2];
-	make_environment(server, log_level, sizeof log_level, environment);
+	make_environment(environment);
 	if (pipe2(pipe_fds, O_CLOEXEC)) {
 		snprintf(ret_message, message_size, "cannot start a worker: %s", strerror(errno));
 		return -errno;

@@ -1,0 +1,615 @@
+#!/usr/bin/python3
+"""cricket-server and cricketctl from outside."""
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import wire  # noqa: E402
+from fixture import CTL, SERVER, ServerTest, alive, wait_until  # noqa: E402
+
+ROOT = os.getuid() == 0
+TOKEN = b"a token of more than sixteen bytes"
+
+
+def as_user(uid, function):
+    """Runs function in a child with that user id; its return value must be JSON."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgid(uid)
+            os.setuid(uid)
+            os.write(write, json.dumps(function()).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as f:
+        text = f.read()
+    os.waitpid(pid, 0)
+    return json.loads(text)
+
+
+class Hello(ServerTest):
+    def test_bounds(self):
+        self.start()
+        slow = wire.Peer(self.tcp)
+        begun = time.monotonic()
+        slow.sock.sendall(b"\x80\x00")
+        for record in (wire.u32(0x80000000 | 4097), wire.u32(40), wire.u32(0x80000000 | 40) + bytes(40), wire.u32(0x80000000),
+                       wire.u32(0xFFFFFFFF), b"GET / HTTP/1.0\r\n\r\n"):
+            with self.subTest(record=record[:8]), wire.Peer(self.tcp, timeout=3) as peer:
+                peer.sock.sendall(record)
+                with self.assertRaises(wire.Closed):
+                    wire.read_record(peer.sock)
+        # A right header with arguments that do not decode, or with something behind them.
+        for args in (b"", wire.hello_args(wire.NEW)[:-4], wire.hello_args(wire.NEW) + bytes(4), wire.hello_args(9),
+                     wire.hello_args(wire.NEW, session="x" * 13), wire.hello_args(wire.NEW, program="x" * 257)):
+            with self.subTest(args=len(args)), wire.Peer(self.tcp, timeout=3) as peer:
+                wire.write_record(peer.sock, peer.hello_bytes(0, args=args))
+                with self.assertRaises(wire.Closed):
+                    wire.read_record(peer.sock)
+        whole = wire.hello_args(wire.HELLO_CONTROL)
+        for size in range(0, len(whole), 4):
+            with wire.Peer(self.socket, timeout=3) as peer:
+                wire.write_record(peer.sock, peer.hello_bytes(0, args=whole[:size]))
+                with self.assertRaises(wire.Closed):
+                    wire.read_record(peer.sock)
+        self.assertEqual(self.ps(), [])
+        with self.assertRaises(wire.Closed):
+            wire.read_record(slow.sock)
+        self.assertTrue(4.5 < time.monotonic() - begun < 7, "five seconds for a hello")
+        slow.close()
+
+    def test_slow_bytes_do_not_prolong(self):
+        self.start()
+        with wire.Peer(self.tcp) as peer:
+            begun = time.monotonic()
+            data = b"\x80\x00\x0f\xff" + bytes(100)
+            try:
+                for byte in data:
+                    peer.sock.sendall(bytes([byte]))
+                    time.sleep(0.25)
+                self.fail("still connected")
+            except OSError:
+                self.assertTrue(4.5 < time.monotonic() - begun < 7)
+
+    def test_versions_and_sessions(self):
+        self.start()
+        with wire.Peer(self.socket) as peer:
+            status, message = peer.hello(wire.NEW, protocol=2)
+            self.assertEqual(status, wire.BAD_VERSION)
+            self.assertIn("version", message)
+        with wire.Peer(self.socket) as peer:
+            self.assertEqual(peer.hello(wire.RESUME, session="0123456789ab")[0], wire.NO_SESSION)
+        with wire.Peer(self.tcp) as peer:
+            status, session = peer.hello(wire.NEW)
+            self.assertEqual(status, wire.OK)
+            self.assertRegex(session, "^[0-9a-f]{12}$")
+            peer.sock.sendall(b"ping")
+            self.assertEqual(peer.sock.recv(4), b"ping", "the worker has the socket")
+        with wire.Peer(self.socket) as peer:
+            self.assertEqual(peer.hello(wire.RESUME, session=session), (wire.OK, session))
+            peer.sock.sendall(b"ping")
+            self.assertEqual(peer.sock.recv(4), b"ping")
+
+    def test_many_waiting_peers(self):
+        self.start()
+        crowd = [wire.Peer(self.socket) for _ in range(520)]
+        with wire.Peer(self.socket) as peer:
+            self.assertEqual(peer.hello(wire.HELLO_CONTROL)[0], wire.OK)
+        with self.assertRaises(wire.Closed):
+            wire.read_record(crowd[0].sock)
+        for peer in crowd:
+            peer.close()
+
+
+class Tokens(ServerTest):
+    def token_file(self, content=TOKEN, mode=0o600):
+        path = os.path.join(self.dir, "token")
+        with open(path, "wb") as f:
+            f.write(content + b"\n")
+        os.chmod(path, mode)
+        return path
+
+    def test_token(self):
+        self.start("--token-file", self.token_file())
+        with wire.Peer(self.tcp) as peer:
+            self.assertEqual(peer.flavours, [wire.AUTH_TOKEN])
+            status, message = peer.hello(wire.NEW)
+            self.assertEqual(status, wire.DENIED)
+            self.assertIn("CRICKET_TOKEN_FILE", message)
+        with wire.Peer(self.tcp) as peer:
+            self.assertEqual(peer.hello(wire.NEW, token=b"another token, also long")[0], wire.DENIED)
+        # The token is looked at before anything else: bytes that would not decode are denied, not dropped.
+        with wire.Peer(self.tcp) as peer:
+            self.assertEqual(peer.hello(wire.NEW, token=b"another token, also long", args=b"garbage!")[0], wire.DENIED)
+        with wire.Peer(self.tcp) as peer, wire.Peer(self.tcp) as other:
+            peer.nonce = other.nonce
+            self.assertEqual(peer.hello(wire.NEW, token=TOKEN)[0], wire.DENIED, "an overheard hello must be worth nothing")
+        with wire.Peer(self.tcp) as peer:
+            self.assertEqual(peer.hello(wire.NEW, token=TOKEN)[0], wire.OK)
+            with wire.Peer(self.socket) as local:
+                self.assertEqual(local.flavours, [wire.AUTH_TOKEN, 0])
+                self.assertEqual(local.hello(wire.NEW)[0], wire.OK)
+                address = "%s:%d" % self.tcp
+                self.assertEqual(self.ctl("ps", server=address).returncode, 1)
+                environment = self.environment(CRICKET_TOKEN_FILE=self.token_file())
+                done = subprocess.run([CTL, "ps", "--json", "--server", address], env=environment, capture_output=True, text=True)
+                self.assertEqual(len(json.loads(done.stdout)["sessions"]), 2)
+
+    def test_bad_files(self):
+        for content, mode, word in ((TOKEN, 0o604, "chmod"), (b"short", 0o600, "16"), (b"x" * 2000, 0o600, "1024")):
+            server = self.spawn("--token-file", self.token_file(content, mode))
+            self.assertEqual(server.wait(10), 2)
+            self.assertIn(word, self.log())
+        self.assertEqual(self.spawn("--token-file", "/nonexistent").wait(10), 2)
+
+    def test_network_needs_token(self):
+        server = self.spawn(listen="0.0.0.0:0")
+        self.assertEqual(server.wait(10), 2)
+        self.assertIn("--token-file", self.log())
+        self.start("--token-file", self.token_file(), listen="0.0.0.0:0")
+        self.assertIn("not encrypted", self.log())
+        with open(self.address_file) as f:
+            self.assertEqual(f.read().split(":")[0], socket.gethostname())
+
+    def test_insecure(self):
+        self.start("--insecure", listen="0.0.0.0:0")
+        with open(self.address_file) as f:
+            port = int(f.read().rsplit(":", 1)[1])
+        with wire.Peer(("127.0.0.1", port)) as peer:
+            self.assertEqual(peer.hello(wire.NEW)[0], wire.OK)
+
+
+@unittest.skipUnless(ROOT, "needs root to become several users")
+class Users(ServerTest):
+    def test_own_sessions_only(self):
+        self.start()
+        host, port = self.tcp
+        unix, tcp = "unix:" + self.socket, "%s:%d" % self.tcp
+
+        def listing(address):
+            return [s["session"] for s in json.loads(self.ctl("ps", "--json", server=address).stdout)["sessions"]]
+
+        def session_of(uid, address):
+            read, write = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                os.setuid(uid)
+                peer = wire.Peer(address)
+                os.write(write, peer.hello(wire.NEW)[1].encode())
+                time.sleep(60)
+                os._exit(0)
+            self.addCleanup(os.waitpid, pid, 0)
+            self.addCleanup(os.kill, pid, signal.SIGKILL)
+            return os.read(read, 12).decode()
+
+        first, second = session_of(1001, self.socket), session_of(1002, (host, port))
+        for address in (unix, tcp):
+            self.assertEqual(as_user(1001, lambda: listing(address)), [first])
+            self.assertEqual(as_user(1002, lambda: listing(address)), [second])
+            self.assertEqual(as_user(1003, lambda: listing(address)), [])
+            self.assertEqual(sorted(listing(address)), sorted([first, second]))
+            self.assertEqual(as_user(1002, lambda: self.ctl("kill", first, server=address).returncode), 4)
+            self.assertEqual(as_user(1002, lambda: self.ctl("stats", first, server=address).returncode), 4)
+        self.assertEqual(as_user(1001, lambda: self.ctl("kill", first[:5], server=tcp).returncode), 0)
+        self.assertEqual(listing(unix), [second])
+
+    def test_worker_is_nobody_much(self):
+        self.start(env={"CRICKET_SOFT_DEVICES": "12.0:1G", "SECRET": "x", "CUDA_CACHE_PATH": "/c"})
+        with wire.Peer(self.socket) as peer:
+            session = peer.hello(wire.NEW)[1]
+            note = self.ctl("ps").stdout
+            pid = self.worker_of(session)
+            self.assertRegex(note, r"uid=(?!0 )\d+ nnp=1 core=0 stack=8388608 sid=1 aslr_off=1 fds=0,1,2,3 ")
+            environment = set(re.search(r"env=(\S*)", note).group(1).split(",")) - {"LC_CTYPE"}
+            self.assertEqual(environment, {"GLIBC_TUNABLES", "CUDA_MODULE_LOADING", "CUDA_CACHE_PATH", "CRICKET_SOFT_DEVICES"})
+            with open("/proc/%d/status" % pid) as f:
+                self.assertNotIn("Uid:\t0", f.read())
+
+    def test_images_of_users(self):
+        """An image belongs to who asked for it, though the worker that writes it is another user."""
+        self.start()
+        home = os.path.join(self.dir, "home")
+        os.mkdir(home)
+        os.chown(home, 1001, 1001)
+        image = os.path.join(home, "image")
+        ready, go = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.setuid(1001)
+            peer = wire.Peer(self.socket)
+            os.write(go, peer.hello(wire.NEW)[1].encode())
+            time.sleep(60)
+            os._exit(0)
+        self.addCleanup(os.waitpid, pid, 0)
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        session = os.read(ready, 12).decode()
+        self.assertEqual(as_user(1001, lambda: self.ctl("checkpoint", session, image, "--stop").returncode), 0, self.log())
+        for path in (image, image + "/manifest"):
+            self.assertEqual(os.stat(path).st_uid, 1001)
+        self.assertEqual(os.listdir(home), ["image"])
+        self.assertEqual(as_user(1002, lambda: self.ctl("restore", image).returncode), 1, "another user's image")
+        # A link to a foreign file in an image moves nothing.
+        victim = os.path.join(self.dir, "victim")
+        open(victim, "w").close()
+        os.link(victim, image + "/planted")
+        self.assertEqual(as_user(1001, lambda: self.ctl("restore", image).returncode), 1)
+        self.assertEqual(os.stat(victim).st_uid, 0)
+        self.assertEqual(os.stat(image + "/manifest").st_uid, 1001)
+        os.unlink(image + "/planted")
+        self.assertEqual(as_user(1001, lambda: self.ctl("restore", image).returncode), 0, self.log())
+        self.assertEqual([s["session"] for s in self.ps()], [session])
+        self.assertEqual(os.stat(image + "/manifest").st_uid, 1001)
+
+
+class Life(ServerTest):
+    def test_killed_server(self):
+        server = self.start()
+        peers = [wire.Peer(self.socket) for _ in range(3)]
+        sessions = sorted(peer.hello(wire.NEW)[1] for peer in peers)
+        workers = {session: self.worker_of(session) for session in sessions}
+        self.workers.update(workers.values())
+        server.kill()
+        server.wait()
+        for peer in peers:
+            peer.sock.sendall(b"ping")
+            self.assertEqual(peer.sock.recv(4), b"ping", "no running session is disturbed")
+        os.kill(workers[sessions[0]], signal.SIGKILL)
+        self.assertTrue(os.path.exists("%s.d/%s.sock" % (self.socket, sessions[0])))
+        self.start()
+        self.assertEqual([s["session"] for s in self.ps()], sessions[1:])
+        self.assertFalse(os.path.exists("%s.d/%s.sock" % (self.socket, sessions[0])))
+        self.assertEqual(self.worker_of(sessions[1]), workers[sessions[1]])
+        self.assertEqual(self.ctl("kill", sessions[1]).returncode, 0)
+        self.assertFalse(alive(workers[sessions[1]]))
+        self.assertEqual([s["session"] for s in self.ps()], sessions[2:])
+        os.kill(workers[sessions[2]], signal.SIGKILL)
+        wait_until(lambda: self.ps() == [], what="the death of an adopted worker is not seen")
+        self.assertEqual(os.listdir(self.socket + ".d"), [])
+        for peer in peers:
+            peer.close()
+
+    def test_group_kill_spares_workers(self):
+        server = self.start(start_new_session=True)
+        with wire.Peer(self.socket) as peer:
+            pid = self.worker_of(peer.hello(wire.NEW)[1])
+            self.workers.add(pid)
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+            peer.sock.sendall(b"ping")
+            self.assertEqual(peer.sock.recv(4), b"ping")
+
+    def test_dead_worker(self):
+        self.start()
+        with wire.Peer(self.socket) as peer, wire.Peer(self.socket) as other:
+            session, stays = peer.hello(wire.NEW)[1], other.hello(wire.NEW)[1]
+            os.kill(self.worker_of(session), signal.SIGSEGV)
+            with self.assertRaises(wire.Closed):
+                wire.read_record(peer.sock)
+            wait_until(lambda: [s["session"] for s in self.ps()] == [stays])
+            self.assertIn("signal 11", self.log())
+            self.assertEqual(os.listdir(self.socket + ".d"), [stays + ".sock"])
+
+    def test_sigterm(self):
+        server = self.start("--grace", "2")
+        with wire.Peer(self.socket) as peer:
+            session = peer.hello(wire.NEW)[1]
+            pid = self.worker_of(session)
+            begun = time.monotonic()
+            server.terminate()
+            wait_until(lambda: "SIGTERM" in self.log())
+            with wire.Peer(self.socket) as late:
+                self.assertEqual(late.hello(wire.NEW)[0], wire.SHUTTING_DOWN)
+            self.assertEqual([s["session"] for s in self.ps()], [session])
+            peer.sock.sendall(b"ping")
+            self.assertEqual(peer.sock.recv(4), b"ping", "the grace period is the session's")
+            self.assertEqual(server.wait(10), 0)
+            self.assertTrue(1.8 < time.monotonic() - begun < 4)
+            self.assertFalse(alive(pid))
+        self.assertEqual(sorted(os.listdir(self.dir)), ["libexec", "log"], "nothing is left over")
+
+    def test_sigterm_twice_and_idle(self):
+        server = self.start("--grace", "100")
+        with wire.Peer(self.socket) as peer:
+            peer.hello(wire.NEW)
+            server.terminate()
+            wait_until(lambda: "SIGTERM" in self.log())
+            server.terminate()
+            self.assertEqual(server.wait(5), 0)
+        server = self.start("--grace", "100")
+        server.terminate()
+        self.assertEqual(server.wait(2), 0)
+
+    def test_deaf_worker_is_killed(self):
+        self.start(env={"CRICKET_SOFT_FAKE": "deaf"})
+        with wire.Peer(self.socket) as peer:
+            session = peer.hello(wire.NEW)[1]
+            pid = self.worker_of(session)
+            self.assertEqual(self.ctl("kill", session).returncode, 0)
+            self.assertFalse(alive(pid))
+
+    def test_failing_workers(self):
+        for mode, status, text in (("refuse", wire.FAILED, "on purpose"), ("nodevice", wire.NO_DEVICE, "on purpose"),
+                                   ("crash", wire.FAILED, "signal 11")):
+            with self.subTest(mode=mode):
+                server = self.start(env={"CRICKET_SOFT_FAKE": mode})
+                with wire.Peer(self.socket) as peer:
+                    got, message = peer.hello(wire.NEW)
+                    self.assertEqual(got, status)
+                    self.assertIn(text, message)
+                wait_until(lambda: self.ps() == [])
+                server.terminate()
+                self.assertEqual(server.wait(5), 0)
+
+    def test_garbage_from_worker(self):
+        self.start(env={"CRICKET_SOFT_FAKE": "garbage"})
+        with wire.Peer(self.socket) as peer:
+            session = peer.hello(wire.NEW)[1]
+            self.assertEqual([s["session"] for s in self.ps()], [session], "listed as it was known last")
+            self.assertEqual([s["session"] for s in self.ps()], [session])
+
+    def test_slow_start_holds_nobody_up(self):
+        self.start(env={"CRICKET_SOFT_FAKE": "slow"})
+        with wire.Peer(self.socket) as peer:
+            wire.write_record(peer.sock, peer.hello_bytes(wire.NEW))
+            wait_until(lambda: len(os.listdir(self.socket + ".d")) == 1)
+            begun = time.monotonic()
+            self.assertEqual([s["state"] for s in self.ps()], ["starting"])
+            self.assertLess(time.monotonic() - begun, 1)
+            self.assertEqual(wire.parse_reply(wire.read_record(peer.sock), peer.xid)[1].u32(), wire.OK)
+        # One that hangs up while it waits leaves no worker.
+        with wire.Peer(self.socket) as peer:
+            wire.write_record(peer.sock, peer.hello_bytes(wire.NEW, program="gone"))
+            wait_until(lambda: any(s["program"] == "gone" for s in self.ps()))
+        wait_until(lambda: not any(s["program"] == "gone" for s in self.ps()))
+
+    def test_max_sessions(self):
+        self.start("--max-sessions", "1")
+        with wire.Peer(self.socket) as peer, wire.Peer(self.socket) as other:
+            session = peer.hello(wire.NEW)[1]
+            status, message = other.hello(wire.NEW)
+            self.assertEqual(status, wire.FULL)
+            self.assertIn("--max-sessions", message)
+            self.assertEqual(self.ctl("kill", session).returncode, 0)
+        with wire.Peer(self.socket) as peer:
+            self.assertEqual(peer.hello(wire.NEW)[0], wire.OK)
+
+    def test_one_socket_one_server(self):
+        self.start()
+        other = self.spawn()
+        self.assertEqual(other.wait(10), 1)
+        self.assertIn("in use", self.log())
+        self.start(socket=self.socket + "2")
+        self.assertEqual(self.ps(), [])
+        plain = os.path.join(self.dir, "plain")
+        open(plain, "w").close()
+        self.assertNotEqual(self.spawn(socket=plain).wait(10), 0)
+        self.assertTrue(stat.S_ISREG(os.stat(plain).st_mode))
+
+    def test_notify(self):
+        path = os.path.join(self.dir, "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            notify.bind(path)
+            notify.settimeout(10)
+            server = self.start(env={"NOTIFY_SOCKET": path})
+            self.assertEqual(notify.recv(100), b"READY=1")
+            server.terminate()
+            self.assertEqual(notify.recv(100), b"STOPPING=1")
+            server.wait()
+
+    def test_no_tcp(self):
+        self.start(listen="none")
+        with open(self.address_file) as f:
+            self.assertEqual(f.read(), "unix:%s\n" % self.socket)
+        self.assertEqual(self.ctl("ps", server="file:" + self.address_file).returncode, 0)
+
+
+class Configuration(ServerTest):
+    def config(self, *options):
+        return subprocess.run([SERVER, *options, "--print-config"], env=self.environment(), capture_output=True, text=True)
+
+    def test_round_trip(self):
+        path = os.path.join(self.dir, "config")
+        options = ["--listen", "127.0.0.1:0", "--listen=[::1]:7000", "--socket", "/tmp/x y", "--driver", "/a/libcuda.so.1", "--gpus", "0,2-3",
+                   "--session-memory", "1536M", "--max-sessions", "7", "--token-file", "t", "--insecure", "--user", "u", "--grace", "3",
+                   "--log-level", "debug", "--address-file", "a", "--claim-timeout", "9"]
+        for some in ([], options):
+            first = self.config(*some)
+            self.assertEqual(first.returncode, 0, first.stderr)
+            with open(path, "w") as f:
+                f.write(first.stdout)
+            self.assertEqual(self.config("--config", path).stdout, first.stdout)
+        self.assertIn("session-memory = 1536M\n", first.stdout)
+        self.assertEqual(first.stdout.count("listen = "), 2)
+        # The command line goes before the file, wherever it stands.
+        for order in (["--grace", "8", "--config", path], ["--config", path, "--grace", "8"]):
+            self.assertIn("grace = 8\n", self.config(*order).stdout)
+        self.assertEqual(self.config("--config", path, "--listen", ":1").stdout.count("listen = "), 1)
+        # Every long option but those about the configuration itself is a key.
+        options = set(re.findall(r"^  --([a-z-]+)", subprocess.run([SERVER, "--help"], capture_output=True, text=True).stdout, re.M))
+        keys = set(re.findall(r"^(?:# )?([a-z-]+) =", first.stdout, re.M))
+        self.assertEqual(options - keys, {"config", "print-config", "version", "help"})
+
+    def test_bad_values(self):
+        for option, value in (("--max-sessions", "many"), ("--session-memory", "1Q"), ("--gpus", "3-1"), ("--listen", "a:b"), ("--driver", "rel"),
+                              ("--log-level", "loud"), ("--grace", "-1"), ("--socket", "relative"), ("--user", "")):
+            done = self.config(option, value)
+            self.assertEqual(done.returncode, 2, option)
+            self.assertIn(option, done.stderr)
+            self.assertIn("'%s'" % value, done.stderr)
+        for options in (["--nonsense"], ["--grace"], ["--insecure=maybe"], ["word"], ["-x"]):
+            self.assertEqual(self.config(*options).returncode, 2)
+
+    def test_bad_files(self):
+        path = os.path.join(self.dir, "config")
+        for text, line, word in (("[server]\n\ngrace = 1\ncolour = red\n", 4, "colour"), ("[server]\ngrace = soon\n", 2, "soon"),
+                                 ("grace = 1\n[client]\nx = 1\n", 3, "client"), ("[server]\nnonsense\n", 2, ""), ("# x\n%s\n" % ("y" * 300), 2, "longer"),
+                                 ("config = x\n", 1, "config")):
+            with open(path, "w") as f:
+                f.write(text)
+            done = self.config("--config", path)
+            self.assertEqual(done.returncode, 2, text)
+            self.assertIn("%s:%d:" % (path, line), done.stderr)
+            self.assertIn(word, done.stderr)
+        self.assertEqual(self.config("--config", "/nonexistent").returncode, 2)
+
+    def test_gpus_and_user(self):
+        self.assertEqual(self.spawn("--gpus", "2").wait(10), 2)
+        self.assertIn("--gpus", self.log())
+        self.assertEqual(self.spawn("--user", "no-such-user-here").wait(10), 2)
+        self.start("--gpus", "1", "--session-memory", "1G")
+        info = json.loads(self.ctl("info", "--json").stdout)
+        self.assertEqual([(g["gpu"], g["name"]) for g in info["gpus"]], [(1, "Tiny 1")])
+        self.assertEqual(info["session_memory_bytes"], 1 << 30)
+        self.assertTrue(info["soft"])
+
+    def test_auto_driver_says_so(self):
+        self.start("--driver", "auto")
+        if json.loads(self.ctl("info", "--json").stdout)["soft"]:
+            self.assertIn("using the soft GPU", self.log())
+        self.assertNotEqual(self.spawn("--driver", "/nonexistent/libcuda.so.1", socket=self.socket + "2").wait(10), 0)
+        self.assertIn("/nonexistent/libcuda.so.1", self.log())
+
+
+class Ctl(ServerTest):
+    def test_ps_and_exit_codes(self):
+        self.start()
+        with wire.Peer(self.socket) as peer:
+            session = peer.hello(wire.NEW, program="prog\x1b[2J", host="a-host", pid=99)[1]
+            listing = json.loads(self.ctl("ps", "--json").stdout)
+            self.assertEqual(list(listing), ["sessions"])
+            (entry,) = listing["sessions"]
+            self.assertEqual(list(entry), ["session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started"])
+            self.assertEqual((entry["session"], entry["client"], entry["pid"], entry["gpu"], entry["memory_bytes"], entry["state"]),
+                             (session, "a-host", 99, 0, 4096, "running"))
+            self.assertNotIn("\x1b", self.ctl("ps").stdout, "a program's name must not reach the terminal raw")
+            stats = json.loads(self.ctl("stats", session[:6], "--json").stdout)
+            self.assertEqual(stats["calls"][0], {"name": "cuLaunchKernel", "calls": 1000, "batched": 1000, "waited": 0, "bytes": 64000})
+            for words, code in ((["kill", "000000000000"], 4), (["stats", "xyz"], 4), (["kill", "0123456789abcdef"], 4), (["kill"], 2),
+                                (["ps", "extra"], 2), (["ps", "--stop"], 2), (["nonsense"], 2), ([], 2), (["ps", "--json=x"], 2),
+                                (["checkpoint", session, "/nonexistent/dir/image"], 1), (["restore", "/nonexistent"], 1),
+                                (["restore", self.dir], 1), (["--help"], 0), (["ps", "--help"], 0), (["--version"], 0),
+                                (["checkpoint", session, "x", "--deadline", "0"], 2), (["restore", "x", "--gpu", "a"], 2)):
+                self.assertEqual(self.ctl(*words).returncode, code, words)
+            self.assertEqual(self.ctl("ps", server="127.0.0.1:1").returncode, 3)
+            self.assertEqual(self.ctl("ps", server="unix:/nonexistent").returncode, 3)
+            self.assertEqual(self.ctl("ps", server="a:b:c:").returncode, 3)
+            self.assertEqual(self.ctl("kill", session[:4]).returncode, 0)
+            self.assertEqual(self.ctl("kill", session).returncode, 4)
+
+    def test_server_option_and_default(self):
+        self.start()
+        address = "%s:%d" % self.tcp
+        environment = self.environment()
+        for command in ([CTL, "--server", address, "ps"], [CTL, "ps", "--server", address], [CTL, "ps", "--server=" + address]):
+            self.assertEqual(subprocess.run(command, env=environment, capture_output=True).returncode, 0)
+        environment["REMOTE_GPU_ADDRESS"] = "file:" + self.address_file
+        self.assertEqual(subprocess.run([CTL, "ps"], env=environment, capture_output=True).returncode, 0)
+        self.assertEqual(subprocess.run([CTL, "ps", "--server", "127.0.0.1:1"], env=environment, capture_output=True).returncode, 3)
+
+    def test_ambiguous_prefix(self):
+        self.start()
+        peers = [wire.Peer(self.socket) for _ in range(17)]
+        sessions = [peer.hello(wire.NEW)[1] for peer in peers]
+        firsts = [session[0] for session in sessions]
+        twice = next(first for first in firsts if firsts.count(first) > 1)
+        done = self.ctl("stats", twice)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("fits", done.stderr)
+        for peer in peers:
+            peer.close()
+
+    def test_not_a_server(self):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            pid = os.fork()
+            if pid == 0:
+                client = listener.accept()[0]
+                client.sendall(b"220 mail.example.org ESMTP\r\n" * 10)
+                client.close()
+                os._exit(0)
+            self.assertEqual(self.ctl("ps", server="127.0.0.1:%d" % listener.getsockname()[1]).returncode, 3)
+            os.waitpid(pid, 0)
+
+    def test_checkpoint(self):
+        self.start()
+        image = os.path.join(self.dir, "image")
+        with wire.Peer(self.socket) as peer:
+            session = peer.hello(wire.NEW)[1]
+            done = self.ctl("checkpoint", session[:8], image, server="%s:%d" % self.tcp)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(stat.S_IMODE(os.stat(image).st_mode), 0o700)
+            self.assertEqual(os.listdir(image), ["manifest"])
+            self.assertEqual(self.ctl("checkpoint", session, image).returncode, 1, "an image is not overwritten")
+            self.assertEqual([n for n in os.listdir(self.dir) if "partial" in n], [])
+            self.assertEqual(self.ctl("restore", image).returncode, 1, "the session still lives here")
+            self.assertEqual([s["session"] for s in self.ps()], [session])
+            pid = self.worker_of(session)
+            self.assertEqual(self.ctl("checkpoint", session, image + "2", "--stop").returncode, 0)
+            self.assertFalse(alive(pid))
+        done = self.ctl("restore", image + "2/", "--json")
+        self.assertEqual(json.loads(done.stdout), {"session": session}, done.stderr)
+        self.assertEqual([(s["session"], s["state"]) for s in self.ps()], [(session, "restored")])
+        with wire.Peer(self.tcp) as peer:
+            self.assertEqual(peer.hello(wire.RESUME, session=session), (wire.OK, session))
+        self.assertEqual(self.ctl("restore", image, "--gpu", "9").returncode, 1)
+        self.assertEqual(self.ctl("kill", session).returncode, 0)
+        self.assertEqual(self.ctl("restore", image, "--gpu", "1").returncode, 0)
+
+    def test_control_garbage(self):
+        self.start()
+        for data in (b"", bytes(72), wire.call_header(5, wire.CONTROL, 99), wire.call_header(5, wire.WORKER, 6),
+                     wire.call_header(5, wire.CONTROL, 3), wire.call_header(5, wire.CONTROL, 2) + wire.text("x" * 13),
+                     wire.call_header(5, wire.CONTROL, 1) + b"more"):
+            with wire.Peer(self.socket, timeout=3) as peer:
+                self.assertEqual(peer.hello(wire.HELLO_CONTROL)[0], wire.OK)
+                wire.write_record(peer.sock, data)
+                with self.assertRaises(wire.Closed):
+                    wire.read_record(peer.sock)
+        with wire.Peer(self.socket, timeout=3) as peer:
+            self.assertEqual(peer.hello(wire.HELLO_CONTROL)[0], wire.OK)
+            peer.sock.sendall(struct.pack(">I", 0x80000000 | 1 << 20))
+            with self.assertRaises(wire.Closed):
+                wire.read_record(peer.sock)
+        # Descriptors that nobody asked for are not kept.
+        server = self.servers[0].pid
+        before = len(os.listdir("/proc/%d/fd" % server))
+        with wire.Peer(self.socket) as peer:
+            peer.hello(wire.HELLO_CONTROL)
+            for _ in range(20):
+                peer.xid += 1
+                wire.write_record(peer.sock, wire.call_header(peer.xid, wire.CONTROL, 1), fd=0)
+                wire.parse_reply(wire.read_record(peer.sock), peer.xid)
+            self.assertLessEqual(len(os.listdir("/proc/%d/fd" % server)), before + 1)
+
+    def test_doctor(self):
+        self.start()
+        script = os.path.join(self.dir, "script")
+        with open(script, "w") as f:
+            f.write("#!/usr/bin/env python3\n")
+        os.chmod(script, 0o755)
+        report = json.loads(self.ctl("doctor", "--json", script, "--version").stdout)
+        checks = {check["name"]: check for check in report["checks"]}
+        self.assertEqual(checks["server"]["result"], "ok")
+        self.assertEqual(checks["script"]["result"], "ok")
+        self.assertEqual(checks["program"]["result"], "ok")
+        done = self.ctl("doctor", "/nonexistent/program")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not found", done.stdout)
+        report = json.loads(self.ctl("doctor", "--json", server="127.0.0.1:1").stdout)
+        self.assertFalse(report["ok"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
