@@ -16,8 +16,8 @@ int main(void)
 		       p.maxGridSize[0], p.maxGridSize[1], p.maxGridSize[2]);
 		printf("shared %zu %zu %zu reserved %zu registers %d %d constant %zu l2 %d\n", p.sharedMemPerBlock, p.sharedMemPerBlockOptin,
 		       p.sharedMemPerMultiprocessor, p.reservedSharedMemPerBlock, p.regsPerBlock, p.regsPerMultiprocessor, p.totalConstMem, p.l2CacheSize);
-		printf("bus %d memory bus %d threads %d blocks %d unified %d managed %d\n", p.pciBusID, p.memoryBusWidth, p.maxThreadsPerMultiProcessor,
-		       p.maxBlocksPerMultiProcessor, p.unifiedAddressing, p.concurrentManagedAccess);
+		printf("bus %d memory bus %d threads %d blocks %d unified %d\n", p.pciBusID, p.memoryBusWidth, p.maxThreadsPerMultiProcessor,
+		       p.maxBlocksPerMultiProcessor, p.unifiedAddressing);
 		print_checksum("uuid", &p.uuid, sizeof(p.uuid));
 		EXPECT(p.warpSize == 32 && p.maxThreadsPerBlock == 1024 && p.major >= 7 && p.totalGlobalMem > 0);
 		for (int a = 1; a < 150; a++)
