@@ -1,0 +1,293 @@
+/* The wire, spoken directly; see wire_client.h. */
+#include "tests/unit/worker/wire_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rpc/handle.h"
+#include "rpc/net.h"
+
+enum { DEADLINE_MS = 60000 };
+
+static void die(const char *what, int error)
+{
+	fprintf(stderr, "wire_client: %s: %s\n", what, strerror(error < 0 ? -error : error));
+	exit(3);
+}
+
+static int64_t deadline(void)
+{
+	return ckt_net_now_ms() + DEADLINE_MS;
+}
+
+uint32_t wire_proc(const char *name)
+{
+	for (uint32_t i = 0; i < 4096; i++)
+		if (ckt_cuda_proc_name(i) && !strcmp(ckt_cuda_proc_name(i), name))
+			return i;
+	die(name, ENOENT);
+	return 0;
+}
+
+static void control_call(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *res, int pass_fd)
+{
+	int result = ckt_net_call(wire->control, CRICKET_WORKER_PROG, proc, xdr_args, args, xdr_res, res, deadline(), pass_fd);
+	if (result)
+		die("control call", result);
+}
+
+int wire_start(struct wire *wire, const char *worker, const char *driver, uint64_t memory_limit, int image_fd, char *ret_message)
+{
+	snprintf(wire->directory, sizeof wire->directory, "/tmp/ckt-wire-XXXXXX");
+	if (!mkdtemp(wire->directory))
+		die("mkdtemp", errno);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/sock", wire->directory);
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 16))
+		die("listen", errno);
+	wire->pid = fork();
+	if (wire->pid == 0) {
+		dup2(listener, 3);
+		fcntl(3, F_SETFD, 0); /* dup2 does nothing where it is 3 already */
+		personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+		const char *level = getenv("WIRE_LOG");
+		char *argv[] = {(char *)worker, "--log-level", (char *)(level ? level : "error"), NULL};
+		char *env[] = {"GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296", "CRICKET_SOFT_DEVICES=12.0:8G", NULL};
+		execve(worker, argv, env);
+		_exit(127);
+	}
+	close(listener);
+	wire->control = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (connect(wire->control, (struct sockaddr *)&address, sizeof address))
+		die("connect", errno);
+	if (!wire->session[0])
+		snprintf(wire->session, sizeof wire->session, "0123456789ab");
+	ckt_worker_start_args args = {.session = wire->session,
+				      .socket = address.sun_path,
+				      .driver = (char *)driver,
+				      .memory_limit_bytes = memory_limit,
+				      .claim_timeout_ms = 10000,
+				      .disconnect_timeout_ms = 1000,
+				      .restore = image_fd >= 0};
+	ckt_worker_start_res res = {0};
+	control_call(wire, CKT_WORKER_START, (xdrproc_t)xdr_ckt_worker_start_args, &args, (xdrproc_t)xdr_ckt_worker_start_res, &res, image_fd);
+	if (ret_message)
+		snprintf(ret_message, CKT_MESSAGE_MAX, "%s", res.message);
+	else if (res.status)
+		fprintf(stderr, "wire_client: start: %s\n", res.message);
+	int status = res.status;
+	xdr_free((xdrproc_t)xdr_ckt_worker_start_res, (char *)&res);
+	wire->fd = -1;
+	return status;
+}
+
+bool wire_ended(struct wire *wire, int timeout_ms)
+{
+	bool ended = false;
+	for (int64_t until = ckt_net_now_ms() + timeout_ms; !ended && ckt_net_now_ms() < until; poll(NULL, 0, 5))
+		ended = waitpid(wire->pid, NULL, WNOHANG) == wire->pid;
+	if (!ended)
+		return false;
+	char path[96];
+	snprintf(path, sizeof path, "%s/sock", wire->directory);
+	unlink(path);
+	rmdir(wire->directory);
+	close(wire->control);
+	if (wire->fd >= 0)
+		close(wire->fd);
+	wire->fd = -1;
+	return true;
+}
+
+ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_secret)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		die("socketpair", errno);
+	ckt_worker_client_args args = {
+		.xid = ++wire->xid,
+		.hello = {.protocol = 1, .kind = kind, .session = kind == CKT_HELLO_NEW ? "" : wire->session, .generation = wire->generation,
+			  .acked = wire->acked, .program_name = "wire_client", .host = "here", .pid = (u_int)getpid(), .build = "test"},
+		.peer_uid = getuid(),
+		.peer = "local",
+	};
+	memset(wire->secret, 0x5a, sizeof wire->secret);
+	memcpy(args.hello.secret, wire->secret, sizeof wire->secret);
+	if (!right_secret)
+		args.hello.secret[3] ^= 1;
+	ckt_hello_status status = CKT_HELLO_FAILED;
+	control_call(wire, CKT_WORKER_CLIENT, (xdrproc_t)xdr_ckt_worker_client_args, &args, (xdrproc_t)xdr_ckt_hello_status, &status, pair[1]);
+	close(pair[1]);
+	uint8_t *data;
+	size_t size;
+	int result = ckt_net_read_record(pair[0], CKT_RECORD_MAX, deadline(), &data, &size, NULL);
+	if (result)
+		die("reading the hello's reply", result);
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	struct ckt_reply_header header = {0};
+	ckt_hello_res res = {0};
+	if (!ckt_reply_header_get(&c, &header) || header.xid != args.xid || ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_res, &res))
+		die("the hello's reply", EPROTO);
+	if (res.status != status)
+		die("server and client hear different answers", EPROTO);
+	if (status == CKT_HELLO_OK) {
+		if (wire->fd >= 0)
+			close(wire->fd);
+		wire->fd = pair[0];
+		wire->executed = res.ckt_hello_res_u.ok.executed;
+		wire->generation = res.ckt_hello_res_u.ok.generation;
+	} else {
+		close(pair[0]);
+	}
+	xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
+	free(data);
+	return status;
+}
+
+void wire_disconnect(struct wire *wire)
+{
+	close(wire->fd);
+	wire->fd = -1;
+}
+
+uint32_t wire_send(struct wire *wire, uint32_t proc, const uint8_t *args, size_t size, bool numbered, bool batched)
+{
+	struct ckt_call_header header = {.xid = ++wire->xid, .prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS, .proc = proc,
+					 .seq = numbered ? ++wire->seq : 0, .acked = wire->acked, .thread = 1, .flags = batched ? CKT_CALL_BATCHED : 0,
+					 .context = ckt_handle_primary(0)};
+	uint8_t *record = malloc(CKT_CALL_HEADER_SIZE + size);
+	memcpy(ckt_call_header_put(record, &header), args, size);
+	int result = ckt_net_write_record(wire->fd, record, CKT_CALL_HEADER_SIZE + size, deadline(), -1);
+	if (result)
+		die("sending a command", result);
+	if (numbered && !wire->no_log) {
+		size_t total = 8 + 4 + CKT_CALL_HEADER_SIZE + size;
+		while (wire->log_size + total > wire->log_room) {
+			wire->log_room = wire->log_room ? wire->log_room * 2 : 1 << 16;
+			wire->log = realloc(wire->log, wire->log_room);
+		}
+		uint8_t *p = ckt_put_u32(ckt_put_u64(wire->log + wire->log_size, wire->seq), (uint32_t)(CKT_CALL_HEADER_SIZE + size));
+		memcpy(p, record, CKT_CALL_HEADER_SIZE + size);
+		wire->log_size += total;
+	}
+	free(record);
+	return header.xid;
+}
+
+void wire_resend(struct wire *wire)
+{
+	struct ckt_cursor c = {.p = wire->log, .end = wire->log + wire->log_size};
+	while (c.p < c.end) {
+		uint64_t seq = ckt_get_u64(&c);
+		uint32_t size = ckt_get_u32(&c);
+		if (seq > wire->executed && ckt_net_write_record(wire->fd, c.p, size, deadline(), -1))
+			die("resending", errno);
+		c.p += size;
+	}
+}
+
+static void take_output(struct wire *wire, struct ckt_cursor *c)
+{
+	uint32_t length;
+	ckt_get_u32(c);
+	const uint8_t *text = ckt_get_opaque(c, CKT_OUTPUT_MAX, &length);
+	wire->printed = realloc(wire->printed, wire->printed_size + length + 1);
+	memcpy(wire->printed + wire->printed_size, text, length);
+	wire->printed_size += length;
+	wire->printed[wire->printed_size] = 0;
+}
+
+struct wire_reply wire_read_any(struct wire *wire)
+{
+	for (;;) {
+		struct wire_reply reply = {0};
+		size_t size;
+		int result = ckt_net_read_record(wire->fd, CKT_RECORD_MAX, deadline(), &reply.data, &size, NULL);
+		if (result)
+			die("reading a reply", result);
+		struct ckt_cursor c = {.p = reply.data, .end = reply.data + size};
+		struct ckt_call_header call = {0};
+		if (ckt_call_header_get(&c, &call)) {
+			take_output(wire, &c);
+			free(reply.data);
+			continue;
+		}
+		c = (struct ckt_cursor){.p = reply.data, .end = reply.data + size};
+		struct ckt_reply_header header = {0};
+		if (!ckt_reply_header_get(&c, &header))
+			die("a reply's header", EPROTO);
+		reply.xid = header.xid;
+		reply.accept_stat = header.accept_stat;
+		wire->executed = header.executed;
+		if (header.deferred)
+			wire->deferred = header.deferred;
+		reply.result = header.accept_stat ? CUDA_ERROR_UNKNOWN : (CUresult)ckt_get_u32(&c);
+		reply.results = c;
+		return reply;
+	}
+}
+
+struct wire_reply wire_read(struct wire *wire, uint32_t xid)
+{
+	static struct wire_reply kept[64];
+	static unsigned count;
+	for (unsigned i = 0; i < count; i++)
+		if (kept[i].xid == xid) {
+			struct wire_reply reply = kept[i];
+			kept[i] = kept[--count];
+			return reply;
+		}
+	for (;;) {
+		struct wire_reply reply = wire_read_any(wire);
+		if (reply.xid == xid)
+			return reply;
+		if (count == 64)
+			die("too many replies", ENOMEM);
+		kept[count++] = reply;
+	}
+}
+
+ckt_worker_status_res wire_status(struct wire *wire)
+{
+	ckt_worker_status_res res = {0};
+	control_call(wire, CKT_WORKER_STATUS, NULL, NULL, (xdrproc_t)xdr_ckt_worker_status_res, &res, -1);
+	return res;
+}
+
+uint64_t wire_stat_calls(struct wire *wire, const char *name)
+{
+	ckt_worker_stats_res res = {0};
+	uint64_t calls = 0;
+	control_call(wire, CKT_WORKER_STATS, NULL, NULL, (xdrproc_t)xdr_ckt_worker_stats_res, &res, -1);
+	for (unsigned i = 0; i < res.stats.stats_len; i++)
+		if (!strcmp(res.stats.stats_val[i].name, name))
+			calls = res.stats.stats_val[i].calls;
+	xdr_free((xdrproc_t)xdr_ckt_worker_stats_res, (char *)&res);
+	return calls;
+}
+
+int wire_save(struct wire *wire, const char *directory, bool stop, unsigned deadline_ms, char *ret_message)
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		die(directory, errno);
+	ckt_worker_save_args args = {.stop = stop, .deadline_ms = deadline_ms};
+	ckt_worker_save_res res = {0};
+	control_call(wire, CKT_WORKER_SAVE, (xdrproc_t)xdr_ckt_worker_save_args, &args, (xdrproc_t)xdr_ckt_worker_save_res, &res, fd);
+	close(fd);
+	snprintf(ret_message, CKT_MESSAGE_MAX, "%s", res.message);
+	int status = res.status;
+	xdr_free((xdrproc_t)xdr_ckt_worker_save_res, (char *)&res);
+	return status;
+}

@@ -1,0 +1,79 @@
+/*
+ * A client of cricket-worker that speaks the wire directly: starts a worker on a socket of its own and sends it commands, for tests.
+ * Every function ends the process with a message where the transport fails; CUDA results are returned.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "rpc/gen/cuda_codec.h"
+#include "rpc/session.h"
+#include "rpc/wire.h"
+#include "rpc/worker.h"
+
+struct wire {
+	pid_t pid;		/* the worker */
+	char directory[64];	/* holds its control socket */
+	int control, fd;
+	uint64_t seq, acked, executed;
+	uint64_t generation;
+	uint32_t xid;
+	int32_t deferred;	/* of the last reply */
+	char session[CKT_SESSION_ID_SIZE + 1];
+	uint8_t secret[CKT_SECRET_SIZE];
+	uint8_t *log;		/* every numbered record since the image, for resending */
+	size_t log_size, log_room;
+	char *printed;		/* what kernels printed */
+	size_t printed_size;
+	bool no_log;
+};
+
+struct wire_reply {
+	uint8_t *data;		/* free() it */
+	struct ckt_cursor results;
+	uint32_t xid;
+	uint32_t accept_stat;
+	CUresult result;
+};
+
+/* worker: path of cricket-worker; driver: of libcuda.so.1. image_fd: -1, or a directory to restore from. Returns START's status. */
+int wire_start(struct wire *wire, const char *worker, const char *driver, uint64_t memory_limit, int image_fd, char *ret_message);
+/* Waits for the process to end (at most timeout_ms); true where it ended. Removes the directory. */
+bool wire_ended(struct wire *wire, int timeout_ms);
+/* Says hello over a fresh socket pair; NEW or RESUME. */
+ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_secret);
+void wire_disconnect(struct wire *wire);
+
+/* A command.  numbered: gets the next number.  send only; the reply of a waited one is read with wire_read(xid). */
+uint32_t wire_send(struct wire *wire, uint32_t proc, const uint8_t *args, size_t size, bool numbered, bool batched);
+/* Reads until the reply of xid comes; others are kept for later calls. */
+struct wire_reply wire_read(struct wire *wire, uint32_t xid);
+/* The next record that is a reply. */
+struct wire_reply wire_read_any(struct wire *wire);
+/* Sends everything beyond wire->executed again, as after a resume. */
+void wire_resend(struct wire *wire);
+
+/* WIRE_CALL(&wire, mem_alloc, true, .size = 4) -> struct wire_reply */
+#define WIRE_SEND(wire, name, numbered, batched, ...)                                                                            \
+	({                                                                                                                       \
+		struct ckt_##name##_args args_ = {__VA_ARGS__};                                                                  \
+		size_t size_ = ckt_##name##_args_size(&args_);                                                                   \
+		uint8_t *bytes_ = malloc(size_ + 1);                                                                             \
+		ckt_##name##_args_put(bytes_, &args_);                                                                           \
+		const char *name_ = #name;                                                                                       \
+		uint32_t xid_ = wire_send((wire), wire_proc(name_), bytes_, size_, numbered, batched);                           \
+		free(bytes_);                                                                                                    \
+		xid_;                                                                                                            \
+	})
+#define WIRE_CALL(wire, name, numbered, ...) wire_read((wire), WIRE_SEND((wire), name, numbered, false, __VA_ARGS__))
+#define WIRE_BATCH(wire, name, ...) WIRE_SEND((wire), name, true, true, __VA_ARGS__)
+
+uint32_t wire_proc(const char *name);
+
+/* Control calls. */
+ckt_worker_status_res wire_status(struct wire *wire);
+uint64_t wire_stat_calls(struct wire *wire, const char *name);
+int wire_save(struct wire *wire, const char *directory, bool stop, unsigned deadline_ms, char *ret_message);
