@@ -30,12 +30,12 @@ static int arena_start(struct ckt_soft_arena *arena, uint64_t base, uint64_t siz
 int ckt_soft_arena_init(struct ckt_soft_arena *arena, uint64_t size)
 {
 	/* The same place in every process, if it is free: a checkpoint is restored only where module variables lie as they lay, and where the
-	 * kernel would put the range depends on what other threads map meanwhile.  Called for one device after the other. */
+	 * kernel would put the range depends on what other threads map meanwhile. */
 	static uint64_t place = 0x180000000000;
-	void *p = mmap((void *)(uintptr_t)place, size + CKT_SOFT_GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t step = (size + 2 * CKT_SOFT_GRANULE - 1) & ~(uint64_t)(CKT_SOFT_GRANULE - 1);
+	void *p = mmap((void *)(uintptr_t)__atomic_fetch_add(&place, step, __ATOMIC_RELAXED), size + CKT_SOFT_GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return -errno;
-	place += (size + 2 * CKT_SOFT_GRANULE - 1) & ~(uint64_t)(CKT_SOFT_GRANULE - 1);
 	uint64_t base = ((uint64_t)(uintptr_t)p + CKT_SOFT_GRANULE - 1) & ~(uint64_t)(CKT_SOFT_GRANULE - 1);
 	arena->readable_end = base;
 	return arena_start(arena, base, size, CKT_SOFT_PAGE);
