@@ -128,14 +128,16 @@ CKT_RT_API struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int 
 	return (struct cudaChannelFormatDesc){x, y, z, w, f};
 }
 
-static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned flags, CUDA_ARRAY3D_DESCRIPTOR *ret)
+static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned flags,
+			    CUDA_ARRAY3D_DESCRIPTOR *ret)
 {
 	*ret = (CUDA_ARRAY3D_DESCRIPTOR){.Width = extent.width, .Height = extent.height, .Depth = extent.depth, .Flags = flags};
 	/* The flags of both APIs are the same bits. */
 	return ckt_rt_format(desc, &ret->Format, &ret->NumChannels);
 }
 
-CKT_RT_API cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags)
+CKT_RT_API cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
+					 unsigned int flags)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
 	CKT_RT_ENTER();
@@ -189,7 +191,8 @@ CKT_RT_API cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cu
 	return ckt_rt_return(ckt_rt_channel(descriptor.Format, descriptor.NumChannels, desc));
 }
 
-CKT_RT_API cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned int *flags, cudaArray_t array)
+CKT_RT_API cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned int *flags,
+					cudaArray_t array)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
 	CKT_RT_ENTER();
@@ -221,14 +224,14 @@ CKT_RT_API cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequ
 						      ckt_rt_devices[device].handle));
 }
 
-CKT_RT_API cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements, cudaMipmappedArray_t mipmap,
-							       int device)
+CKT_RT_API cudaError_t cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
+							       cudaMipmappedArray_t mipmap, int device)
 {
 	CKT_RT_ENTER();
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
-	return ckt_rt_cu(cuMipmappedArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements, (CUmipmappedArray)mipmap,
-							       ckt_rt_devices[device].handle));
+	return ckt_rt_cu(cuMipmappedArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements,
+							       (CUmipmappedArray)mipmap, ckt_rt_devices[device].handle));
 }
 
 CKT_RT_API cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
@@ -237,7 +240,8 @@ CKT_RT_API cudaError_t cudaArrayGetSparseProperties(struct cudaArraySparseProper
 	CKT_RT_CALL(cuArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties, (CUarray)array));
 }
 
-CKT_RT_API cudaError_t cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap)
+CKT_RT_API cudaError_t cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,
+							     cudaMipmappedArray_t mipmap)
 {
 	CKT_RT_CALL(cuMipmappedArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties, (CUmipmappedArray)mipmap));
 }

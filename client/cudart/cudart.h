@@ -24,8 +24,8 @@
 #define CKT_RT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 enum {
-	CKT_RT_DEVICES_MAX = 64,	/* CUDA's own limit is lower */
-	CKT_RT_CALLS_INLINE = 3,	/* launches nested in the arguments of a launch; deeper ones use the heap */
+	CKT_RT_DEVICES_MAX = 64, /* CUDA's own limit is lower */
+	CKT_RT_CALLS_INLINE = 3, /* launches nested in the arguments of a launch; deeper ones use the heap */
 };
 
 /* What <<<>>> leaves for the kernel's host stub. */
@@ -38,14 +38,14 @@ struct ckt_rt_call {
 
 /* One a thread, in static TLS: keep it small. */
 struct ckt_rt_thread {
-	uint32_t epoch;			/* ckt_rt_epoch when the fields below were found; 0: never */
+	uint32_t epoch; /* ckt_rt_epoch when the fields below were found; 0: never */
 	int device;
-	CUcontext context;		/* current when last looked */
+	CUcontext context; /* current when last looked */
 	cudaError_t last_error;
-	bool primary;			/* context is the device's primary one */
-	bool chosen;			/* cudaSetDevice named the device */
+	bool primary; /* context is the device's primary one */
+	bool chosen;  /* cudaSetDevice named the device */
 	uint8_t calls_inline;
-	struct ckt_rt_call_more *more;	/* owned; NULL but while deeply nested */
+	struct ckt_rt_call_more *more; /* owned; NULL but while deeply nested */
 	struct ckt_rt_call calls[CKT_RT_CALLS_INLINE];
 };
 
@@ -56,19 +56,19 @@ extern _Atomic uint32_t ckt_rt_epoch;
 struct ckt_rt_device {
 	CUdevice handle;
 	pthread_mutex_t lock;
-	_Atomic bool retained;		/* context below is ours to use */
+	_Atomic bool retained; /* context below is ours to use */
 	CUcontext context;
-	struct cudaDeviceProp *_Atomic properties;	/* owned, for ever; NULL until asked for */
+	struct cudaDeviceProp *_Atomic properties; /* owned, for ever; NULL until asked for */
 };
 
 extern struct ckt_rt_device ckt_rt_devices[CKT_RT_DEVICES_MAX];
 extern int ckt_rt_device_count;
 
 /* init.c.  All return without recording. */
-cudaError_t ckt_rt_driver(void);		/* cuInit, the list of devices; 0, or for ever the same error */
-cudaError_t ckt_rt_driver_error(void);		/* what ckt_rt_driver failed with, if it was called; never initialises */
+cudaError_t ckt_rt_driver(void);       /* cuInit, the list of devices; 0, or for ever the same error */
+cudaError_t ckt_rt_driver_error(void); /* what ckt_rt_driver failed with, if it was called; never initialises */
 cudaError_t ckt_rt_enter_slow(void);
-cudaError_t ckt_rt_primary(int device, CUcontext *ret_context);	/* retains it at first use */
+cudaError_t ckt_rt_primary(int device, CUcontext *ret_context); /* retains it at first use */
 cudaError_t ckt_rt_check_device(int device);
 /* device.c: a thread that never chose takes the first valid device that gives a context. */
 cudaError_t ckt_rt_choose_valid(CUcontext *ret_context);
@@ -100,29 +100,29 @@ static inline cudaError_t ckt_rt_cu(CUresult result)
 }
 
 /* Enters, or leaves the calling function with the error. */
-#define CKT_RT_ENTER()                                                                                                           \
-	do {                                                                                                                     \
-		cudaError_t ckt_rt_entered = ckt_rt_enter();                                                                     \
-		if (CKT_RT_UNLIKELY(ckt_rt_entered))                                                                             \
-			return ckt_rt_return(ckt_rt_entered);                                                                    \
+#define CKT_RT_ENTER()                                                                                                                     \
+	do {                                                                                                                               \
+		cudaError_t ckt_rt_entered = ckt_rt_enter();                                                                               \
+		if (CKT_RT_UNLIKELY(ckt_rt_entered))                                                                                       \
+			return ckt_rt_return(ckt_rt_entered);                                                                              \
 	} while (0)
 /* The same for functions that need the driver but no context. */
-#define CKT_RT_DRIVER()                                                                                                          \
-	do {                                                                                                                     \
-		cudaError_t ckt_rt_entered = ckt_rt_driver();                                                                    \
-		if (CKT_RT_UNLIKELY(ckt_rt_entered))                                                                             \
-			return ckt_rt_return(ckt_rt_entered);                                                                    \
+#define CKT_RT_DRIVER()                                                                                                                    \
+	do {                                                                                                                               \
+		cudaError_t ckt_rt_entered = ckt_rt_driver();                                                                              \
+		if (CKT_RT_UNLIKELY(ckt_rt_entered))                                                                                       \
+			return ckt_rt_return(ckt_rt_entered);                                                                              \
 	} while (0)
 /* The body of a function that is one call of the driver. */
-#define CKT_RT_CALL(call)                                                                                                        \
-	do {                                                                                                                     \
-		CKT_RT_ENTER();                                                                                                  \
-		return ckt_rt_cu(call);                                                                                          \
+#define CKT_RT_CALL(call)                                                                                                                  \
+	do {                                                                                                                               \
+		CKT_RT_ENTER();                                                                                                            \
+		return ckt_rt_cu(call);                                                                                                    \
 	} while (0)
-#define CKT_RT_REQUIRE(condition, error)                                                                                         \
-	do {                                                                                                                     \
-		if (CKT_RT_UNLIKELY(!(condition)))                                                                               \
-			return ckt_rt_return(error);                                                                             \
+#define CKT_RT_REQUIRE(condition, error)                                                                                                   \
+	do {                                                                                                                               \
+		if (CKT_RT_UNLIKELY(!(condition)))                                                                                         \
+			return ckt_rt_return(error);                                                                                       \
 	} while (0)
 
 static inline CUdeviceptr ckt_rt_address(const void *pointer)
@@ -145,22 +145,22 @@ extern const unsigned ckt_rt_error_text_count;
 typedef _Atomic(_Atomic uint64_t *) ckt_rt_slots;
 
 struct ckt_rt_kernel {
-	const void *host;		/* the stub's address, or the CUkernel itself for one that cudaLibraryGetKernel gave out */
-	const char *name;		/* in the program's image */
-	struct ckt_rt_module *module;	/* NULL: not (or no longer) registered */
-	struct ckt_rt_kernel *next;	/* of the module */
+	const void *host;             /* the stub's address, or the CUkernel itself for one that cudaLibraryGetKernel gave out */
+	const char *name;             /* in the program's image */
+	struct ckt_rt_module *module; /* NULL: not (or no longer) registered */
+	struct ckt_rt_kernel *next;   /* of the module */
 	_Atomic(CUkernel) kernel;
-	ckt_rt_slots functions;		/* CUfunction in the device's primary context */
+	ckt_rt_slots functions; /* CUfunction in the device's primary context */
 };
 
 struct ckt_rt_variable {
 	const void *host;
-	void **managed;			/* where the program keeps the address of a managed variable; NULL for others */
+	void **managed; /* where the program keeps the address of a managed variable; NULL for others */
 	const char *name;
 	struct ckt_rt_module *module;
 	struct ckt_rt_variable *next;
-	size_t size;			/* as the compiler saw it; 0 for an array of unknown size */
-	ckt_rt_slots addresses;		/* in the device's primary context */
+	size_t size;            /* as the compiler saw it; 0 for an array of unknown size */
+	ckt_rt_slots addresses; /* in the device's primary context */
 };
 
 /*
@@ -169,13 +169,13 @@ struct ckt_rt_variable {
  * Modules and records are never freed: nvcc's stubs keep pointers to kernel records, and an address registered again finds its record.
  */
 struct ckt_rt_module {
-	const void *image;		/* fat binary */
-	const void *const *prelinked;	/* -rdc=true: relocatable fat binaries to link where image has nothing for the device; NULL ends */
-	pthread_mutex_t lock;		/* of loading */
+	const void *image;            /* fat binary */
+	const void *const *prelinked; /* -rdc=true: relocatable fat binaries to link where image has nothing for the device; NULL ends */
+	pthread_mutex_t lock;         /* of loading */
 	_Atomic(CUlibrary) library;
-	_Atomic bool by_device;		/* the driver has no libraries */
-	bool gone;			/* unregistered; protected by lock */
-	ckt_rt_slots modules;		/* CUmodule, when by_device */
+	_Atomic bool by_device; /* the driver has no libraries */
+	bool gone;              /* unregistered; protected by lock */
+	ckt_rt_slots modules;   /* CUmodule, when by_device */
 	struct ckt_rt_kernel *kernels;
 	struct ckt_rt_variable *variables;
 	struct ckt_rt_module *next;
@@ -192,7 +192,7 @@ struct ckt_rt_kernel *ckt_rt_kernel_adopt(CUkernel kernel);
 void ckt_rt_modules_reset(int device);
 
 /* module.c.  Precondition of all: entered.  Nothing is recorded. */
-_Atomic uint64_t *ckt_rt_slot(ckt_rt_slots *slots, int device);	/* NULL without memory */
+_Atomic uint64_t *ckt_rt_slot(ckt_rt_slots *slots, int device); /* NULL without memory */
 cudaError_t ckt_rt_kernel_function_slow(struct ckt_rt_kernel *kernel, CUfunction *ret_function);
 cudaError_t ckt_rt_kernel_handle(struct ckt_rt_kernel *kernel, CUkernel *ret_kernel);
 cudaError_t ckt_rt_variable_address(struct ckt_rt_variable *variable, CUdeviceptr *ret_address, size_t *ret_size);

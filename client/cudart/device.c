@@ -233,7 +233,8 @@ CKT_RT_API cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *pciBusId
 	return ckt_rt_return(result ? (cudaError_t)result : cudaErrorInvalidDevice);
 }
 
-CKT_RT_API cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc, int device)
+CKT_RT_API cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc,
+							    int device)
 {
 	CUarray_format format;
 	unsigned channels;

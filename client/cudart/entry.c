@@ -28,8 +28,8 @@ CKT_RT_API cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **f
 	return entry_point(symbol, funcPtr, CUDART_VERSION, flags ? flags : cudaEnablePerThreadDefaultStream, driverStatus);
 }
 
-CKT_RT_API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
-							enum cudaDriverEntryPointQueryResult *driverStatus)
+CKT_RT_API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion,
+							unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
 	return entry_point(symbol, funcPtr, cudaVersion, flags, driverStatus);
 }

@@ -39,7 +39,8 @@ CKT_RT_API cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t 
 	CKT_RT_CALL(cuGraphGetRootNodes(graph, pRootNodes, pNumRootNodes));
 }
 
-CKT_RT_API cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges)
+CKT_RT_API cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edgeData,
+					 size_t *numEdges)
 {
 	CKT_RT_CALL(cuGraphGetEdges(graph, from, to, (CUgraphEdgeData *)edgeData, numEdges));
 }
@@ -83,7 +84,8 @@ CKT_RT_API cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec
 	CKT_RT_CALL(cuGraphInstantiate(pGraphExec, graph, flags));
 }
 
-CKT_RT_API cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams)
+CKT_RT_API cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
+						      cudaGraphInstantiateParams *instantiateParams)
 {
 	CKT_RT_CALL(cuGraphInstantiateWithParams(pGraphExec, graph, (CUDA_GRAPH_INSTANTIATE_PARAMS *)instantiateParams));
 }

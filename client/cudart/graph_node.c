@@ -10,7 +10,8 @@ _Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NO
 
 #define NODE_ARGUMENTS pGraphNode, graph, pDependencies, numDependencies
 
-CKT_RT_API cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies)
+CKT_RT_API cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
+					     size_t numDependencies)
 {
 	CKT_RT_CALL(cuGraphAddEmptyNode(NODE_ARGUMENTS));
 }
@@ -89,7 +90,8 @@ CKT_RT_API cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const st
 	CKT_RT_CALL(cuGraphHostNodeSetParams(node, (const CUDA_HOST_NODE_PARAMS *)pNodeParams));
 }
 
-CKT_RT_API cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams)
+CKT_RT_API cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,
+						      const struct cudaHostNodeParams *pNodeParams)
 {
 	CKT_RT_CALL(cuGraphExecHostNodeSetParams(hGraphExec, node, (const CUDA_HOST_NODE_PARAMS *)pNodeParams));
 }
@@ -110,7 +112,8 @@ CKT_RT_API cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const 
 	CKT_RT_CALL(cuGraphMemsetNodeSetParams(node, (const CUDA_MEMSET_NODE_PARAMS *)pNodeParams));
 }
 
-CKT_RT_API cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams)
+CKT_RT_API cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,
+							const struct cudaMemsetParams *pNodeParams)
 {
 	CKT_RT_CALL(cuGraphExecMemsetNodeSetParams(hGraphExec, node, (const CUDA_MEMSET_NODE_PARAMS *)pNodeParams, ckt_rt_thread.context));
 }
@@ -142,9 +145,15 @@ static cudaError_t kernel_params(const struct cudaKernelNodeParams *p, CUDA_KERN
 	if (!p)
 		return cudaErrorInvalidValue;
 	*ret = (CUDA_KERNEL_NODE_PARAMS){
-		.gridDimX = p->gridDim.x, .gridDimY = p->gridDim.y, .gridDimZ = p->gridDim.z,
-		.blockDimX = p->blockDim.x, .blockDimY = p->blockDim.y, .blockDimZ = p->blockDim.z,
-		.sharedMemBytes = p->sharedMemBytes, .kernelParams = p->kernelParams, .extra = p->extra,
+		.gridDimX = p->gridDim.x,
+		.gridDimY = p->gridDim.y,
+		.gridDimZ = p->gridDim.z,
+		.blockDimX = p->blockDim.x,
+		.blockDimY = p->blockDim.y,
+		.blockDimZ = p->blockDim.z,
+		.sharedMemBytes = p->sharedMemBytes,
+		.kernelParams = p->kernelParams,
+		.extra = p->extra,
 	};
 	return ckt_rt_function(p->func, &ret->func);
 }
@@ -164,7 +173,8 @@ CKT_RT_API cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const 
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphKernelNodeSetParams(node, &driver));
 }
 
-CKT_RT_API cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaKernelNodeParams *pNodeParams)
+CKT_RT_API cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,
+							const struct cudaKernelNodeParams *pNodeParams)
 {
 	CUDA_KERNEL_NODE_PARAMS driver;
 	cudaError_t error = kernel_params(pNodeParams, &driver);
@@ -176,12 +186,14 @@ CKT_RT_API cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, c
 	CKT_RT_CALL(cuGraphKernelNodeCopyAttributes(hDst, hSrc));
 }
 
-CKT_RT_API cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out)
+CKT_RT_API cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
+						       cudaLaunchAttributeValue *value_out)
 {
 	CKT_RT_CALL(cuGraphKernelNodeGetAttribute(hNode, (CUkernelNodeAttrID)attr, (CUkernelNodeAttrValue *)value_out));
 }
 
-CKT_RT_API cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value)
+CKT_RT_API cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
+						       const cudaLaunchAttributeValue *value)
 {
 	CKT_RT_CALL(cuGraphKernelNodeSetAttribute(hNode, (CUkernelNodeAttrID)attr, (const CUkernelNodeAttrValue *)value));
 }
@@ -206,14 +218,16 @@ static cudaError_t copy_1d(void *dst, const void *src, size_t count, enum cudaMe
 	return copy_3d(&p, ret);
 }
 
-static cudaError_t copy_from_symbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, CUDA_MEMCPY3D *ret)
+static cudaError_t copy_from_symbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind,
+				    CUDA_MEMCPY3D *ret)
 {
 	CUdeviceptr address;
 	cudaError_t error = ckt_rt_symbol(symbol, offset, count, &address);
 	return error ? error : copy_1d(dst, (const void *)(uintptr_t)address, count, kind, ret);
 }
 
-static cudaError_t copy_to_symbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, CUDA_MEMCPY3D *ret)
+static cudaError_t copy_to_symbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
+				  CUDA_MEMCPY3D *ret)
 {
 	CUdeviceptr address;
 	cudaError_t error = ckt_rt_symbol(symbol, offset, count, &address);
@@ -236,9 +250,9 @@ CKT_RT_API cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode, cud
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphAddMemcpyNode(NODE_ARGUMENTS, &copy, ckt_rt_thread.context));
 }
 
-CKT_RT_API cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-							size_t numDependencies, void *dst, const void *symbol, size_t count, size_t offset,
-							enum cudaMemcpyKind kind)
+CKT_RT_API cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+							const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dst,
+							const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = copy_from_symbol(dst, symbol, count, offset, kind, &copy);
@@ -246,8 +260,8 @@ CKT_RT_API cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphN
 }
 
 CKT_RT_API cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-						      size_t numDependencies, const void *symbol, const void *src, size_t count, size_t offset,
-						      enum cudaMemcpyKind kind)
+						      size_t numDependencies, const void *symbol, const void *src, size_t count,
+						      size_t offset, enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = copy_to_symbol(symbol, src, count, offset, kind, &copy);
@@ -261,54 +275,56 @@ CKT_RT_API cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const 
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphMemcpyNodeSetParams(node, &copy));
 }
 
-CKT_RT_API cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
+CKT_RT_API cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst, const void *src, size_t count,
+						      enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = copy_1d(dst, src, count, kind, &copy);
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphMemcpyNodeSetParams(node, &copy));
 }
 
-CKT_RT_API cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset,
-							      enum cudaMemcpyKind kind)
+CKT_RT_API cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst, const void *symbol, size_t count,
+							      size_t offset, enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = copy_from_symbol(dst, symbol, count, offset, kind, &copy);
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphMemcpyNodeSetParams(node, &copy));
 }
 
-CKT_RT_API cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol, const void *src, size_t count, size_t offset,
-							    enum cudaMemcpyKind kind)
+CKT_RT_API cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol, const void *src, size_t count,
+							    size_t offset, enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = copy_to_symbol(symbol, src, count, offset, kind, &copy);
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphMemcpyNodeSetParams(node, &copy));
 }
 
-CKT_RT_API cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const struct cudaMemcpy3DParms *pNodeParams)
+CKT_RT_API cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,
+							const struct cudaMemcpy3DParms *pNodeParams)
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = copy_3d(pNodeParams, &copy);
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphExecMemcpyNodeSetParams(hGraphExec, node, &copy, ckt_rt_thread.context));
 }
 
-CKT_RT_API cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void *dst, const void *src, size_t count,
-							  enum cudaMemcpyKind kind)
+CKT_RT_API cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void *dst, const void *src,
+							  size_t count, enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = copy_1d(dst, src, count, kind, &copy);
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphExecMemcpyNodeSetParams(hGraphExec, node, &copy, ckt_rt_thread.context));
 }
 
-CKT_RT_API cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void *dst, const void *symbol,
-								  size_t count, size_t offset, enum cudaMemcpyKind kind)
+CKT_RT_API cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void *dst,
+								  const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = copy_from_symbol(dst, symbol, count, offset, kind, &copy);
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuGraphExecMemcpyNodeSetParams(hGraphExec, node, &copy, ckt_rt_thread.context));
 }
 
-CKT_RT_API cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const void *symbol, const void *src,
-								size_t count, size_t offset, enum cudaMemcpyKind kind)
+CKT_RT_API cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const void *symbol,
+								const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = copy_to_symbol(symbol, src, count, offset, kind, &copy);

@@ -1,6 +1,7 @@
 /*
  * Initialisation of the driver, primary contexts and what a thread knows of its device.
- * Loading the library does nothing; the first call that needs the driver runs cuInit, the first that needs a device retains its primary context.
+ * Loading the library does nothing; the first call that needs the driver runs cuInit, the first that needs a device retains its primary
+ * context.
  */
 #include "cudart.h"
 

@@ -84,7 +84,8 @@ static inline cudaError_t launch(struct ckt_rt_kernel *kernel, const dim3 *grid,
 	cudaError_t error = ckt_rt_kernel_function(kernel, &function);
 	CKT_RT_REQUIRE(!error, error);
 	CKT_RT_REQUIRE(shared_bytes <= UINT32_MAX, cudaErrorInvalidValue);
-	CUresult result = cuLaunchKernel(function, grid->x, grid->y, grid->z, block->x, block->y, block->z, (unsigned)shared_bytes, stream, args, NULL);
+	CUresult result = cuLaunchKernel(function, grid->x, grid->y, grid->z, block->x, block->y, block->z, (unsigned)shared_bytes, stream,
+					 args, NULL);
 	if (__builtin_expect(result == CUDA_SUCCESS, 1))
 		return cudaSuccess;
 	return ckt_rt_return(launch_error(result, grid, block));
@@ -105,7 +106,8 @@ CKT_RT_API cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
 	return cudaSuccess;
 }
 
-CKT_RT_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
+CKT_RT_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
+					  cudaStream_t stream)
 {
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(kernel, cudaErrorInvalidDeviceFunction);

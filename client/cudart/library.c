@@ -8,12 +8,12 @@ static CUjit_option *jit_options(enum cudaJitOption *options)
 	return (CUjit_option *)options;
 }
 
-CKT_RT_API cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *jitOptions, void **jitOptionsValues,
-					   unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
-					   unsigned int numLibraryOptions)
+CKT_RT_API cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *jitOptions,
+					   void **jitOptionsValues, unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
+					   void **libraryOptionValues, unsigned int numLibraryOptions)
 {
-	CKT_RT_CALL(cuLibraryLoadData(library, code, jit_options(jitOptions), jitOptionsValues, numJitOptions, (CUlibraryOption *)libraryOptions,
-				      libraryOptionValues, numLibraryOptions));
+	CKT_RT_CALL(cuLibraryLoadData(library, code, jit_options(jitOptions), jitOptionsValues, numJitOptions,
+				      (CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
 }
 
 CKT_RT_API cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName, enum cudaJitOption *jitOptions,

@@ -24,10 +24,11 @@ CKT_RT_API cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count, st
 }
 
 CKT_RT_API cudaError_t cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs,
-						 size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)
+						 size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+						 cudaStream_t stream)
 {
-	CKT_RT_CALL(cuMemPrefetchBatchAsync((CUdeviceptr *)dptrs, sizes, count, (CUmemLocation *)prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
-					    stream));
+	CKT_RT_CALL(cuMemPrefetchBatchAsync((CUdeviceptr *)dptrs, sizes, count, (CUmemLocation *)prefetchLocs, prefetchLocIdxs,
+					    numPrefetchLocs, flags, stream));
 }
 
 CKT_RT_API cudaError_t cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, size_t count, unsigned long long flags, cudaStream_t stream)
@@ -43,15 +44,17 @@ CKT_RT_API cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_t 
 						      numPrefetchLocs, flags, stream));
 }
 
-CKT_RT_API cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize, enum cudaMemRangeAttribute attribute, const void *devPtr, size_t count)
+CKT_RT_API cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize, enum cudaMemRangeAttribute attribute, const void *devPtr,
+						size_t count)
 {
 	CKT_RT_CALL(cuMemRangeGetAttribute(data, dataSize, (CUmem_range_attribute)attribute, ckt_rt_address(devPtr), count));
 }
 
-CKT_RT_API cudaError_t cudaMemRangeGetAttributes(void **data, size_t *dataSizes, enum cudaMemRangeAttribute *attributes, size_t numAttributes,
-						 const void *devPtr, size_t count)
+CKT_RT_API cudaError_t cudaMemRangeGetAttributes(void **data, size_t *dataSizes, enum cudaMemRangeAttribute *attributes,
+						 size_t numAttributes, const void *devPtr, size_t count)
 {
-	CKT_RT_CALL(cuMemRangeGetAttributes(data, dataSizes, (CUmem_range_attribute *)attributes, numAttributes, ckt_rt_address(devPtr), count));
+	CKT_RT_CALL(cuMemRangeGetAttributes(data, dataSizes, (CUmem_range_attribute *)attributes, numAttributes, ckt_rt_address(devPtr),
+					    count));
 }
 
 CKT_RT_API cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count,

@@ -125,8 +125,8 @@ CKT_RT_API cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
 	return ckt_rt_copy(dst, src, count, kind, stream, true);
 }
 
-cudaError_t ckt_rt_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
-				cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
+				enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
 	struct side to = {.pointer = dst, .pitch = dpitch}, from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
 	return copy_2d(&to, &from, width, height, kind, default_stream, false);
@@ -139,16 +139,16 @@ CKT_RT_API cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *s
 	return copy_2d(&to, &from, width, height, kind, stream, true);
 }
 
-cudaError_t ckt_rt_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
-				       enum cudaMemcpyKind kind, cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width,
+				       size_t height, enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
 	struct side to = {.array = dst, .x = wOffset, .y = hOffset}, from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
 	CKT_RT_REQUIRE(dst, cudaErrorInvalidResourceHandle);
 	return copy_2d(&to, &from, width, height, kind, default_stream, false);
 }
 
-CKT_RT_API cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width,
-						size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch,
+						size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	struct side to = {.array = dst, .x = wOffset, .y = hOffset}, from = {.pointer = (void *)(uintptr_t)src, .pitch = spitch};
 	CKT_RT_REQUIRE(dst, cudaErrorInvalidResourceHandle);
@@ -163,8 +163,8 @@ cudaError_t ckt_rt_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_con
 	return copy_2d(&to, &from, width, height, kind, default_stream, false);
 }
 
-CKT_RT_API cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
-						  size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+CKT_RT_API cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset,
+						  size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	struct side to = {.pointer = dst, .pitch = dpitch}, from = {.array = src, .x = wOffset, .y = hOffset};
 	CKT_RT_REQUIRE(src, cudaErrorInvalidResourceHandle);
@@ -172,7 +172,8 @@ CKT_RT_API cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cuda
 }
 
 cudaError_t ckt_rt_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
-					    size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t default_stream)
+					    size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind,
+					    cudaStream_t default_stream)
 {
 	struct side to = {.array = dst, .x = wOffsetDst, .y = hOffsetDst}, from = {.array = src, .x = wOffsetSrc, .y = hOffsetSrc};
 	CKT_RT_REQUIRE(dst && src, cudaErrorInvalidResourceHandle);
@@ -201,8 +202,8 @@ static cudaError_t array_row(cudaArray_const_t array, size_t *ret_bytes)
 	return error;
 }
 
-static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *memory, bool to_array, size_t count, enum cudaMemcpyKind kind,
-			     cudaStream_t stream, bool async)
+static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *memory, bool to_array, size_t count,
+			     enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
 {
 	size_t row = 0;
 	cudaError_t error = array_row(array, &row);
@@ -213,7 +214,8 @@ static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *
 		size_t width = x || count < row ? (count < row - x ? count : row - x) : row;
 		size_t height = width == row ? count / row : 1;
 		struct side a = {.array = array, .x = x, .y = y}, m = {.pointer = memory, .pitch = width};
-		error = to_array ? copy_2d(&a, &m, width, height, kind, stream, async) : copy_2d(&m, &a, width, height, kind, stream, async);
+		error = to_array ? copy_2d(&a, &m, width, height, kind, stream, async)
+				 : copy_2d(&m, &a, width, height, kind, stream, async);
 		if (error)
 			return error;
 		memory += width * height;
@@ -224,14 +226,14 @@ static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *
 	return cudaSuccess;
 }
 
-cudaError_t ckt_rt_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
-				     cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count,
+				     enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
 	return copy_rows(dst, wOffset, hOffset, (char *)(uintptr_t)src, true, count, kind, default_stream, false);
 }
 
-cudaError_t ckt_rt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
-				       cudaStream_t default_stream)
+cudaError_t ckt_rt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count,
+				       enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {
 	return copy_rows(src, wOffset, hOffset, dst, false, count, kind, default_stream, false);
 }

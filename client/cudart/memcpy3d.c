@@ -84,8 +84,14 @@ static cudaError_t copy_peer(const struct cudaMemcpy3DPeerParms *p, cudaStream_t
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(p, cudaErrorInvalidValue);
 	struct cudaMemcpy3DParms local = {
-		.srcArray = p->srcArray, .srcPos = p->srcPos, .srcPtr = p->srcPtr, .dstArray = p->dstArray, .dstPos = p->dstPos, .dstPtr = p->dstPtr,
-		.extent = p->extent, .kind = cudaMemcpyDeviceToDevice,
+		.srcArray = p->srcArray,
+		.srcPos = p->srcPos,
+		.srcPtr = p->srcPtr,
+		.dstArray = p->dstArray,
+		.dstPos = p->dstPos,
+		.dstPtr = p->dstPtr,
+		.extent = p->extent,
+		.kind = cudaMemcpyDeviceToDevice,
 	};
 	cudaError_t error = ckt_rt_copy_3d(&local, &plain);
 	if (!error)
@@ -94,11 +100,25 @@ static cudaError_t copy_peer(const struct cudaMemcpy3DPeerParms *p, cudaStream_t
 		error = ckt_rt_check_device(p->dstDevice);
 	CKT_RT_REQUIRE(!error, error);
 	driver = (CUDA_MEMCPY3D_PEER){
-		.srcXInBytes = plain.srcXInBytes, .srcY = plain.srcY, .srcZ = plain.srcZ, .srcMemoryType = plain.srcMemoryType,
-		.srcDevice = plain.srcDevice, .srcArray = plain.srcArray, .srcPitch = plain.srcPitch, .srcHeight = plain.srcHeight,
-		.dstXInBytes = plain.dstXInBytes, .dstY = plain.dstY, .dstZ = plain.dstZ, .dstMemoryType = plain.dstMemoryType,
-		.dstDevice = plain.dstDevice, .dstArray = plain.dstArray, .dstPitch = plain.dstPitch, .dstHeight = plain.dstHeight,
-		.WidthInBytes = plain.WidthInBytes, .Height = plain.Height, .Depth = plain.Depth,
+		.srcXInBytes = plain.srcXInBytes,
+		.srcY = plain.srcY,
+		.srcZ = plain.srcZ,
+		.srcMemoryType = plain.srcMemoryType,
+		.srcDevice = plain.srcDevice,
+		.srcArray = plain.srcArray,
+		.srcPitch = plain.srcPitch,
+		.srcHeight = plain.srcHeight,
+		.dstXInBytes = plain.dstXInBytes,
+		.dstY = plain.dstY,
+		.dstZ = plain.dstZ,
+		.dstMemoryType = plain.dstMemoryType,
+		.dstDevice = plain.dstDevice,
+		.dstArray = plain.dstArray,
+		.dstPitch = plain.dstPitch,
+		.dstHeight = plain.dstHeight,
+		.WidthInBytes = plain.WidthInBytes,
+		.Height = plain.Height,
+		.Depth = plain.Depth,
 	};
 	error = ckt_rt_primary(p->srcDevice, &driver.srcContext);
 	if (!error)

@@ -149,8 +149,9 @@ CKT_RT_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *at
 	int ordinal = cudaInvalidDeviceId;
 	CUdeviceptr device = 0;
 	void *host = NULL;
-	CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-				       CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER};
+	CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+				       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+				       CU_POINTER_ATTRIBUTE_HOST_POINTER};
 	void *values[] = {&type, &managed, &ordinal, &device, &host};
 	struct cudaPointerAttributes found = {.type = cudaMemoryTypeUnregistered, .device = cudaInvalidDeviceId};
 	CKT_RT_ENTER();

@@ -10,7 +10,8 @@ static cudaError_t max_active(int *ret_blocks, const void *func, int block_size,
 	return ckt_rt_cu(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(ret_blocks, function, block_size, shared_bytes, flags));
 }
 
-CKT_RT_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize)
+CKT_RT_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize,
+								     size_t dynamicSMemSize)
 {
 	return max_active(numBlocks, func, blockSize, dynamicSMemSize, CU_OCCUPANCY_DEFAULT);
 }

@@ -7,10 +7,10 @@ _Static_assert(sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc), "one
 _Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "one layout");
 
 /* Leaves the function with an error unless there is such a device. */
-#define REQUIRE_DEVICE(device)                                                                                                   \
-	do {                                                                                                                     \
-		cudaError_t checked = ckt_rt_check_device(device);                                                               \
-		CKT_RT_REQUIRE(!checked, checked);                                                                               \
+#define REQUIRE_DEVICE(device)                                                                                                             \
+	do {                                                                                                                               \
+		cudaError_t checked = ckt_rt_check_device(device);                                                                         \
+		CKT_RT_REQUIRE(!checked, checked);                                                                                         \
 	} while (0)
 
 CKT_RT_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device)
@@ -66,8 +66,8 @@ CKT_RT_API cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cuda
 	CKT_RT_CALL(cuMemPoolGetAccess((CUmemAccess_flags *)flags, memPool, (CUmemLocation *)location));
 }
 
-CKT_RT_API cudaError_t cudaMemPoolExportToShareableHandle(void *shareableHandle, cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType,
-							  unsigned int flags)
+CKT_RT_API cudaError_t cudaMemPoolExportToShareableHandle(void *shareableHandle, cudaMemPool_t memPool,
+							  enum cudaMemAllocationHandleType handleType, unsigned int flags)
 {
 	CKT_RT_CALL(cuMemPoolExportToShareableHandle(shareableHandle, memPool, (CUmemAllocationHandleType)handleType, flags));
 }

@@ -4,12 +4,14 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define FIELD(field, attribute)                                                                                                  \
-	{offsetof(struct cudaDeviceProp, field), sizeof(((struct cudaDeviceProp *)0)->field), CU_DEVICE_ATTRIBUTE_##attribute}
+#define FIELD(field, attribute)                                                                                                            \
+	{                                                                                                                                  \
+		offsetof(struct cudaDeviceProp, field), sizeof(((struct cudaDeviceProp *)0)->field), CU_DEVICE_ATTRIBUTE_##attribute       \
+	}
 
 static const struct {
 	unsigned offset;
-	unsigned size;			/* int or size_t */
+	unsigned size; /* int or size_t */
 	CUdevice_attribute attribute;
 } fields[] = {
 	FIELD(maxThreadsPerBlock, MAX_THREADS_PER_BLOCK),

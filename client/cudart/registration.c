@@ -25,24 +25,24 @@ struct wrapper {
 	uint32_t magic;
 	uint32_t version;
 	const void *image;
-	const void *prelinked;		/* of version 2; version 1 keeps a file name here */
+	const void *prelinked; /* of version 2; version 1 keeps a file name here */
 };
 
 struct entry {
-	_Atomic uintptr_t key;		/* 0: free */
+	_Atomic uintptr_t key; /* 0: free */
 	void *_Atomic record;
 };
 
 struct table {
 	unsigned bits;
-	unsigned used;			/* protected by table_lock */
+	unsigned used; /* protected by table_lock */
 	struct entry entries[];
 };
 
 static struct table *_Atomic kernel_table;
 static struct table *_Atomic variable_table;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ckt_rt_module *modules;		/* protected by table_lock */
+static struct ckt_rt_module *modules; /* protected by table_lock */
 
 static size_t hash(uintptr_t key, unsigned bits)
 {
@@ -173,12 +173,12 @@ void ckt_rt_modules_reset(int device)
 void **__cudaRegisterFatBinary(void *fatCubin);
 void __cudaRegisterFatBinaryEnd(void **fatCubinHandle);
 void __cudaUnregisterFatBinary(void **fatCubinHandle);
-void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid,
-			    uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize);
-void __cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size, int constant,
-		       int global);
-void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress, char *deviceAddress, const char *deviceName, int ext, size_t size,
-			      int constant, int global);
+void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit,
+			    uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize);
+void __cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
+		       int constant, int global);
+void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress, char *deviceAddress, const char *deviceName, int ext,
+			      size_t size, int constant, int global);
 void __cudaRegisterHostVar(void **fatCubinHandle, const char *deviceName, char *hostVar, size_t size);
 void __cudaRegisterUnifiedTable(void **fatCubinHandle, void *table);
 char __cudaInitModule(void **fatCubinHandle);
@@ -197,7 +197,8 @@ CKT_RT_API void **__cudaRegisterFatBinary(void *fatCubin)
 			module->prelinked = wrapper->prelinked;
 	} else {
 		/* Its kernels then answer cudaErrorInvalidKernelImage. */
-		ckt_log_user("a fat binary with wrapper 0x%x version %u: this version of Cricket knows 1 and 2 only", wrapper->magic, wrapper->version);
+		ckt_log_user("a fat binary with wrapper 0x%x version %u: this version of Cricket knows 1 and 2 only", wrapper->magic,
+			     wrapper->version);
 	}
 	pthread_mutex_lock(&table_lock);
 	module->next = modules;
@@ -206,12 +207,10 @@ CKT_RT_API void **__cudaRegisterFatBinary(void *fatCubin)
 	return (void **)module;
 }
 
-CKT_RT_API void __cudaRegisterFatBinaryEnd(void **fatCubinHandle)
-{
-}
+CKT_RT_API void __cudaRegisterFatBinaryEnd(void **fatCubinHandle) {}
 
-CKT_RT_API void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit,
-				       uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize)
+CKT_RT_API void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName,
+				       int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize)
 {
 	struct ckt_rt_module *module = (struct ckt_rt_module *)fatCubinHandle;
 	if (!module)
@@ -259,20 +258,16 @@ CKT_RT_API void __cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *de
 	register_variable((struct ckt_rt_module *)fatCubinHandle, hostVar, NULL, deviceName, size);
 }
 
-CKT_RT_API void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress, char *deviceAddress, const char *deviceName, int ext,
-					 size_t size, int constant, int global)
+CKT_RT_API void __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress, char *deviceAddress, const char *deviceName,
+					 int ext, size_t size, int constant, int global)
 {
 	register_variable((struct ckt_rt_module *)fatCubinHandle, hostVarPtrAddress, hostVarPtrAddress, deviceName, size);
 }
 
 /* Host shadows and tables of unified function pointers: nothing on the host's side depends on them. */
-CKT_RT_API void __cudaRegisterHostVar(void **fatCubinHandle, const char *deviceName, char *hostVar, size_t size)
-{
-}
+CKT_RT_API void __cudaRegisterHostVar(void **fatCubinHandle, const char *deviceName, char *hostVar, size_t size) {}
 
-CKT_RT_API void __cudaRegisterUnifiedTable(void **fatCubinHandle, void *table)
-{
-}
+CKT_RT_API void __cudaRegisterUnifiedTable(void **fatCubinHandle, void *table) {}
 
 /* NVIDIA's answers 0 too. */
 CKT_RT_API void *__cudaGetProcAddress(void)

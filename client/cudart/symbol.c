@@ -45,7 +45,8 @@ CKT_RT_API cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol)
 	return cudaSuccess;
 }
 
-static cudaError_t copy_to(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
+static cudaError_t copy_to(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream,
+			   bool async)
 {
 	CUdeviceptr address;
 	CKT_RT_REQUIRE(kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault,
@@ -55,7 +56,8 @@ static cudaError_t copy_to(const void *symbol, const void *src, size_t count, si
 	return ckt_rt_copy((void *)(uintptr_t)address, src, count, kind, stream, async);
 }
 
-static cudaError_t copy_from(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
+static cudaError_t copy_from(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream,
+			     bool async)
 {
 	CUdeviceptr address;
 	CKT_RT_REQUIRE(kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault,

@@ -114,8 +114,8 @@ CUresult cuCtxSynchronize(void)
 	return result(__func__);
 }
 
-CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options, void **values, unsigned count, CUlibraryOption *library_options,
-			   void **library_values, unsigned library_count)
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options, void **values, unsigned count,
+			   CUlibraryOption *library_options, void **library_values, unsigned library_count)
 {
 	fake.library_loads++;
 	fake.last_image = code;
@@ -192,8 +192,8 @@ CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUli
 	return CUDA_SUCCESS;
 }
 
-CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned count, CUjit_option *options,
-		       void **values)
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned count,
+		       CUjit_option *options, void **values)
 {
 	if (type != CU_JIT_INPUT_FATBINARY || size != 16 + 8)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -213,8 +213,8 @@ CUresult cuLinkDestroy(CUlinkState state)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared_bytes,
-			CUstream stream, void **params, void **extra)
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+			unsigned shared_bytes, CUstream stream, void **params, void **extra)
 {
 	const unsigned shape[] = {gx, gy, gz, bx, by, bz, shared_bytes};
 	fake.launches++;

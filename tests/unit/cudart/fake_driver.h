@@ -5,15 +5,15 @@
 
 struct fake {
 	int inits, retains, sets, library_loads, module_loads, unloads, kernels_found, launches, syncs, gets, links;
-	int devices;			/* as cuDeviceGetCount tells */
+	int devices; /* as cuDeviceGetCount tells */
 	int version;
 	CUresult init_result;
-	CUresult next_result;		/* of the next call of those that can fail; then 0 again */
-	CUresult sticky;		/* of all calls that reach the device */
-	CUresult library_result;	/* of cuLibraryLoadData */
+	CUresult next_result;    /* of the next call of those that can fail; then 0 again */
+	CUresult sticky;         /* of all calls that reach the device */
+	CUresult library_result; /* of cuLibraryLoadData */
 	CUstream last_stream;
 	CUfunction last_function;
-	unsigned last_shape[7];		/* grid, block, shared bytes */
+	unsigned last_shape[7]; /* grid, block, shared bytes */
 	void *last_argument;
 	const void *last_image;
 	CUdeviceptr last_dst, last_src;

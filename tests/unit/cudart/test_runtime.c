@@ -20,8 +20,8 @@
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit, void *tid, void *bid, void *block, void *grid,
-			    int *warp);
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit, void *tid, void *bid, void *block,
+			    void *grid, int *warp);
 void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int ext, size_t size, int constant, int global);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
@@ -53,15 +53,15 @@ static void **register_module(void)
 	return handle;
 }
 
-static int failed;			/* in this process */
+static int failed; /* in this process */
 
 /* CUnit prints failures at its end only, which a child does not reach. */
-#define CHECK(condition)                                                                                                         \
-	do {                                                                                                                     \
-		if (!(condition)) {                                                                                              \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                          \
-			failed++;                                                                                                \
-		}                                                                                                                \
+#define CHECK(condition)                                                                                                                   \
+	do {                                                                                                                               \
+		if (!(condition)) {                                                                                                        \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                    \
+			failed++;                                                                                                          \
+		}                                                                                                                          \
 	} while (0)
 
 /* Runs the body in a child, so that it sees an uninitialised runtime. */
@@ -198,7 +198,8 @@ static void modules_only(void)
 	cudaKernel_t kernel;
 	CHECK(cudaLaunchKernel(stub_a, one, one, NULL, 0, NULL) == cudaSuccess && fake.module_loads == 1);
 	CHECK(cudaLaunchKernel(stub_a, one, one, NULL, 0, NULL) == cudaSuccess && fake.module_loads == 1 && fake.library_loads == 1);
-	CHECK(cudaSetDevice(1) == cudaSuccess && cudaLaunchKernel(stub_a, one, one, NULL, 0, NULL) == cudaSuccess && fake.module_loads == 2);
+	CHECK(cudaSetDevice(1) == cudaSuccess && cudaLaunchKernel(stub_a, one, one, NULL, 0, NULL) == cudaSuccess &&
+	      fake.module_loads == 2);
 	CHECK(cudaGetKernel(&kernel, stub_a) == cudaErrorNotSupported);
 	__cudaUnregisterFatBinary(handle);
 	CHECK(fake.unloads == 2);
@@ -252,7 +253,8 @@ static void copies(void)
 	CHECK(fake.last_stream == CU_STREAM_PER_THREAD);
 	CHECK(cudaMemcpy_ptds(device, device, 6, cudaMemcpyDeviceToDevice) == cudaSuccess && fake.syncs == syncs + 1);
 	CHECK(cudaMemcpyAsync_ptsz(device, a, 6, cudaMemcpyHostToDevice, NULL) == cudaSuccess && fake.last_stream == CU_STREAM_PER_THREAD);
-	CHECK(cudaMemcpyAsync_ptsz(device, a, 6, cudaMemcpyHostToDevice, (cudaStream_t)1) == cudaSuccess && fake.last_stream == CU_STREAM_LEGACY);
+	CHECK(cudaMemcpyAsync_ptsz(device, a, 6, cudaMemcpyHostToDevice, (cudaStream_t)1) == cudaSuccess &&
+	      fake.last_stream == CU_STREAM_LEGACY);
 	CHECK(cudaMemcpy(NULL, a, 6, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
 	CHECK(cudaMemcpy(NULL, a, 0, cudaMemcpyHostToDevice) == cudaSuccess);
 	CHECK(cudaMemcpy2D(device, 8, a, 4, 8, 2, cudaMemcpyHostToDevice) == cudaErrorInvalidPitchValue);
@@ -271,9 +273,9 @@ static void after_fork(void)
 	cudaFree(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
-		bool good = cudaGetDevice(&device) == cudaErrorInitializationError && device == 7 && cudaFree(NULL) == cudaErrorInitializationError &&
-			    cudaGetDeviceCount(&device) == cudaErrorInitializationError && cudaGetLastError() == cudaErrorInitializationError &&
-			    fake.inits == 1;
+		bool good = cudaGetDevice(&device) == cudaErrorInitializationError && device == 7 &&
+			    cudaFree(NULL) == cudaErrorInitializationError && cudaGetDeviceCount(&device) == cudaErrorInitializationError &&
+			    cudaGetLastError() == cudaErrorInitializationError && fake.inits == 1;
 		_exit(good ? 0 : 1);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -319,13 +321,14 @@ static void speed(void)
 	CHECK(launch_best < 1000);
 }
 
-#define TESTS(X)                                                                                                                 \
-	X(lazy) X(errors) X(no_device) X(old_driver) X(launches) X(early_get_kernel) X(modules_only) X(no_binary) X(call_configurations) X(copies)   \
-	X(after_fork) X(speed)
-#define IN_CHILD(name)                                                                                                           \
-	static void test_##name(void)                                                                                            \
-	{                                                                                                                        \
-		in_child(name);                                                                                                  \
+#define TESTS(X)                                                                                                                           \
+	X(lazy)                                                                                                                            \
+	X(errors) X(no_device) X(old_driver) X(launches) X(early_get_kernel) X(modules_only) X(no_binary) X(call_configurations) X(copies) \
+		X(after_fork) X(speed)
+#define IN_CHILD(name)                                                                                                                     \
+	static void test_##name(void)                                                                                                      \
+	{                                                                                                                                  \
+		in_child(name);                                                                                                            \
 	}
 TESTS(IN_CHILD)
 
