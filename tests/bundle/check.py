@@ -31,7 +31,7 @@ def check_file(root, path):
             yield f"{name} needs GLIBC_{version}"
     dynamic = readelf("--dynamic", path)
     for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
-        if not ALLOWED.match(needed):
+        if not ALLOWED.match(needed.removeprefix("$ORIGIN/")):
             yield f"{name} needs {needed}"
     for runpath in re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", dynamic):
         if any(not part.startswith("$ORIGIN") for part in runpath.split(":")):
