@@ -21,6 +21,7 @@
 enum {
 	CKT_CALL_F_NUMBERED = 1,	/* changes state: gets a sequence number */
 	CKT_CALL_F_BATCHED = 2,		/* no reply; implies NUMBERED */
+	CKT_CALL_F_ANYWAY = 4,		/* goes through also where the context has a sticky error: it gets rid of the context */
 };
 
 struct ckt_call {
@@ -29,6 +30,7 @@ struct ckt_call {
 	uint32_t size_bytes;		/* of the record, mark included */
 	uint32_t xid;
 	uint64_t seq;			/* 0: not numbered */
+	uint64_t context;
 	unsigned flags;
 	bool session_proc;
 };
@@ -40,7 +42,8 @@ struct ckt_reply {
 };
 
 /*
- * Errors: CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child, and once the session is lost its sticky error.
+ * Errors: CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child, once the session is lost its sticky error, and once a kernel
+ * has failed in the thread's context that error, as CUDA does, until the context is reset.
  * On any error nothing is held.
  */
 CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags);
@@ -61,6 +64,9 @@ void ckt_call_wait_until(bool (*finished)(void *data), void *data);
 
 /* The context of the calling thread's next calls (an id, 0 for none): travels in every header. */
 extern __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
+
+/* The context was reset: what its kernels did is forgotten. */
+void ckt_call_forget_fault(uint64_t context);
 
 /* Logs the name once per function and process; always CUDA_ERROR_NOT_SUPPORTED. */
 CUresult ckt_call_unsupported(const char *name, bool *once);

@@ -119,6 +119,13 @@ static CUresult begin(struct ckt_call *call, uint32_t prog, uint32_t proc, size_
 		flags |= CKT_CALL_F_NUMBERED;
 	uint32_t thread = this_thread();
 	pthread_mutex_lock(&conn->lock);
+	if (__builtin_expect(conn->fault_count, 0) && prog == CKT_CUDA_PROG && !(flags & CKT_CALL_F_ANYWAY)) {
+		CUresult fault = ckt_conn_fault(ckt_call_context);
+		if (fault) {
+			pthread_mutex_unlock(&conn->lock);
+			return fault;
+		}
+	}
 	CUresult result = ring_reserve(size, prog != CKT_CUDA_PROG, &call->record);
 	if (result) {
 		pthread_mutex_unlock(&conn->lock);
@@ -128,6 +135,7 @@ static CUresult begin(struct ckt_call *call, uint32_t prog, uint32_t proc, size_
 	call->xid = conn->next_xid++;
 	call->seq = flags & CKT_CALL_F_NUMBERED ? conn->next_seq++ : 0;
 	call->flags = flags;
+	call->context = ckt_call_context;
 	call->session_proc = prog != CKT_CUDA_PROG;
 	/* Every numbered reply before the oldest one still awaited has arrived. */
 	uint64_t acked = conn->next_seq - 1;
@@ -159,6 +167,7 @@ static void commit(struct ckt_call *call, struct ckt_waiter *waiter)
 	if (waiter) {
 		waiter->xid = call->xid;
 		waiter->seq = call->seq;
+		waiter->context = call->context;
 		waiter->session_proc = call->session_proc;
 		waiter->position = tail;
 		waiter->message_size = call->size_bytes;

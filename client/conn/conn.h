@@ -26,6 +26,7 @@ enum {
 	CKT_RING_CORNER = 64 << 10,	/* room that only session procedures may use */
 	CKT_ACK_EVERY = 1 << 20,	/* bytes of commands after which the client asks how far the worker is */
 	CKT_WAITER_BUCKETS = 256,
+	CKT_FAULTS_MAX = 32,
 	CKT_RECEIVE_SIZE = 2 * (CKT_RECORD_MAX + CKT_MARK_SIZE),
 };
 
@@ -44,6 +45,7 @@ struct ckt_waiter {
 	uint32_t xid;
 	uint64_t seq;
 	uint64_t position;			/* of the record in the ring */
+	uint64_t context;
 	bool session_proc;			/* the reply has no CUresult */
 	_Atomic bool done;
 	CUresult result;
@@ -85,6 +87,11 @@ struct ckt_conn {
 	struct ckt_waiter pending;		/* list head */
 	_Atomic CUresult deferred;		/* first error of a batched call, not yet reported */
 	_Atomic uint32_t async_pending;
+	_Atomic unsigned fault_count;		/* entries of faults; 0 in a healthy program */
+	struct ckt_fault {
+		uint64_t context;
+		CUresult error;
+	} faults[CKT_FAULTS_MAX];
 
 	pthread_mutex_t send_lock;
 
@@ -130,6 +137,8 @@ void ckt_conn_flusher_kick(void);
 /* Reads what there is, at most waiting timeout_ms, and hands out the replies.  Precondition: the caller holds the reader's place. */
 int ckt_conn_read(int timeout_ms);
 void ckt_conn_trim(uint64_t executed);
+/* The sticky error of the context, CUDA_SUCCESS where there is none.  Precondition: conn.lock held. */
+CUresult ckt_conn_fault(uint64_t context);
 void ckt_waiter_finish_all(CUresult error);
 
 /* ---- resume.c */

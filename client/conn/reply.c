@@ -90,6 +90,55 @@ void ckt_conn_trim(uint64_t executed)
 	}
 }
 
+/* ---- Errors of kernels: they stay with their context */
+
+static bool is_sticky(CUresult error)
+{
+	switch (error) {
+	case CUDA_ERROR_ECC_UNCORRECTABLE:
+	case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+CUresult ckt_conn_fault(uint64_t context)
+{
+	for (unsigned i = 0; i < ckt_conn.fault_count; i++)
+		if (ckt_conn.faults[i].context == context)
+			return ckt_conn.faults[i].error;
+	return CUDA_SUCCESS;
+}
+
+static void remember_fault(uint64_t context, CUresult error)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	pthread_mutex_lock(&conn->lock);
+	if (!ckt_conn_fault(context) && conn->fault_count < CKT_FAULTS_MAX)
+		conn->faults[conn->fault_count++] = (struct ckt_fault){.context = context, .error = error};
+	pthread_mutex_unlock(&conn->lock);
+}
+
+void ckt_call_forget_fault(uint64_t context)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	pthread_mutex_lock(&conn->lock);
+	for (unsigned i = 0; i < conn->fault_count; i++)
+		if (conn->faults[i].context == context)
+			conn->faults[i--] = conn->faults[--conn->fault_count];
+	pthread_mutex_unlock(&conn->lock);
+}
+
 static int handle_reply(struct ckt_cursor *c)
 {
 	struct ckt_conn *conn = &ckt_conn;
@@ -112,6 +161,8 @@ static int handle_reply(struct ckt_cursor *c)
 		result = (CUresult)ckt_get_u32(c);
 		if (c->bad)
 			result = CUDA_ERROR_UNKNOWN;
+		if (__builtin_expect(result != CUDA_SUCCESS, 0) && is_sticky(result))
+			remember_fault(waiter->context, result);
 	}
 	finish(waiter, result, c);
 	return 0;

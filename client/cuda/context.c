@@ -98,7 +98,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device
 	struct ckt_context *primary = &primaries[device];
 	pthread_mutex_lock(&primary_lock);
 	if (primary->retained == 0) {
-		result = CKT_WAITED(primary_ctx_retain, PRIMARY_CTX_RETAIN, CKT_CALL_F_NUMBERED, NULL, .device = (uint32_t)device,
+		result = CKT_WAITED(primary_ctx_retain, PRIMARY_CTX_RETAIN, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .device = (uint32_t)device,
 				    .flags = primary->flags);
 		if (!result)
 			primary->destroyed = false;
@@ -116,7 +116,10 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	CUresult result;
 	if (!ckt_device_get(device, &result))
 		return result;
-	return CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED, NULL, .device = (uint32_t)device);
+	result = CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .device = (uint32_t)device);
+	if (!result)
+		ckt_call_forget_fault(ckt_handle_primary((unsigned)device));
+	return result;
 }
 
 CKT_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
@@ -211,10 +214,11 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	struct ckt_context *context = find(handle);
 	if (!context || context->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	CUresult result = CKT_WAITED(ctx_destroy, CTX_DESTROY, CKT_CALL_F_NUMBERED, NULL, .id = context->object.id);
+	CUresult result = CKT_WAITED(ctx_destroy, CTX_DESTROY, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .id = context->object.id);
 	if (result)
 		return result;
 	context->destroyed = true;
+	ckt_call_forget_fault(context->object.id);
 	if (stack && stack->depth && stack->ids[stack->depth - 1] == context->object.id)
 		pop();
 	ckt_object_remove(&context->object);

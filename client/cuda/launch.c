@@ -15,7 +15,7 @@ struct launch {
 /* The limits of the launching thread's device, cached: a launch asks for them every time. */
 struct limits {
 	bool known;
-	unsigned grid[3], block[3], threads;
+	unsigned grid[3], block[3], threads, registers;
 };
 
 static struct limits limits[CKT_DEVICES_MAX];
@@ -29,6 +29,7 @@ static const struct limits *device_limits(CUdevice device)
 			l->block[i] = (unsigned)ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
 		}
 		l->threads = (unsigned)ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+		l->registers = (unsigned)ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
 		__atomic_store_n(&l->known, true, __ATOMIC_RELEASE);
 	}
 	return l;
@@ -43,8 +44,10 @@ static CUresult check(const struct ckt_function *f, const struct launch *l, CUde
 	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
 	if (threads > limit->threads)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Beyond the kernel's launch bounds is a wrong value; more registers than there are is something else (seen on an H200). */
 	if (threads > (unsigned)f->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
-		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+		return threads * (unsigned)f->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] > limit->registers ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+													  : CUDA_ERROR_INVALID_VALUE;
 	if (l->shared_bytes > (unsigned)f->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
