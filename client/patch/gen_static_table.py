@@ -3,7 +3,8 @@
 
 usage: gen_static_table.py [-o static_table.c] [--check] FILE...
 
-FILE is a wheel of NVIDIA's (nvidia_cuda_runtime-*.whl, nvidia_cuda_runtime_cu12-*.whl), or VERSION=libcudart_static.a.
+FILE is a wheel of NVIDIA's (nvidia_cuda_runtime-*.whl, nvidia_cuda_runtime_cu12-*.whl), VERSION=libcudart_static.a, or a sample:
+VERSION@WHEEL with a wheel whose library contains the static runtime of that release (nvidia_nvjpeg_cu12-*.whl is the smallest).
 A maintainer runs this when a release appears (HACKING.md); its output is committed, the archives are not.  What is kept of
 them is names, distances and hashes.
 
@@ -12,6 +13,11 @@ The archive is one object with one .text, so the linker moves it as a whole.  It
 It is made of the same objects: each run has the same distances and the same code, only the distance between the runs
 and cudaGetExportTable, which lies at the very start of the head, differ.  The script proves this on all releases that hold both
 and then takes the shared library's runs for the older ones.  --check does the comparison only.
+
+In 12.3 to 12.6 the archive's functions are some bytes shorter than the shared library's, in the same order and with the same beginnings.  There a
+sample gives the distances: its unwind table lists every function, and the names of a run go to the consecutive functions whose
+beginnings are those of the run, which must be all of them in order.  A sample stands for every release whose shared library has the same runs.
+The samples used: 12.3.101@nvjpeg 12.2.3.32, 12.4.127@12.3.1.117, 12.5.82@12.3.2.81, 12.6.77@12.3.3.54.
 
 An entry's fixed prefix is what a linker cannot change: its instructions before the first call, long jump, or access through
 rip or a segment register, 16 bytes at most.  A run is hashed (FNV-1a, 64 bits) over the prefixes of all its entries, so a run is
@@ -159,8 +165,56 @@ class Build:
         return tuple((n, self.entries[n][0] - zero, self.entries[n][1]) for n in run)
 
 
+class Sample:
+    """The runs of a static runtime inside a stripped library, named with the help of the same release's shared library."""
+
+    def __init__(self, shared, data):
+        self.version, self.is_archive, self.shared = shared.version, False, shared
+        with tempfile.NamedTemporaryFile() as temporary:
+            temporary.write(data)
+            temporary.flush()
+            text = subprocess.run(['readelf', '-wF', temporary.name], check=True, capture_output=True, text=True).stdout
+        starts = sorted({int(m.group(1), 16) for m in re.finditer(r'pc=([0-9a-f]+)\.\.', text)})
+        phoff, = struct.unpack_from('<Q', data, 0x20)
+        headers = [struct.unpack_from('<IIQQQQQQ', data, phoff + 56 * i) for i in range(struct.unpack_from('<H', data, 0x38)[0])]
+        _, _, offset, address, _, size, _, _ = next(h for h in headers if h[0] == 1 and h[1] & 1)
+        self.text = data[offset:offset + size]
+        self.base = address
+        self.head, self.tail = shared.head, shared.tail
+        self.entries = {}
+        functions = [(a, self.text[a - address:a - address + PREFIX]) for a in starts if address <= a < address + size]
+        for run in (self.head, self.tail):
+            prefixes = [shared.entries[n][1] for n in run]
+            places = [i for i in range(len(functions) - len(run) + 1)
+                      if all(functions[i + k][1].startswith(p) for k, p in enumerate(prefixes))]
+            if len(places) != 1:
+                raise SystemExit('%s: the sample holds the run %d times' % (self.version, len(places)))
+            for k, name in enumerate(run):
+                self.entries[name] = (functions[places[0] + k][0], prefixes[k])
+        if any(a % SLOT for a, _ in self.entries.values()) or address % SLOT:
+            raise SystemExit('%s: the sample is not aligned' % self.version)
+
+    shape = Build.shape
+
+
+def read_library(path):
+    """The largest shared library in a wheel."""
+    with zipfile.ZipFile(path) as wheel:
+        return wheel.read(max((i for i in wheel.infolist() if re.search(r'\.so(\.\d+)*$', i.filename)), key=lambda i: i.file_size))
+
+
+def read_samples(files, builds):
+    shared = {b.version: b for b in builds if not b.is_archive}
+    for version, path in (f.split('@', 1) for f in files if '@' in f):
+        if version not in shared:
+            raise SystemExit('%s: a sample needs the wheel of its release too' % version)
+        yield Sample(shared[version], read_library(path))
+
+
 def read_inputs(files):
     for path in files:
+        if '@' in path:
+            continue
         if path.endswith('.whl'):
             version = os.path.basename(path).split('-')[1]
             with zipfile.ZipFile(path) as wheel:
@@ -221,11 +275,15 @@ def version_key(version):
     return [int(x) for x in version.split('.')]
 
 
-def make_blocks(builds):
+def make_blocks(builds, samples):
     best = {}
     for build in builds:
         if build.version not in best or build.is_archive:
             best[build.version] = build
+    for version, build in best.items():
+        for sample in samples:
+            if not build.is_archive and all(build.shape(getattr(build, r)) == sample.shared.shape(getattr(sample.shared, r)) for r in ('head', 'tail')):
+                best[version] = sample
     blocks = {}
     for version in sorted(best, key=version_key):
         build = best[version]
@@ -248,9 +306,9 @@ def wrap(items, indent='\t', width=132):
     return '\n'.join(lines + [line.rstrip()])
 
 
-def emit(builds, output):
+def emit(builds, samples, output):
     distance = compare_pairs(builds)
-    blocks = make_blocks(builds)
+    blocks = make_blocks(builds, samples)
     known = sorted((b.version for b in builds), key=version_key)
     span = known[0], known[-1]
     choose_anchors(blocks)
@@ -307,7 +365,7 @@ def main():
     if arguments.check:
         compare_pairs(builds)
     else:
-        emit(builds, arguments.output)
+        emit(builds, list(read_samples(arguments.files, builds)), arguments.output)
 
 
 if __name__ == '__main__':
