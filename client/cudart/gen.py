@@ -54,11 +54,11 @@ def read_list(path):
 
 
 def defined(paths):
-    """Names of the functions that the hand-written sources define (the brace on a line of its own)."""
+    """Names of the functions that the hand-written sources define."""
     names = set()
     for path in paths:
         with open(path, encoding="utf-8") as file:
-            names.update(re.findall(r"^[A-Za-z_][\w \*]*?\b(\w+)\([^;{]*\)\n\{", file.read(), re.M))
+            names.update(re.findall(r"^[A-Za-z_][\w \*]*?\b(\w+)\([^;{]*\)\s*\{", file.read(), re.M))
     return names
 
 

@@ -317,8 +317,10 @@ static void speed(void)
 		launch_best = (end - middle) / CALLS < launch_best ? (end - middle) / CALLS : launch_best;
 	}
 	fprintf(stderr, "cudaGetDevice %.1f ns, <<<>>> %.1f ns beyond the driver\n", device_best, launch_best);
+#ifndef __SANITIZE_ADDRESS__
 	CHECK(device_best < 20);
 	CHECK(launch_best < 1000);
+#endif
 }
 
 #define TESTS(X)                                                                                                                           \
