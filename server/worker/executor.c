@@ -375,6 +375,10 @@ static void serve(struct ckt_worker *worker)
 static void *executor(void *opaque)
 {
 	struct ckt_worker *worker = opaque;
+	pthread_mutex_lock(&worker->mail_lock);
+	while (!worker->go)
+		pthread_cond_wait(&worker->mail_cond, &worker->mail_lock);
+	pthread_mutex_unlock(&worker->mail_lock);
 	if (worker->current)
 		ckt_driver.cuCtxSetCurrent(worker->current->real);
 	for (;;) {
@@ -388,6 +392,14 @@ static void *executor(void *opaque)
 			sleep_until_something(worker, false);
 	}
 	return NULL;
+}
+
+void ckt_executor_go(struct ckt_worker *worker)
+{
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->go = true;
+	pthread_cond_broadcast(&worker->mail_cond);
+	pthread_mutex_unlock(&worker->mail_lock);
 }
 
 int ckt_executor_start(struct ckt_worker *worker)

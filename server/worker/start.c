@@ -134,6 +134,8 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 		error = ckt_printed_start(worker);
 	if (!error)
 		error = ckt_crew_start(worker);
+	if (!error)
+		error = ckt_executor_start(worker);
 	if (error)
 		snprintf(ret_message, message_size, "starting the worker's threads: %s", strerror(-error));
 	return error;
@@ -161,13 +163,9 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 		error = make_pools(worker, ret_message, message_size);
 	if (!error && args->restore)
 		error = ckt_worker_load(worker, image_fd, args, ret_message, message_size);
-	if (!error) {
-		error = ckt_executor_start(worker);
-		if (error)
-			snprintf(ret_message, message_size, "starting the executor: %s", strerror(-error));
-	}
 	if (error)
 		return error;
+	ckt_executor_go(worker);
 	pthread_mutex_lock(&worker->mail_lock);
 	worker->detached_ms = ckt_net_now_ms();
 	worker->state = args->restore ? CKT_STATE_RESTORED : CKT_STATE_STARTING;

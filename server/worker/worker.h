@@ -111,6 +111,7 @@ struct ckt_worker {
 		int fd;			/* a new client's socket, or -1 */
 		uint32_t xid;
 	} new_client;
+	bool go;		/* the tables are the executor's from now on */
 	bool freeze, frozen;
 	_Atomic int freeze_error;
 	int64_t freeze_deadline_ms;
@@ -144,7 +145,9 @@ CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t
 void ckt_window_init_device(struct ckt_worker *worker, unsigned device);
 
 /* ---- executor.c */
+/* Made with all other threads, because its stack and buffer must lie before what the driver maps for modules; waits for go. */
 int ckt_executor_start(struct ckt_worker *worker);
+void ckt_executor_go(struct ckt_worker *worker);
 void ckt_executor_wake(struct ckt_worker *worker);
 /* The device argument of a command: NULL where the session has no such device. */
 struct ckt_worker_device *ckt_worker_device_find(struct ckt_worker *worker, uint32_t device);
