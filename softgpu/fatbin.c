@@ -243,7 +243,7 @@ static CUresult explain(const struct found *found, unsigned capability, char *lo
 	if (found->n_damaged)
 		snprintf(log, log_size, "the fat binary's PTX cannot be decompressed");
 	else if (found->n_ptx)
-		snprintf(log, log_size, "the fat binary holds PTX only for%s, and this device is sm_%u", found->capabilities, capability);
+		snprintf(log, log_size, "the fat binary holds PTX only for%s, and this device has compute capability %u.%u", found->capabilities, capability / 10, capability % 10);
 	else
 		snprintf(log, log_size,
 			 "the fat binary holds machine code only (%u entries): the soft GPU runs PTX; compile with -gencode "
@@ -311,6 +311,11 @@ CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned cap
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
 	size_t length = size_bytes == SIZE_MAX ? strlen(image) : strnlen(image, size_bytes);
+	/* Every PTX text states its version first; without that it is something else altogether. */
+	if (!memmem(image, length, ".version", 8)) {
+		snprintf(log, log_size_bytes, "the image is neither PTX nor a fat binary");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
 	return ckt_soft_texts_add(texts, image, length, "ptx");
 }
 

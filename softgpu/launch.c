@@ -83,7 +83,7 @@ static void run_launch(struct ckt_soft_context *context, void *payload)
 		if (fault != CKT_PTX_FAULT_NONE) {
 			/* What an assertion prints is the program's output already. */
 			if (fault != CKT_PTX_FAULT_ASSERT)
-				ckt_soft_say("kernel %s failed: %s", launch->function->info->name, *message ? message : "device fault");
+				ckt_soft_say("kernel fault: %s", *message ? message : launch->function->info->name);
 			ckt_soft_context_fault(context, fault_result(fault));
 		}
 	}

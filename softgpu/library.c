@@ -15,8 +15,7 @@ struct instance {
 
 struct ckt_soft_kernel {
 	struct ckt_soft_object object;
-	struct ckt_soft_library *library;	/* not referenced: the library goes with its kernels */
-	size_t index;
+	struct ckt_soft_library *library;	/* referenced */
 	struct ckt_ptx_function_info info;	/* a copy; name and params owned */
 	struct ckt_soft_function *settings;	/* by device: attributes set before any context has the function */
 };
@@ -44,6 +43,7 @@ static struct ckt_soft_library *libraries;
 static void kernel_free(struct ckt_soft_object *object)
 {
 	struct ckt_soft_kernel *kernel = (struct ckt_soft_kernel *)object;
+	ckt_soft_object_put(&kernel->library->object);
 	free((char *)kernel->info.name);
 	free((struct ckt_ptx_param *)kernel->info.params);
 	free(kernel->settings);
@@ -69,7 +69,7 @@ static CUresult make_kernel(struct ckt_soft_library *library, const struct ckt_p
 	size_t n_devices = (size_t)ckt_soft_device_count(), params_bytes = info->n_params * sizeof(*info->params);
 	struct ckt_ptx_param *params = malloc(params_bytes ? params_bytes : 1);
 	kernel->library = library;
-	kernel->index = library->n_kernels;
+	ckt_soft_object_ref(&library->object);
 	kernel->info = *info;
 	kernel->info.name = strdup(info->name);
 	kernel->info.params = params;
@@ -232,16 +232,20 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	struct ckt_soft_library *made = calloc(1, sizeof(*made));
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = ckt_soft_object_init(&made->object, CKT_SOFT_LIBRARY, library_free);
+	if (result != CUDA_SUCCESS) {
+		free(made);
+		return result;
+	}
 	char log[CKT_SOFT_LOG_MAX] = "";
 	result = library_fill(made, code, log, sizeof(log));
 	ckt_soft_jit_finish(&jit, log, 0);
-	if (result == CUDA_SUCCESS)
-		result = ckt_soft_object_init(&made->object, CKT_SOFT_LIBRARY, library_free);
 	if (result != CUDA_SUCCESS) {
 		if (*log)
 			ckt_soft_say("library not loaded: %s", log);
 		drop_kernels(made);
-		library_free(&made->object);
+		ckt_soft_object_remove(&made->object);
+		ckt_soft_object_put(&made->object);
 		return result;
 	}
 	pthread_mutex_lock(&library_lock);

@@ -84,7 +84,11 @@ bool ckt_soft_memory_ok(uint64_t address, uint64_t size, uint8_t bits)
 	if (size == 0)
 		return true;
 	uint64_t last = address + size - 1;
-	if (last < address || last >> 47)
+	struct ckt_soft_range range;
+	if (last < address || last >> 47 || !ckt_soft_range_find(address, &range))
+		return false;
+	/* Neighbouring mappings count as one range, allocations do not. */
+	if (range.kind != CKT_SOFT_RANGE_MAPPED && size > range.base + range.size - address)
 		return false;
 	uint64_t page = address >> CKT_SOFT_PAGE_SHIFT, last_page = last >> CKT_SOFT_PAGE_SHIFT;
 	while (page <= last_page) {

@@ -236,7 +236,7 @@ uint64_t ckt_soft_range_next_id(void);
 CUresult ckt_soft_memory_alloc(struct ckt_soft_context *context, uint64_t size, enum ckt_soft_range_kind kind, uint64_t *ret_address);
 /* The reverse; the range must have been removed from the table. */
 void ckt_soft_memory_release(const struct ckt_soft_range *range);
-/* True where a device may do `bits` with all of [address, address + size). */
+/* True where a device may do `bits` with all of [address, address + size), and it is all one allocation or mapped memory. */
 bool ckt_soft_memory_ok(uint64_t address, uint64_t size, uint8_t bits);
 /* True where the address belongs to the devices (an arena or a cuMemAddressReserve range), mapped or not. */
 bool ckt_soft_memory_is_device_space(uint64_t address);

@@ -164,19 +164,6 @@ CUresult CUDAAPI cuStreamGetDevice(CUstream hStream, CUdevice *device)
 	return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-	struct ckt_soft_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	/* Nothing can begin a capture yet. */
-	if (captureStatus)
-		*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-	ckt_soft_object_put(&stream->object);
-	return captureStatus ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 static bool attribute_known(CUstreamAttrID attribute)
 {
 	switch ((int)attribute) {
