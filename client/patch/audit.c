@@ -14,10 +14,10 @@
 #include "client/patch/redirect.h"
 #include "client/patch/say.h"
 
-enum { PENDING_MAX = 256 };
+enum { PENDING_MAX = 4096, SUSPECTS_MAX = 256 };
 
 static struct ckt_runtime runtime;
-static struct ckt_object pending[PENDING_MAX];
+static struct ckt_object suspects[SUSPECTS_MAX];
 static const struct link_map *pending_maps[PENDING_MAX];
 static unsigned pending_count;
 static bool started;
@@ -51,7 +51,7 @@ __attribute__((visibility("default"))) unsigned la_objclose(uintptr_t *cookie)
 
 static void treat_pending(void)
 {
-	unsigned suspects = 0;
+	unsigned count = 0;
 
 	for (unsigned i = 0; i < pending_count; i++) {
 		struct ckt_object object;
@@ -60,19 +60,19 @@ static void treat_pending(void)
 			continue;
 		if (!runtime.found && ckt_runtime_recognise(&runtime, &object))
 			continue;
-		if (started && ckt_redirect_suspect(&object))
-			pending[suspects++] = object;
+		if (started && count < SUSPECTS_MAX && ckt_redirect_suspect(&object))
+			suspects[count++] = object;
 	}
 	pending_count = 0;
-	for (unsigned i = 0; i < suspects && runtime.found; i++)
-		ckt_redirect_object(&pending[i], &runtime);
+	for (unsigned i = 0; i < count && runtime.found; i++)
+		ckt_redirect_object(&suspects[i], &runtime);
 }
 
 __attribute__((visibility("default"))) void la_activity(uintptr_t *cookie, unsigned flag)
 {
 	int saved = errno;
 
-	if (flag == LA_ACT_CONSISTENT) {
+	if (flag == LA_ACT_CONSISTENT && pending_count) {
 		treat_pending();
 		started = true;
 	}

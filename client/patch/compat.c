@@ -331,7 +331,8 @@ void *ckt_redirect_target(const struct ckt_runtime *runtime, unsigned major, con
 	void *refusal = (void *)(ckt_refusals + 16 * (size_t)(name_index & 1023));
 	const char *name_13 = name;
 
-	our_runtime = *runtime;
+	if (our_runtime.object.base != runtime->object.base)
+		our_runtime = *runtime;
 	for (size_t i = 0; major < 13 && i < sizeof(differences) / sizeof(differences[0]); i++) {
 		if (strcmp(differences[i].name, name) != 0)
 			continue;

@@ -3,8 +3,10 @@
  */
 #include "client/patch/object.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 void ckt_object_from_info(struct ckt_object *object, const struct dl_phdr_info *info)
 {
@@ -105,7 +107,20 @@ bool ckt_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname)
 	return false;
 }
 
-const char *ckt_object_name(const struct ckt_object *object)
+const char *ckt_object_file(const struct ckt_object *object)
 {
 	return object->path[0] ? object->path : "/proc/self/exe";
+}
+
+const char *ckt_object_name(const struct ckt_object *object)
+{
+	static char program[PATH_MAX];
+
+	if (object->path[0])
+		return object->path;
+	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	if (length <= 0)
+		return "the program";
+	program[length] = 0;
+	return program;
 }

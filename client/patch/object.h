@@ -34,5 +34,7 @@ bool ckt_object_dynamic(const struct ckt_object *object, struct ckt_dynamic *ret
 /* The address of a function the object exports, or NULL. */
 void *ckt_dynamic_symbol(const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name);
 bool ckt_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname);
-/* For messages and for opening: never empty. */
+/* What to open to read the object's file. */
+const char *ckt_object_file(const struct ckt_object *object);
+/* For messages: the program's real path instead of the link to it.  Valid until the next call. */
 const char *ckt_object_name(const struct ckt_object *object);

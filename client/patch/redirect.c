@@ -167,6 +167,8 @@ static enum ckt_redirect_result redirect_matches(const struct ckt_object *object
 						 const struct match *matches, unsigned count)
 {
 	struct ckt_redirect_entry entries[ENTRIES_MAX];
+	const char *releases = "";
+	unsigned total = 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		unsigned entries_count = block_entries(&matches[i], entries);
@@ -177,9 +179,11 @@ static enum ckt_redirect_result redirect_matches(const struct ckt_object *object
 				"Allow execmod for it, or link the program with -cudart shared", ckt_object_name(object), strerror(-error));
 			return CKT_REDIRECT_REFUSED;
 		}
-		ckt_say_debug("redirected %u entry points in %s (%s of CUDA runtime %s)", entries_count, ckt_object_name(object),
-			      matches[i].block->is_head ? "registration" : "API", matches[i].block->releases);
+		total += entries_count;
+		if (!matches[i].block->is_head)
+			releases = matches[i].block->releases;
 	}
+	ckt_say_debug("redirected %u entry points in %s (static CUDA runtime %s)", total, ckt_object_name(object), releases);
 	return CKT_REDIRECT_DONE;
 }
 
@@ -213,7 +217,7 @@ enum ckt_redirect_result ckt_redirect_object(const struct ckt_object *object, co
 	enum ckt_redirect_result result = ckt_redirect_by_symbols(object, runtime);
 	if (result != CKT_REDIRECT_NONE || !holds_runtime_texts(object))
 		return result;
-	ckt_say("%s holds a static CUDA runtime of a release that this Cricket does not know (it knows %s); its CUDA calls will fail "
+	ckt_say("%s holds a static CUDA runtime that this Cricket does not know (it knows NVIDIA's releases %s); its CUDA calls will fail "
 		"with cudaErrorNotSupported. Link the program with -cudart shared, or keep its symbol table", ckt_object_name(object),
 		ckt_static_releases);
 	return CKT_REDIRECT_UNKNOWN;

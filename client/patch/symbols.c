@@ -138,7 +138,7 @@ enum ckt_redirect_result ckt_redirect_by_symbols(const struct ckt_object *object
 	struct file file;
 	unsigned major = 13, count = 0;
 
-	if (!file_map(&file, ckt_object_name(object)))
+	if (!file_map(&file, ckt_object_file(object)))
 		return CKT_REDIRECT_NONE;
 	if (file_symtab(&file, &symbols))
 		count = collect(object, &symbols, entries, &major);
