@@ -136,7 +136,7 @@ static void draw(std::vector<uchar4> &pixels, int width, int height)
 int main(int argc, char **argv)
 {
 	std::vector<uchar4> pixels, expected, next;
-	int width = 192, height = 144, steps = argc > 3 ? atoi(argv[3]) : 16;
+	int width = 480, height = 360, steps = argc > 3 ? atoi(argv[3]) : 16;
 	uchar4 *d[2];
 	size_t bytes;
 	dim3 block(32, 8), grid;

@@ -28,7 +28,7 @@ def steps_for(image):
     if head[:8] != b"\x89PNG\r\n\x1a\n":
         raise runner.Failure(f"{image} is not a PNG file")
     width, height = struct.unpack(">II", head[16:24])
-    return max(2, min(16, 3_000_000 // max(1, width * height) // 2 * 2))
+    return max(4, min(16, 12_000_000 // max(1, width * height) // 2 * 2))
 
 
 def run_programs(tree, programs, directory, address):
