@@ -606,6 +606,8 @@ static void test_checkpoint_deadline(void)
 	WIRE_BATCH(w, stream_create, .id = STREAM(1), .flags = CU_STREAM_NON_BLOCKING);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 	launch(w, 3, 1, 1, STREAM(0), &flag, 8);
+	/* A freeze stops where the worker stands, whatever has been sent: see that it stands behind the launch. */
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_query, false, .stream = STREAM(0))), CUDA_ERROR_NOT_READY);
 	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX] = "", id[32];
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
 	CU_ASSERT_NOT_EQUAL(wire_save(w, directory, true, 300, message), 0);
