@@ -146,6 +146,12 @@ int ckt_redirect_write(const struct ckt_runtime *runtime, unsigned major, const 
 	return mprotect((void *)low, high - low, PROT_READ | PROT_EXEC) < 0 ? -errno : 0;
 }
 
+void ckt_redirect_say_refused(const struct ckt_object *object, int error)
+{
+	ckt_say("cannot redirect the CUDA runtime in %s: changing its code was refused (%s); its CUDA calls will fail. Allow execmod for it, or "
+		"link the program with -cudart shared", ckt_object_name(object), strerror(-error));
+}
+
 static unsigned block_entries(const struct match *match, struct ckt_redirect_entry *entries)
 {
 	const struct ckt_static_block *block = match->block;
@@ -175,8 +181,7 @@ static enum ckt_redirect_result redirect_matches(const struct ckt_object *object
 		int error = ckt_redirect_write(runtime, matches[i].block->major, entries, entries_count);
 
 		if (error < 0) {
-			ckt_say("cannot redirect the static CUDA runtime in %s: changing its code was refused (%s); its CUDA calls will fail. "
-				"Allow execmod for it, or link the program with -cudart shared", ckt_object_name(object), strerror(-error));
+			ckt_redirect_say_refused(object, error);
 			return CKT_REDIRECT_REFUSED;
 		}
 		total += entries_count;
@@ -205,16 +210,20 @@ static bool holds_runtime_texts(const struct ckt_object *object)
 enum ckt_redirect_result ckt_redirect_object(const struct ckt_object *object, const struct ckt_runtime *runtime)
 {
 	struct match matches[MATCHES_MAX];
-	unsigned count = find_blocks(object, matches), heads = 0;
+	unsigned heads = 0;
 
 	if (!runtime->found)
 		return CKT_REDIRECT_NONE;
+	enum ckt_redirect_result result = ckt_redirect_shared(object, runtime);
+	if (result != CKT_REDIRECT_NONE)
+		return result;
+	unsigned count = find_blocks(object, matches);
 	for (unsigned i = 0; i < count; i++)
 		heads += matches[i].block->is_head;
 	/* Half a runtime must not be redirected: a kernel registered with one and launched through the other is lost. */
 	if (heads && 2 * heads == count)
 		return redirect_matches(object, runtime, matches, count);
-	enum ckt_redirect_result result = ckt_redirect_by_symbols(object, runtime);
+	result = ckt_redirect_by_symbols(object, runtime);
 	if (result != CKT_REDIRECT_NONE || !holds_runtime_texts(object))
 		return result;
 	ckt_say("%s holds a static CUDA runtime that this Cricket does not know (it knows NVIDIA's releases %s); its CUDA calls will fail "

@@ -35,11 +35,15 @@ bool ckt_redirect_suspect(const struct ckt_object *object);
 enum ckt_redirect_result ckt_redirect_object(const struct ckt_object *object, const struct ckt_runtime *runtime);
 /* The function that stands for `name` in a program compiled for CUDA `major`; never NULL, see compat.c. */
 void *ckt_redirect_target(const struct ckt_runtime *runtime, unsigned major, const char *name, unsigned name_index);
-/* Overwrites the entries; 0 or -errno.  Either all or none is changed. */
 struct ckt_redirect_entry {
 	uintptr_t address;
 	unsigned name;			/* index into ckt_static_names */
 };
+/* Overwrites the entries; 0 or -errno.  Either all or none is changed. */
 int ckt_redirect_write(const struct ckt_runtime *runtime, unsigned major, const struct ckt_redirect_entry *entries, unsigned count);
+/* Tells the user that ckt_redirect_write failed. */
+void ckt_redirect_say_refused(const struct ckt_object *object, int error);
+/* NVIDIA's own shared runtime, 12 or 13, by its exported names: a program may come with one and open it by path. */
+enum ckt_redirect_result ckt_redirect_shared(const struct ckt_object *object, const struct ckt_runtime *runtime);
 /* By the names in the file's .symtab or the exported ones; for releases that the table does not know. */
 enum ckt_redirect_result ckt_redirect_by_symbols(const struct ckt_object *object, const struct ckt_runtime *runtime);

@@ -1,7 +1,7 @@
 /*
- * Redirects a static runtime of an unknown release by the names of its functions: those in the file's .symtab, or those that a shared
- * library exports because it was linked with the static runtime.  The file is read as untrusted bytes: it may not be the one that was
- * mapped any more, so every address is checked against the segments in memory.
+ * Redirects by names: a static runtime of an unknown release by those in the file's .symtab, NVIDIA's own shared runtime by those it
+ * exports.  The file is read as untrusted bytes: it may not be the one that was mapped any more, so every address is checked against the
+ * segments in memory.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -147,10 +147,38 @@ enum ckt_redirect_result ckt_redirect_by_symbols(const struct ckt_object *object
 		return CKT_REDIRECT_NONE;
 	int error = ckt_redirect_write(runtime, major, entries, count);
 	if (error < 0) {
-		ckt_say("cannot redirect the static CUDA runtime in %s: changing its code was refused (%s); its CUDA calls will fail",
-			ckt_object_name(object), strerror(-error));
+		ckt_redirect_say_refused(object, error);
 		return CKT_REDIRECT_REFUSED;
 	}
 	ckt_say_debug("redirected %u entry points in %s by their names", count, ckt_object_name(object));
+	return CKT_REDIRECT_DONE;
+}
+
+enum ckt_redirect_result ckt_redirect_shared(const struct ckt_object *object, const struct ckt_runtime *runtime)
+{
+	struct ckt_redirect_entry entries[ENTRIES_MAX];
+	struct ckt_dynamic dynamic;
+	unsigned count = 0;
+
+	if (!ckt_object_dynamic(object, &dynamic) || !dynamic.soname)
+		return CKT_REDIRECT_NONE;
+	unsigned major = strcmp(dynamic.soname, "libcudart.so.12") == 0 ? 12 : strcmp(dynamic.soname, "libcudart.so.13") == 0 ? 13 : 0;
+	for (unsigned i = 0; major && i < ckt_static_names_count && count < ENTRIES_MAX; i++) {
+		uintptr_t address = (uintptr_t)ckt_dynamic_symbol(object, &dynamic, ckt_static_names[i]);
+
+		/* Entries are 16 bytes apart at least (gen_static_table.py checks it); anything else is not the library we know. */
+		if (address % CKT_STATIC_SLOT)
+			return CKT_REDIRECT_NONE;
+		if (address && executable_address(object, address))
+			entries[count++] = (struct ckt_redirect_entry){address, i};
+	}
+	if (!count)
+		return CKT_REDIRECT_NONE;
+	int error = ckt_redirect_write(runtime, major, entries, count);
+	if (error < 0) {
+		ckt_redirect_say_refused(object, error);
+		return CKT_REDIRECT_REFUSED;
+	}
+	ckt_say_debug("redirected %u functions of %s", count, ckt_object_name(object));
 	return CKT_REDIRECT_DONE;
 }

@@ -2,7 +2,7 @@
 """Every entry point of a static runtime reaches the function of the same name in our libcudart.so.13: executables and shared libraries,
 stripped or not, with and without PIE, opened later, and of a release nobody knows.
 
-usage: test_redirect.py --libraries DIR --source DIR --cuda-home DIR --cc CC [--archive FILE]...
+usage: test_redirect.py --libraries DIR --source DIR --cuda-home DIR --cc CC [--archive FILE]... [--shared FILE]...
 Without nvcc or the archive: exit status 77.
 """
 import argparse
@@ -153,6 +153,26 @@ class Redirect(unittest.TestCase):
         self.stage.compile('-w', source, '-o', program, '-ldl')
         self.check(program, count, audit=True)
 
+    def test_opened_runtime(self):
+        """NVIDIA's own shared runtime, opened by path as PyTorch does, leads to ours too."""
+        source = self.stage.write('byname.c', '''
+            #include <dlfcn.h>
+            #include <string.h>
+            int main(int argc, char **argv)
+            {
+                void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+                int (*function)(void *) = library ? (int (*)(void *))dlsym(library, "cudaGetDevice") : 0;
+                const char **last = dlsym(RTLD_DEFAULT, "standin_last");
+                return !function ? 98 : dlsym(RTLD_DEFAULT, "cudaGetDevice") == function ? 97 : function(0) || strcmp(*last, "cudaGetDevice");
+            }''')
+        program = self.stage.path('byname')
+        self.stage.compile('-w', source, '-o', program, '-ldl')
+        libraries = [os.path.join(arguments.cuda_home, 'lib64/libcudart.so.13')] + arguments.shared
+        for library in filter(os.path.exists, libraries):
+            with self.subTest(library):
+                result = subprocess.run([program, os.path.realpath(library)], env=self.stage.environment(audit=True), check=False)
+                self.assertEqual(result.returncode, 0)
+
     def damage(self, program, symbols=True):
         """Changes one byte of one entry's code, as another release would."""
         lines = run(['nm', program]).stdout.splitlines()
@@ -226,7 +246,7 @@ class Redirect(unittest.TestCase):
             self.skipTest('this kernel has no PR_SET_MDWE')
         result = subprocess.run([program], env=self.stage.environment(), preexec_fn=lambda: libc.prctl(65, 1, 0, 0, 0), check=False,
                                 capture_output=True, text=True)
-        self.assertRegex(result.stderr, r'^cricket: cannot redirect the static CUDA runtime in \S+: changing its code was refused .*\n')
+        self.assertRegex(result.stderr, r'^cricket: cannot redirect the CUDA runtime in \S+: changing its code was refused .*\n')
 
 
 def main():
@@ -235,6 +255,7 @@ def main():
     for option in ('--libraries', '--source', '--cuda-home', '--cc'):
         parser.add_argument(option, required=True)
     parser.add_argument('--archive', action='append', default=[])
+    parser.add_argument('--shared', action='append', default=[])
     arguments, rest = parser.parse_known_args()
     if not os.path.exists(os.path.join(arguments.cuda_home, 'lib64/libcudart_static.a')):
         print('no libcudart_static.a: skipped')
