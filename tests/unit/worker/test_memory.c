@@ -1,0 +1,275 @@
+/* The allocator of device memory against a model: no overlap, alignment, limits, determinism, restore. */
+#include <CUnit/Basic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/worker/memory.h"
+
+enum { BLOCKS = 300, STEPS = 20000 };
+#define BASE 0x200000000000ull
+#define SIZE ((uint64_t)4 << 30)
+
+/* A driver that knows which extents are mapped and how much it has. */
+static struct {
+	uint64_t start[20000], size[20000];
+	unsigned count, bad;
+	uint64_t mapped, physical;
+} driver;
+
+static CUresult fake_map(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
+{
+	if (driver.mapped + size > driver.physical)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned i = 0; i < driver.count; i++)
+		if (address < driver.start[i] + driver.size[i] && driver.start[i] < address + size)
+			driver.bad++;
+	if (address % CKT_MEMORY_EXTENT || size % CKT_MEMORY_EXTENT || !size)
+		driver.bad++;
+	driver.start[driver.count] = address;
+	driver.size[driver.count++] = size;
+	driver.mapped += size;
+	*ret_piece = address ^ 0x77;
+	return CUDA_SUCCESS;
+}
+
+static void fake_unmap(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t piece)
+{
+	for (unsigned i = 0; i < driver.count; i++)
+		if (driver.start[i] == address && driver.size[i] == size && piece == (address ^ 0x77)) {
+			driver.start[i] = driver.start[--driver.count];
+			driver.size[i] = driver.size[driver.count];
+			driver.mapped -= size;
+			return;
+		}
+	driver.bad++;
+}
+
+static bool mapped(uint64_t address, uint64_t size)
+{
+	while (size) {
+		uint64_t step = 0;
+		for (unsigned i = 0; i < driver.count; i++)
+			if (address >= driver.start[i] && address < driver.start[i] + driver.size[i])
+				step = driver.start[i] + driver.size[i] - address;
+		if (!step)
+			return false;
+		if (step >= size)
+			return true;
+		address += step;
+		size -= step;
+	}
+	return true;
+}
+
+static const struct ckt_memory_ops ops = {.map = fake_map, .unmap = fake_unmap};
+
+static void make(struct ckt_memory *memory, uint64_t limit, uint64_t physical)
+{
+	memset(&driver, 0, sizeof driver);
+	driver.physical = physical;
+	ckt_memory_init(memory, 0, BASE, SIZE, limit, &ops, NULL);
+}
+
+static uint64_t random_size(void)
+{
+	switch (rand() % 4) {
+	case 0:
+		return 1 + (uint64_t)rand() % 4096;
+	case 1:
+		return 1 + (uint64_t)rand() % (1 << 20);
+	case 2:
+		return ((uint64_t)1 << 20) + (uint64_t)rand() % 3;
+	default:
+		return 1 + (uint64_t)rand() % (12 << 20);
+	}
+}
+
+/* Frees at once. */
+static CUresult release(struct ckt_memory *memory, uint64_t address)
+{
+	uint64_t owner;
+	CUresult result = ckt_memory_free_begin(memory, address, &owner);
+	if (!result)
+		ckt_memory_free_end(memory, address);
+	return result;
+}
+
+static uint64_t run_random(struct ckt_memory *memory, unsigned seed, bool check)
+{
+	struct {
+		uint64_t address, size;
+	} live[BLOCKS] = {0};
+	uint64_t digest = 0, asked = 0;
+	srand(seed);
+	for (unsigned step = 0; step < STEPS; step++) {
+		unsigned i = (unsigned)rand() % BLOCKS;
+		if (live[i].address) {
+			CUresult result = release(memory, live[i].address);
+			CU_ASSERT_EQUAL_FATAL(result, CUDA_SUCCESS);
+			asked -= live[i].size;
+			live[i].address = 0;
+			continue;
+		}
+		uint64_t size = random_size(), address;
+		CUresult result = ckt_memory_alloc(memory, size, 7, &address);
+		if (result) {
+			CU_ASSERT_EQUAL(result, CUDA_ERROR_OUT_OF_MEMORY);
+			continue;
+		}
+		digest = digest * 31 + address;
+		if (check && step % 16 == 0) {
+			unsigned overlaps = 0;
+			for (unsigned k = 0; k < BLOCKS; k++)
+				overlaps += live[k].address && address < live[k].address + live[k].size && live[k].address < address + size;
+			CU_ASSERT_EQUAL(overlaps, 0);
+			CU_ASSERT_EQUAL(address % CKT_MEMORY_ALIGNMENT, 0);
+			CU_ASSERT_TRUE(address >= BASE && address + size <= BASE + SIZE);
+			CU_ASSERT_TRUE(mapped(address, size));
+			CU_ASSERT_TRUE(ckt_memory_holds(memory, address + size / 2, size - size / 2));
+			CU_ASSERT_FALSE(ckt_memory_holds(memory, address, size + 1));
+			CU_ASSERT_TRUE(ckt_memory_used(memory) >= asked);
+			CU_ASSERT_TRUE(memory->cached <= CKT_MEMORY_CACHE_MAX);
+		}
+		live[i].address = address;
+		live[i].size = size;
+		asked += size;
+	}
+	for (unsigned i = 0; i < BLOCKS; i++)
+		if (live[i].address)
+			release(memory, live[i].address);
+	return digest;
+}
+
+static void test_random(void)
+{
+	struct ckt_memory memory;
+	make(&memory, 0, (uint64_t)1 << 40);
+	uint64_t first = run_random(&memory, 1, true);
+	CU_ASSERT_EQUAL(ckt_memory_used(&memory), 0);
+	CU_ASSERT_EQUAL(driver.mapped, memory.cached);
+	CU_ASSERT_EQUAL(ckt_ranges_total(&memory.addresses), SIZE);
+	CU_ASSERT_EQUAL(memory.addresses.count, 1);
+	CU_ASSERT_EQUAL(memory.small.count, 0);
+	/* The cache does not show in the addresses. */
+	uint64_t second = run_random(&memory, 1, false);
+	CU_ASSERT_EQUAL(first, second);
+	ckt_memory_fini(&memory);
+	CU_ASSERT_EQUAL(driver.mapped, 0);
+	CU_ASSERT_EQUAL(driver.bad, 0);
+}
+
+static void test_short_of_memory(void)
+{
+	struct ckt_memory memory;
+	make(&memory, 0, (uint64_t)300 << 20);
+	run_random(&memory, 2, true);
+	/* The cache gives way before a program is refused. */
+	uint64_t address;
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 300 << 20, 1, &address), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 1, 1, &address), CUDA_ERROR_OUT_OF_MEMORY);
+	CU_ASSERT_EQUAL(memory.block_count, 1);
+	ckt_memory_fini(&memory);
+	CU_ASSERT_EQUAL(driver.bad, 0);
+}
+
+static void test_limit(void)
+{
+	struct ckt_memory memory;
+	uint64_t address, total = 0;
+	make(&memory, (uint64_t)1 << 30, (uint64_t)1 << 40);
+	CU_ASSERT_EQUAL(ckt_memory_free_bytes(&memory, (uint64_t)1 << 40), ((uint64_t)1 << 30) - CKT_MEMORY_RESERVED);
+	while (ckt_memory_alloc(&memory, 128 << 20, 1, &address) == CUDA_SUCCESS)
+		total += 128 << 20;
+	CU_ASSERT_EQUAL(total, (uint64_t)896 << 20);
+	while (ckt_memory_alloc(&memory, 1, 1, &address) == CUDA_SUCCESS)
+		total += CKT_MEMORY_ALIGNMENT;
+	CU_ASSERT_EQUAL(total, ((uint64_t)1 << 30) - CKT_MEMORY_RESERVED);
+	CU_ASSERT_EQUAL(ckt_memory_free_bytes(&memory, (uint64_t)1 << 40), 0);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, UINT64_MAX, 1, &address), CUDA_ERROR_OUT_OF_MEMORY);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, UINT64_MAX - 100, 1, &address), CUDA_ERROR_OUT_OF_MEMORY);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 0, 1, &address), CUDA_ERROR_INVALID_VALUE);
+	ckt_memory_fini(&memory);
+}
+
+static void test_free(void)
+{
+	struct ckt_memory memory;
+	uint64_t a, b, c, owner = 0;
+	make(&memory, 0, (uint64_t)1 << 40);
+	ckt_memory_alloc(&memory, 1000, 11, &a);
+	ckt_memory_alloc(&memory, 1000, 12, &b);
+	CU_ASSERT_EQUAL(ckt_memory_free_begin(&memory, a + 512, &owner), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(ckt_memory_free_begin(&memory, a, &owner), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(owner, 11);
+	CU_ASSERT_EQUAL(ckt_memory_free_begin(&memory, a, &owner), CUDA_ERROR_INVALID_VALUE);
+	/* Marked, not yet free. */
+	ckt_memory_alloc(&memory, 1000, 11, &c);
+	CU_ASSERT_NOT_EQUAL(c, a);
+	ckt_memory_free_end(&memory, a);
+	ckt_memory_alloc(&memory, 1000, 11, &c);
+	CU_ASSERT_EQUAL(c, a);
+	ckt_memory_free_owned(&memory, 11);
+	CU_ASSERT_EQUAL(memory.block_count, 1);
+	CU_ASSERT_EQUAL(memory.blocks[0].address, b);
+	ckt_memory_free_owned(&memory, 0);
+	CU_ASSERT_EQUAL(ckt_memory_used(&memory), 0);
+	ckt_memory_fini(&memory);
+	CU_ASSERT_EQUAL(driver.bad, 0);
+}
+
+/* An allocator made again from its tables goes on exactly as the first. */
+static void test_adopt(void)
+{
+	static struct ckt_memory first, second;
+	uint64_t address, owner, from_first[200], from_second[200];
+	make(&first, 0, (uint64_t)1 << 40);
+	srand(5);
+	for (unsigned i = 0; i < 200; i++)
+		ckt_memory_alloc(&first, random_size(), i, &address);
+	for (unsigned i = 0; i < 80; i++) {
+		address = first.blocks[(unsigned)rand() % first.block_count].address;
+		ckt_memory_free_begin(&first, address, &owner);
+		ckt_memory_free_end(&first, address);
+	}
+	struct ckt_memory copy = first;
+	ckt_memory_init(&second, 0, BASE, SIZE, 0, &ops, NULL);
+	memset(&driver, 0, sizeof driver);
+	driver.physical = (uint64_t)1 << 40;
+	for (size_t i = 0; i < copy.extent_count; i++)
+		if (copy.extents[i].use != CKT_EXTENT_CACHED)
+			CU_ASSERT_EQUAL(ckt_memory_adopt_extent(&second, copy.extents[i].address, copy.extents[i].size, copy.extents[i].use), CUDA_SUCCESS);
+	for (size_t i = 0; i < copy.block_count; i++)
+		CU_ASSERT_EQUAL(ckt_memory_adopt_block(&second, copy.blocks[i].address, copy.blocks[i].size, copy.blocks[i].owner), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(second.used, first.used);
+	/* Nonsense is refused. */
+	CU_ASSERT_NOT_EQUAL(ckt_memory_adopt_block(&second, copy.blocks[0].address, copy.blocks[0].size, 1), CUDA_SUCCESS);
+	CU_ASSERT_NOT_EQUAL(ckt_memory_adopt_extent(&second, copy.extents[0].address, CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL), CUDA_SUCCESS);
+	CU_ASSERT_NOT_EQUAL(ckt_memory_adopt_extent(&second, BASE + SIZE, CKT_MEMORY_EXTENT, CKT_EXTENT_BIG), CUDA_SUCCESS);
+	CU_ASSERT_NOT_EQUAL(ckt_memory_adopt_block(&second, BASE + SIZE - 512, 512, 1), CUDA_SUCCESS);
+	srand(6);
+	for (unsigned i = 0; i < 200; i++)
+		CU_ASSERT_EQUAL(ckt_memory_alloc(&second, random_size(), i, &from_second[i]), CUDA_SUCCESS);
+	ckt_memory_fini(&second);
+	CU_ASSERT_EQUAL(driver.bad, 0);
+	driver.bad = 0;
+	srand(6);
+	for (unsigned i = 0; i < 200; i++)
+		ckt_memory_alloc(&first, random_size(), i, &from_first[i]);
+	CU_ASSERT_EQUAL(memcmp(from_first, from_second, sizeof from_first), 0);
+}
+
+int main(void)
+{
+	CU_initialize_registry();
+	CU_pSuite suite = CU_add_suite("memory", NULL, NULL);
+	CU_add_test(suite, "random", test_random);
+	CU_add_test(suite, "short of memory", test_short_of_memory);
+	CU_add_test(suite, "limit", test_limit);
+	CU_add_test(suite, "free", test_free);
+	CU_add_test(suite, "adopt", test_adopt);
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures != 0;
+}
