@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A preloaded program without CUDA is left alone: no session, no thread, no changed environment, errno kept, next to no time.
 
-usage: test_preload.py --libraries DIR --source DIR --cc CC
+usage: test_preload.py --libraries DIR --source DIR --cuda-home DIR --cc CC
 DIR holds libcricket-{client,patch,audit}.so; where it also holds our real libcudart.so.13 and libcuda.so.1 they are used, otherwise stand-ins.
 """
 import argparse
@@ -53,6 +53,28 @@ int main(void)
 	waitpid(pid, &status, 0);
 	printf("%d %d %d\\n", first != 0, WIFEXITED(status), WEXITSTATUS(status));
 	return 0;
+}
+'''
+
+
+# Kernels are registered before main and unregistered at exit, in the child too; no call needs a device.
+IDLE = '''
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__global__ void kernel(int *p) { *p = 1; }
+int main(int argc, char **argv)
+{
+	int status = 0, version = 0;
+	if (argc > 5)
+		kernel<<<1, 1>>>(nullptr);
+	if (cudaRuntimeGetVersion(&version) != cudaSuccess)
+		return 1;
+	pid_t pid = fork();
+	if (pid == 0)
+		exit(4);
+	waitpid(pid, &status, 0);
+	exit(WIFEXITED(status) && WEXITSTATUS(status) == 4 ? 3 : 2);
 }
 '''
 
@@ -163,6 +185,25 @@ class Preload(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, '1 1 3\n'), result.stderr)
         self.assertEqual(result.stderr.count('CRICKET_NO_SUCH'), 1, result.stderr)
 
+    def test_idle_cuda_program(self):
+        nvcc = os.path.join(arguments.cuda_home, 'bin/nvcc')
+        if not self.is_real or not os.path.exists(nvcc):
+            self.skipTest('our CUDA libraries or nvcc are not there')
+        with socket.socket(socket.AF_UNIX) as listener:
+            address = self.stage.path('idle-listener')
+            listener.bind(address)
+            listener.listen(8)
+            listener.setblocking(False)
+            for mode in (['-cudart', 'static'], ['-cudart', 'shared'], ['-rdc=true']):
+                program = self.stage.path('idle')
+                run([nvcc, *mode, '-o', program, self.stage.write('idle.cu', IDLE)])
+                for audit in (False, True):
+                    environment = self.stage.environment(audit=audit, REMOTE_GPU_ADDRESS='unix:' + address)
+                    result = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60, check=False)
+                    self.assertEqual((mode, result.returncode, result.stdout + result.stderr), (mode, 3, ''))
+            with self.assertRaises(BlockingIOError):
+                listener.accept()
+
     def test_cost(self):
         """Printed, not asserted: the machine may be busy.  The goal is below 2 ms."""
         def median(environment):
@@ -180,7 +221,7 @@ class Preload(unittest.TestCase):
 def main():
     global arguments
     parser = argparse.ArgumentParser()
-    for option in ('--libraries', '--source', '--cc'):
+    for option in ('--libraries', '--source', '--cuda-home', '--cc'):
         parser.add_argument(option, required=True)
     arguments, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0]] + rest)
