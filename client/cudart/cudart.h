@@ -175,6 +175,7 @@ struct ckt_rt_module {
 	_Atomic(CUlibrary) library;
 	_Atomic bool by_device; /* the driver has no libraries */
 	bool gone;              /* unregistered; protected by lock */
+	bool exit_noted;        /* protected by lock */
 	ckt_rt_slots modules;   /* CUmodule, when by_device */
 	struct ckt_rt_kernel *kernels;
 	struct ckt_rt_variable *variables;
@@ -188,6 +189,8 @@ struct ckt_rt_variable *ckt_rt_variable_find(const void *host);
 struct ckt_rt_kernel *ckt_rt_kernel_reserve(const void *host);
 /* Enters a driver's kernel, so that launches accept it; NULL without memory. */
 struct ckt_rt_kernel *ckt_rt_kernel_adopt(CUkernel kernel);
+/* The stub of a driver's function or kernel (either may be NULL), by search; NULL where there is none. */
+const void *ckt_rt_kernel_host(CUfunction function, CUkernel handle);
 /* Forgets what was cached for a device whose primary context has gone. */
 void ckt_rt_modules_reset(int device);
 

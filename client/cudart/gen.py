@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Generates what follows from the list of the runtime's functions.
 
-gen.py cudart --include DIR --names FILE --unsupported FILE --map OUT --source OUT [--strict] SOURCE...
-    The exported names are those that the headers declare plus those of --names.  OUT gets the version script; the C source gets
-      - NAME_ptsz and NAME_ptds where only NAME or an internal ckt_rt_NAME is written by hand: the same code on the calling
-        thread's own default stream,
-      - a function that answers cudaErrorNotSupported for every name listed in --unsupported (a name may end in *), and for
-        names that nobody has heard of (a newer toolkit's), which are told on stderr and fail the build with --strict.
+gen.py cudart --include DIR --names FILE --unsupported FILE --map OUT --source OUT --refused OUT [--strict] SOURCE...
+    The exported names are those that the headers declare plus those of --names.  OUT get the version script; a C source with
+    NAME_ptsz and NAME_ptds where only NAME or ckt_rt_NAME is written by hand, the same code on the calling thread's own default
+    stream; and a C source with a function that answers cudaErrorNotSupported for every name listed in --unsupported (a name may
+    end in *) and for names that nobody has heard of (a newer toolkit's), which fail the build with --strict.
+gen.py summary --include DIR --names FILE --unsupported FILE [--strict] SOURCE...
+    Prints how many functions there are and names those that nobody has heard of.
 gen.py stub --include DIR OUT
     A C source that defines every function of cuda.h, to link against; nothing calls into it.
 """
@@ -92,13 +93,13 @@ def per_thread_variant(name, declared, written):
     return None
 
 
-def generate_runtime(arguments):
+def classify(arguments):
+    """The whole list of names; C texts of variants; names refused; those of them that nobody has heard of."""
     declared = {n: f for n, f in functions(RUNTIME_HEADERS, arguments.include).items() if n.startswith(("cuda", "__cuda"))}
     names = sorted(set(declared) | set(read_list(arguments.names)))
     reasons = read_list(arguments.unsupported)
     written = defined(arguments.sources)
-    variants, refused, unknown, used = [], [], [], set()
-    made = set()
+    variants, made, refused, unknown, used = [], set(), [], [], set()
     for name in names:
         if name[-5:] in ("_ptsz", "_ptds") and name not in written and name in declared and name[:-5] in declared:
             text = per_thread_variant(name, declared, written)
@@ -118,10 +119,19 @@ def generate_runtime(arguments):
     stale = set(reasons) - used
     if stale:
         sys.exit("gen.py: %s lists what no header declares: %s" % (arguments.unsupported, ", ".join(sorted(stale))))
-    for name in unknown:
-        print("cudart: %s is unknown to this version; it will answer cudaErrorNotSupported" % name, file=sys.stderr)
     if unknown and arguments.strict:
-        sys.exit("gen.py: strict-api: add the names above to a source or to %s" % arguments.unsupported)
+        sys.exit("gen.py: strict-api: add to a source or to %s: %s" % (arguments.unsupported, ", ".join(unknown)))
+    return names, variants, refused, unknown
+
+
+def summarise(arguments):
+    names, _, refused, unknown = classify(arguments)
+    print("%d functions, %d implemented%s" % (len(names), len(names) - len(refused),
+                                              "; not known yet: " + ", ".join(unknown) if unknown else ""))
+
+
+def generate_runtime(arguments):
+    names, variants, refused, _ = classify(arguments)
     with open(arguments.map, "w", encoding="utf-8") as out:
         out.write("libcudart.so.13 {\nglobal:\n%slocal:\n\t*;\n};\n" % "".join("\t%s;\n" % n for n in names))
     with open(arguments.source, "w", encoding="utf-8") as out:
@@ -149,19 +159,17 @@ def generate_stub(arguments):
 def main():
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(dest="command", required=True)
-    runtime = commands.add_parser("cudart")
-    for option in ("include", "names", "unsupported", "map", "source", "refused"):
-        runtime.add_argument("--" + option, required=True)
-    runtime.add_argument("--strict", action="store_true")
-    runtime.add_argument("sources", nargs="+")
+    for command, outputs in (("cudart", ("map", "source", "refused")), ("summary", ())):
+        runtime = commands.add_parser(command)
+        for option in ("include", "names", "unsupported") + outputs:
+            runtime.add_argument("--" + option, required=True)
+        runtime.add_argument("--strict", action="store_true")
+        runtime.add_argument("sources", nargs="+")
     stub = commands.add_parser("stub")
     stub.add_argument("--include", required=True)
     stub.add_argument("output")
     arguments = parser.parse_args()
-    if arguments.command == "cudart":
-        generate_runtime(arguments)
-    else:
-        generate_stub(arguments)
+    {"cudart": generate_runtime, "summary": summarise, "stub": generate_stub}[arguments.command](arguments)
 
 
 main()

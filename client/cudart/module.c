@@ -15,6 +15,18 @@ enum {
 	LOG_BYTES = 8192,
 };
 
+/*
+ * At the end of the process the driver frees everything, and a driver that has to ask a server might even have to wait for it: modules are
+ * unloaded when their library is closed only.  The program unregisters them in handlers that it registered at start; ours, registered
+ * when the module is loaded, run before.
+ */
+static _Atomic bool exiting;
+
+static void note_exit(void)
+{
+	atomic_store(&exiting, true);
+}
+
 _Atomic uint64_t *ckt_rt_slot(ckt_rt_slots *slots, int device)
 {
 	_Atomic uint64_t *values = atomic_load_explicit(slots, memory_order_acquire);
@@ -136,6 +148,8 @@ static cudaError_t load(struct ckt_rt_module *module, CUlibrary *ret_library, CU
 		if (result == CUDA_SUCCESS)
 			atomic_store(slot, (uint64_t)(uintptr_t)*ret_module);
 	}
+	if (result == CUDA_SUCCESS && !module->exit_noted && atexit(note_exit) == 0)
+		module->exit_noted = true;
 	if (module->gone)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	pthread_mutex_unlock(&module->lock);
@@ -257,7 +271,7 @@ void ckt_rt_module_unload(struct ckt_rt_module *module)
 	_Atomic uint64_t *by_device = atomic_load(&module->modules);
 	module->gone = true;
 	/* In a forked child, or once the driver has failed, there is nothing left to unload. */
-	if ((library || by_device) && ckt_rt_driver() == cudaSuccess) {
+	if ((library || by_device) && !atomic_load(&exiting) && ckt_rt_driver() == cudaSuccess) {
 		if (library)
 			cuLibraryUnload(library);
 		for (int i = 0; by_device && i < ckt_rt_device_count; i++) {

@@ -143,6 +143,25 @@ struct ckt_rt_kernel *ckt_rt_kernel_adopt(CUkernel handle)
 	return kernel;
 }
 
+const void *ckt_rt_kernel_host(CUfunction function, CUkernel handle)
+{
+	const void *found = NULL;
+	pthread_mutex_lock(&table_lock);
+	struct table *table = atomic_load(&kernel_table);
+	for (size_t i = 0; table && i < (size_t)1 << table->bits; i++) {
+		struct ckt_rt_kernel *kernel = atomic_load(&table->entries[i].record);
+		_Atomic uint64_t *functions = kernel ? atomic_load(&kernel->functions) : NULL;
+		bool same = kernel && handle && atomic_load(&kernel->kernel) == handle;
+		for (int d = 0; !same && function && functions && d < ckt_rt_device_count; d++)
+			same = (CUfunction)(uintptr_t)atomic_load(&functions[d]) == function;
+		/* The stub rather than the handle that cudaGetKernel gave out for it. */
+		if (same && (!found || kernel->module))
+			found = kernel->host;
+	}
+	pthread_mutex_unlock(&table_lock);
+	return found;
+}
+
 static void clear_slot(ckt_rt_slots *slots, int device)
 {
 	_Atomic uint64_t *values = atomic_load(slots);

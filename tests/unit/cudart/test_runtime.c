@@ -282,6 +282,24 @@ static void after_fork(void)
 	CHECK(cudaGetDevice(&device) == cudaSuccess && device == 0);
 }
 
+static void **exit_module;
+
+static void unregister_at_exit(void)
+{
+	__cudaUnregisterFatBinary(exit_module);
+	_exit(fake.unloads == 0 && fake.library_loads == 1 ? 0 : 1);
+}
+
+/* As nvcc's host code does it: registered at start, unregistered by a handler; the process is ending, so nothing is unloaded. */
+static void at_exit(void)
+{
+	exit_module = register_module();
+	atexit(unregister_at_exit);
+	CHECK(cudaLaunchKernel(stub_a, one, one, NULL, 0, NULL) == cudaSuccess);
+	if (!failed)
+		exit(2);
+}
+
 static double nanoseconds(void)
 {
 	struct timespec now;
@@ -325,8 +343,9 @@ static void speed(void)
 
 #define TESTS(X)                                                                                                                           \
 	X(lazy)                                                                                                                            \
-	X(errors) X(no_device) X(old_driver) X(launches) X(early_get_kernel) X(modules_only) X(no_binary) X(call_configurations) X(copies) \
-		X(after_fork) X(speed)
+	X(errors)                                                                                                                          \
+	X(no_device) X(old_driver) X(launches) X(early_get_kernel) X(modules_only) X(no_binary) X(call_configurations) X(copies)           \
+		X(after_fork) X(at_exit) X(speed)
 #define IN_CHILD(name)                                                                                                                     \
 	static void test_##name(void)                                                                                                      \
 	{                                                                                                                                  \

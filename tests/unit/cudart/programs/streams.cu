@@ -19,7 +19,7 @@ static void add_five(void *data)
 	*(int *)data += 5;
 }
 
-static void callback(cudaStream_t stream, cudaError_t status, void *data)
+static void callback(cudaStream_t, cudaError_t status, void *data)
 {
 	if (status == cudaSuccess)
 		*(int *)data += 100;
