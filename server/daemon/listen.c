@@ -103,10 +103,34 @@ static bool is_alive(const struct ckt_address *address)
 	return true;
 }
 
+/*
+ * The lock beside the socket, which the kernel gives back when we die.  -EWOULDBLOCK where another server has it.  An ending server
+ * removes the file, so what was locked must still be what the path names.
+ */
+static int take_lock(struct ckt_server *server)
+{
+	char path[CKT_PATH_MAX + 8];
+	snprintf(path, sizeof path, "%s.lock", server->socket_path);
+	for (;;) {
+		struct stat opened, named;
+		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0)
+			return -errno;
+		int result = flock(fd, LOCK_EX | LOCK_NB) || fstat(fd, &opened) ? -errno : 0;
+		if (!result && lstat(path, &named) == 0 && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev) {
+			server->lock_fd = fd;
+			return 0;
+		}
+		close(fd);
+		if (result)
+			return result;
+	}
+}
+
 static int listen_unix(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	struct ckt_address address = {.type = CKT_ADDRESS_UNIX};
-	char lock_path[CKT_PATH_MAX + 8], problem[256];
+	char problem[256];
 	const char *path = server->socket_path;
 	struct stat st;
 	int fd;
@@ -116,18 +140,14 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 		return -ENAMETOOLONG;
 	}
 	int result = ckt_paths_make_parent(path);
-	snprintf(lock_path, sizeof lock_path, "%s.lock", path);
-	if (!result) {
-		server->lock_fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (server->lock_fd < 0)
-			result = -errno;
-	}
-	if (result) {
+	if (!result)
+		result = take_lock(server);
+	if (result && result != -EWOULDBLOCK) {
 		snprintf(ret_message, message_size, "--socket: '%s': %s: give a path in a directory of yours", path, strerror(-result));
 		return result;
 	}
 	strcpy(address.host, path);
-	if (flock(server->lock_fd, LOCK_EX | LOCK_NB) || is_alive(&address)) {
+	if (result || is_alive(&address)) {
 		snprintf(ret_message, message_size, "--socket: '%s' is in use by a running server: end that one, or give another path", path);
 		return -EADDRINUSE;
 	}

@@ -22,13 +22,14 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "peer.h"
 #include "rpc/log.h"
 #include "session.h"
 
-enum { EXIT_USAGE = 2, MESSAGE_SIZE = 1024 };
+enum { EXIT_USAGE = 2, MESSAGE_SIZE = 1024, LONELY_MS = 500 };
 
 /* ---- The end */
 
@@ -54,6 +55,25 @@ static void grace_over(struct ckt_timer *timer)
 	kill_sessions(server);
 }
 
+/* Without a client nothing can come of the grace period. */
+static void end_if_alone(struct ckt_session *session, void *context, int error, void *result)
+{
+	struct ckt_worker_status_res *status = result;
+	(void)context;
+	if (!error && (status->state == CKT_STATE_DETACHED || status->state == CKT_STATE_RESTORED))
+		ckt_session_kill(session, "the server ends, and it has no client");
+}
+
+static void look_for_lonely(struct ckt_timer *timer)
+{
+	struct ckt_server *server = CKT_CONTAINER(timer, struct ckt_server, lonely_timer);
+	for (struct ckt_session *session = server->sessions; session; session = session->next)
+		if (session->phase == CKT_SESSION_LIVE)
+			ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
+					 sizeof(struct ckt_worker_status_res), LONELY_MS, end_if_alone, NULL);
+	ckt_timer_set(&server->loop, timer, LONELY_MS);
+}
+
 static void signal_ready(struct ckt_source *source, uint32_t events)
 {
 	struct ckt_server *server = CKT_CONTAINER(source, struct ckt_server, signals);
@@ -75,6 +95,8 @@ static void signal_ready(struct ckt_source *source, uint32_t events)
 	}
 	server->stop_timer.fire = grace_over;
 	ckt_timer_set(&server->loop, &server->stop_timer, (int64_t)server->options.grace * 1000);
+	server->lonely_timer.fire = look_for_lonely;
+	ckt_timer_set(&server->loop, &server->lonely_timer, 0);
 }
 
 /* ---- The start */
@@ -146,6 +168,8 @@ static int init(struct ckt_server *server, char *message)
 	ckt_gpus_parse(options->gpus, server->gpus, &server->gpu_count);
 	if (options->token_file && ckt_auth_token_load(options->token_file, &server->token, message, MESSAGE_SIZE))
 		return EXIT_USAGE;
+	/* The directories of the sockets and the address file are for everybody to find; what is not has its mode said. */
+	umask(022);
 	raise_descriptor_limit();
 	int result = ckt_loop_init(&server->loop);
 	if (!result)

@@ -65,7 +65,7 @@ struct ckt_server {
 	unsigned peers_waiting;
 
 	struct ckt_source signals;
-	struct ckt_timer stop_timer;
+	struct ckt_timer stop_timer, lonely_timer;
 	bool stopping, killing;
 };
 

@@ -318,6 +318,14 @@ class Life(ServerTest):
             self.assertFalse(alive(pid))
         self.assertEqual(sorted(os.listdir(self.dir)), ["libexec", "log"], "nothing is left over")
 
+    def test_sigterm_waits_for_nobody_without_client(self):
+        server = self.start("--grace", "100")
+        with wire.Peer(self.socket) as peer:
+            peer.hello(wire.NEW)
+        wait_until(lambda: [s["state"] for s in self.ps()] == ["detached"])
+        server.terminate()
+        self.assertEqual(server.wait(3), 0)
+
     def test_sigterm_twice_and_idle(self):
         server = self.start("--grace", "100")
         with wire.Peer(self.socket) as peer:

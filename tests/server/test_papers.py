@@ -1,0 +1,50 @@
+#!/usr/bin/python3
+"""What the manual pages say must be what there is."""
+import os
+import re
+import subprocess
+import unittest
+
+SOURCE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
+
+
+def read(*path):
+    with open(os.path.join(SOURCE, *path)) as f:
+        return f.read().replace("\\-", "-")
+
+
+def output(program, *words):
+    return subprocess.run([os.environ[program], *words], capture_output=True, text=True, check=True).stdout
+
+
+class Papers(unittest.TestCase):
+    def test_options_of_the_server(self):
+        page, options = read("docs", "man", "cricket-server.8"), re.findall(r"^  --([a-z-]+)", output("CKT_TEST_SERVER", "--help"), re.M)
+        self.assertGreater(len(options), 10)
+        for option in options:
+            self.assertRegex(page, r"\.(TP\n\.)?(B|BI|BR)\b.*--%s\b" % option)
+
+    def test_subcommands(self):
+        page, text = read("docs", "man", "cricketctl.1"), output("CKT_TEST_CTL", "--help")
+        subcommands = re.findall(r"^  ([a-z]+)\b", text, re.M)
+        self.assertIn("checkpoint", subcommands)
+        for subcommand in subcommands:
+            self.assertRegex(page, r"(?m)^\.B(I)? %s\b" % subcommand)
+        for option in re.findall(r"--[a-z]+", text):
+            self.assertIn(option, page)
+
+    def test_variables(self):
+        page = read("docs", "man", "cricket.7")
+        table = page[page.index(".TS"):page.index(".TE")]
+        known = re.findall(r'^\t\{"(CRICKET_\w+)"', read("client", "patch", "environment.c"), re.M)
+        self.assertGreater(len(known), 5)
+        self.assertEqual(sorted(known), sorted(re.findall(r"^(CRICKET_\w+)\t", table, re.M)))
+
+    def test_pages_format(self):
+        for page in os.listdir(os.path.join(SOURCE, "docs", "man")):
+            text = read("docs", "man", page)
+            self.assertRegex(text, r'(?m)^\.TH %s %s' % re.match(r"(.*)\.(.)", page.upper()).groups())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
