@@ -137,26 +137,7 @@ static int exec_pred_not(struct ptx_warp *w, const struct ptx_insn *i, uint32_t 
 	return RUN_NEXT;
 }
 
-static int exec_widen(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
-{
-	const uint32_t *a = ptx_at(w, i->a);
-	uint64_t *d = ptx_at(w, i->d);
-	if (i->x)
-		PTX_FOR_LANES(m, d[l] = (uint64_t)(int64_t)(int32_t)a[l];);
-	else
-		PTX_FOR_LANES(m, d[l] = a[l];);
-	return RUN_NEXT;
-}
-
-static int exec_narrow(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
-{
-	const uint64_t *a = ptx_at(w, i->a);
-	uint32_t *d = ptx_at(w, i->d);
-	PTX_FOR_LANES(m, d[l] = (uint32_t)a[l];);
-	return RUN_NEXT;
-}
-
-static uint64_t constant_bits(struct ptx_parser *p, const struct ptx_operand *o, enum ptx_type type)
+static uint64_t constant_bits(const struct ptx_operand *o, enum ptx_type type)
 {
 	if (o->type == T_F64 && type == T_F32) {
 		double d;
@@ -174,7 +155,6 @@ static uint64_t constant_bits(struct ptx_parser *p, const struct ptx_operand *o,
 		memcpy(&bits, &d, sizeof bits);
 		return bits;
 	}
-	(void)p;
 	unsigned bytes = ckt_ptx_type_bytes(type);
 	if (bytes == 1)
 		return ckt_ptx_type_signed(type) ? (uint32_t)(int8_t)o->value : (uint8_t)o->value;
@@ -191,21 +171,12 @@ int32_t ckt_ptx_source_of(struct ptx_parser *p, const struct ptx_operand *o, enu
 	if (o->negated)
 		ckt_ptx_bad(p, "only a predicate can be negated");
 	switch (o->kind) {
-	case OP_REG: {
-		unsigned have = ckt_ptx_lane_bytes(o->type);
-		if (have == bytes)
-			return o->reg;
-		if (!have || bytes > 8 || have > 8)
+	case OP_REG:
+		if (ckt_ptx_lane_bytes(o->type) != bytes)
 			ckt_ptx_bad(p, "operand of the wrong type");
-		int32_t d = ckt_ptx_reg_alloc(p, bytes == 8 ? T_B64 : T_B32);
-		struct ptx_insn *i = ckt_ptx_emit(p, bytes == 8 ? exec_widen : exec_narrow);
-		i->d = d;
-		i->a = o->reg;
-		i->x = ckt_ptx_type_signed(o->type);
-		return d;
-	}
+		return o->reg;
 	case OP_CONST:
-		return ckt_ptx_constant(p, constant_bits(p, o, type), type == T_B128 && (int64_t)o->value < 0 ? ~0ull : 0, NULL, bytes);
+		return ckt_ptx_constant(p, constant_bits(o, type), type == T_B128 && (int64_t)o->value < 0 ? ~0ull : 0, NULL, bytes);
 	case OP_SYMBOL:
 		o->symbol->used_as_address = true;
 		return ckt_ptx_constant(p, o->value, 0, o->symbol, bytes);

@@ -451,6 +451,7 @@ struct ptx_warp {
 	uint32_t stack_bytes;
 	uint32_t polls;			/* reads that look like waiting, in this slice */
 	uint32_t fair_left, clock;
+	bool oldest_next;		/* the group that has waited longest runs next, kept from slice to slice */
 	uint64_t last_page;		/* page + 1 that was found readable, and writable for the other */
 	uint64_t last_page_write;
 	struct ptx_group groups[PTX_LANES];

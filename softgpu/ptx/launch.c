@@ -105,6 +105,7 @@ static void block_start(struct ptx_block *block, uint64_t number)
 		memset(w->arrived, 0, sizeof w->arrived);
 		w->n_groups = 0;
 		w->fair_left = 0;
+		w->oldest_next = false;
 		w->last_page = w->last_page_write = 0;
 		ckt_ptx_group_store(w, frame, w->live, 0);
 	}

@@ -183,7 +183,6 @@ static enum ptx_run run_group(struct ptx_warp *w, uint32_t stop, unsigned *budge
 
 enum ptx_slice ckt_ptx_warp_run(struct ptx_warp *w, unsigned budget)
 {
-	bool oldest = false;
 	w->polls = 0;
 	if (!w->fair_left)
 		w->fair_left = FAIR_INSNS;
@@ -191,9 +190,9 @@ enum ptx_slice ckt_ptx_warp_run(struct ptx_warp *w, unsigned budget)
 		uint32_t stop;
 		if (!w->live)
 			return SLICE_DONE;
-		if (!pick_group(w, oldest, &stop))
+		if (!pick_group(w, w->oldest_next, &stop))
 			return SLICE_BLOCKED;
-		oldest = false;
+		w->oldest_next = false;
 		unsigned slice = budget, before;
 		if (w->n_groups && slice > w->fair_left)
 			slice = w->fair_left;
@@ -206,7 +205,7 @@ enum ptx_slice ckt_ptx_warp_run(struct ptx_warp *w, unsigned budget)
 		if (w->n_groups > 1) {
 			w->fair_left = w->fair_left > used ? w->fair_left - used : 0;
 			if (!w->fair_left || (r == RUN_YIELD && slice)) {
-				oldest = true;
+				w->oldest_next = true;
 				w->fair_left = FAIR_INSNS;
 			}
 		} else {

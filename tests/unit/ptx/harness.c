@@ -1,0 +1,168 @@
+/*
+ * Running PTX in the tests.
+ */
+#include "harness.h"
+
+#include <sys/mman.h>
+
+char unit_log[512], unit_message[256], unit_output[65536];
+
+void *unit_alloc(size_t size)
+{
+	size = (size + 4095) & ~(size_t)4095;
+	/* A page that the device may not touch stays behind every block. */
+	uint8_t *memory = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED || ckt_soft_memmap_set((uint64_t)(uintptr_t)memory, size, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE))
+		abort();
+	ckt_soft_memmap_set((uint64_t)(uintptr_t)memory + size, 4096, 0);
+	return memory;
+}
+
+struct ckt_ptx_module *unit_load(const char *const *texts, size_t n_texts, enum ckt_ptx_result *ret_result)
+{
+	struct ckt_ptx_text list[8];
+	char names[8][16];
+	struct ckt_ptx_load_options options = {.target = 120};
+	struct ckt_ptx_module *module = NULL;
+	for (size_t k = 0; k < n_texts; k++) {
+		snprintf(names[k], sizeof names[k], "text%zu", k);
+		/* A copy without a NUL at the end, so that reading past it is noticed under the sanitizers. */
+		size_t size = strlen(texts[k]);
+		char *copy = malloc(size ? size : 1);
+		memcpy(copy, texts[k], size);
+		list[k] = (struct ckt_ptx_text){.text = copy, .size_bytes = size, .name = names[k]};
+	}
+	enum ckt_ptx_result r = ckt_ptx_module_load(list, n_texts, &options, unit_log, sizeof unit_log, &module);
+	for (size_t k = 0; k < n_texts; k++)
+		free((void *)list[k].text);
+	if (ret_result)
+		*ret_result = r;
+	if (r != CKT_PTX_OK)
+		return NULL;
+	for (size_t k = 0; k < ckt_ptx_module_global_count(module); k++) {
+		struct ckt_ptx_global *g = ckt_ptx_module_global(module, k);
+		g->address = (uint64_t)(uintptr_t)unit_alloc(g->size_bytes ? g->size_bytes : 1);
+	}
+	ckt_ptx_module_bind(module);
+	return module;
+}
+
+uint64_t unit_global(struct ckt_ptx_module *module, const char *name)
+{
+	for (size_t k = 0; k < ckt_ptx_module_global_count(module); k++)
+		if (!strcmp(ckt_ptx_module_global(module, k)->name, name))
+			return ckt_ptx_module_global(module, k)->address;
+	return 0;
+}
+
+static void output(void *data, int fd, const char *text, size_t size)
+{
+	size_t n = strlen(unit_output);
+	(void)data;
+	(void)fd;
+	if (n + size < sizeof unit_output) {
+		memcpy(unit_output + n, text, size);
+		unit_output[n + size] = 0;
+	}
+}
+
+static void *heap_alloc(void *data, uint64_t size)
+{
+	(void)data;
+	return unit_alloc(size);
+}
+
+static void heap_free(void *data, void *address)
+{
+	(void)data;
+	(void)address;
+}
+
+enum ckt_ptx_fault unit_run(struct ckt_ptx_module *module, const struct unit_launch *u)
+{
+	struct ckt_ptx_device device = {.n_sm = 4, .capability = 120, .output = output, .heap_alloc = heap_alloc, .heap_free = heap_free};
+	struct ckt_ptx_launch launch = {.grid = {u->grid, 1, 1}, .block = {u->block, 1, 1}, .dynamic_shared_bytes = u->shared, .params = u->args,
+					.cooperative = u->cooperative, .cancel = u->cancel, .device = &device};
+	const struct ckt_ptx_function *f = ckt_ptx_module_find_function(module, u->kernel);
+	unit_output[0] = 0;
+	if (!f) {
+		fprintf(stderr, "no kernel %s\n", u->kernel);
+		return CKT_PTX_FAULT_LAUNCH_FAILURE;
+	}
+	return ckt_ptx_launch(f, &launch, unit_message, sizeof unit_message);
+}
+
+static char *case_text(const struct unit_case *c)
+{
+	static const char *const stores[] = {"st.global.b64 [addr+24], xo;", "st.global.b32 [addr+24], ro;", "st.global.b16 [addr+24], ho;",
+					     "selp.b32 ro, 1, 0, po; st.global.b32 [addr+24], ro;"};
+	char *text = malloc(8192);
+	snprintf(text, 8192,
+		 UNIT_HEAD ".visible .entry k(.param .u64 data, .param .u64 n)\n{\n"
+			   ".reg .b64 addr, i, n64, xa, xb, xc, xo; .reg .b32 ra, rb, rc, ro, t1, t2; .reg .b16 ha, hb, hc, ho; .reg .pred p, q, s, t, po, end;\n"
+			   "ld.param.u64 addr, [data]; ld.param.u64 n64, [n];\n"
+			   "mov.u32 t1, %%ctaid.x; mov.u32 t2, %%ntid.x; mul.wide.u32 i, t1, t2; mov.u32 t1, %%tid.x; cvt.u64.u32 xa, t1; add.u64 i, i, xa;\n"
+			   "setp.ge.u64 end, i, n64; @end bra done; shl.b64 i, i, 5; add.u64 addr, addr, i;\n"
+			   "ld.global.v2.b64 {xa, xb}, [addr]; ld.global.b64 xc, [addr+16];\n"
+			   "cvt.u32.u64 ra, xa; cvt.u32.u64 rb, xb; cvt.u32.u64 rc, xc; cvt.u16.u64 ha, xa; cvt.u16.u64 hb, xb; cvt.u16.u64 hc, xc;\n"
+			   "mov.b32 ro, 0; mov.b64 xo, 0; mov.b16 ho, 0; setp.ne.u32 po, ro, 0;\n%s\n%s\ndone: ret;\n}\n",
+		 c->code, stores[c->result]);
+	return text;
+}
+
+static uint64_t cut(enum unit_result result, uint64_t v)
+{
+	return result == UNIT_64 ? v : result == UNIT_16 ? (uint16_t)v : (uint32_t)v;
+}
+
+void unit_check(const struct unit_case *cases, size_t n_cases, const uint64_t *values, size_t n_values)
+{
+	size_t n = n_values * n_values * n_values;
+	uint64_t(*rows)[4] = unit_alloc(n * 32);
+	for (size_t k = 0; k < n_cases; k++) {
+		const struct unit_case *c = &cases[k];
+		char *text = case_text(c);
+		struct ckt_ptx_module *module = unit_load((const char *const[]){text}, 1, NULL);
+		free(text);
+		CU_ASSERT_PTR_NOT_NULL(module);
+		if (!module) {
+			fprintf(stderr, "%s: %s\n", c->code, unit_log);
+			continue;
+		}
+		for (size_t r = 0; r < n; r++) {
+			rows[r][0] = values[r % n_values];
+			rows[r][1] = values[r / n_values % n_values];
+			rows[r][2] = values[r / n_values / n_values];
+			rows[r][3] = 0;
+		}
+		struct unit_launch u = {.kernel = "k", .grid = (unsigned)((n + 127) / 128), .block = 128, .args = {(uint64_t)(uintptr_t)rows, n}};
+		CU_ASSERT_EQUAL(unit_run(module, &u), CKT_PTX_FAULT_NONE);
+		size_t wrong = 0;
+		for (size_t r = 0; r < n; r++) {
+			uint64_t have = cut(c->result, rows[r][3]), want = cut(c->result, c->expect(rows[r][0], rows[r][1], rows[r][2]));
+			if (c->equal ? c->equal(have, want) : have == want)
+				continue;
+			if (!wrong++)
+				fprintf(stderr, "%s\n  a=%llx b=%llx c=%llx: %llx, expected %llx\n", c->code, (unsigned long long)rows[r][0],
+					(unsigned long long)rows[r][1], (unsigned long long)rows[r][2], (unsigned long long)have, (unsigned long long)want);
+		}
+		CU_ASSERT_EQUAL(wrong, 0);
+		ckt_ptx_module_destroy(module);
+	}
+	munmap(rows, n * 32);
+	ckt_soft_memmap_set((uint64_t)(uintptr_t)rows, n * 32, 0);
+}
+
+int unit_main(const char *suite_name, const struct unit_test *tests, size_t n_tests)
+{
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+	CU_pSuite suite = CU_add_suite(suite_name, NULL, NULL);
+	for (size_t k = 0; k < n_tests; k++)
+		CU_add_test(suite, tests[k].name, tests[k].run);
+	CU_basic_set_mode(CU_BRM_NORMAL);
+	CU_basic_run_tests();
+	unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures != 0;
+}

@@ -1,0 +1,58 @@
+/*
+ * Running PTX in the tests: texts in, words out.  One thread only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <CUnit/Basic.h>
+#include <CUnit/CUnit.h>
+
+#include "softgpu/memmap.h"
+#include "softgpu/ptx/ptx.h"
+
+extern char unit_log[512];		/* of the last load */
+extern char unit_message[256];		/* of the last launch */
+extern char unit_output[65536];		/* printf and assert text of the last launch, NUL-terminated */
+
+/* Zeroed memory that the device may touch; lives until the program ends. */
+void *unit_alloc(size_t size);
+/* Loads, gives every global an address and binds; NULL with unit_log after a failure, *ret_result (may be NULL) says which. */
+struct ckt_ptx_module *unit_load(const char *const *texts, size_t n_texts, enum ckt_ptx_result *ret_result);
+uint64_t unit_global(struct ckt_ptx_module *module, const char *name);
+
+struct unit_launch {
+	const char *kernel;
+	unsigned grid, block, shared;
+	bool cooperative;
+	const volatile bool *cancel;
+	uint64_t args[8];	/* 64-bit parameters */
+};
+enum ckt_ptx_fault unit_run(struct ckt_ptx_module *module, const struct unit_launch *launch);
+
+/*
+ * One instruction or a few, for every combination of the values: reads xa, xb, xc (64 bits), ra, rb, rc (32), ha, hb, hc (16), writes
+ * xo or ro or ho, or the predicate po; p, q, s and t are there for use.
+ */
+enum unit_result { UNIT_64, UNIT_32, UNIT_16, UNIT_PRED };
+struct unit_case {
+	const char *code;
+	enum unit_result result;
+	uint64_t (*expect)(uint64_t a, uint64_t b, uint64_t c);
+	bool (*equal)(uint64_t have, uint64_t want);	/* NULL: the same bits */
+};
+void unit_check(const struct unit_case *cases, size_t n_cases, const uint64_t *values, size_t n_values);
+
+#define UNIT_HEAD ".version 8.8\n.target sm_90\n.address_size 64\n"
+
+struct unit_test { const char *name; void (*run)(void); };
+int unit_main(const char *suite, const struct unit_test *tests, size_t n_tests);
+#define UNIT_MAIN(suite, tests)                                                                                                \
+	int main(void)                                                                                                         \
+	{                                                                                                                      \
+		return unit_main(suite, tests, sizeof(tests) / sizeof *(tests));                                               \
+	}

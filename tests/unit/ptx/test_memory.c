@@ -1,0 +1,137 @@
+/*
+ * State spaces, vectors, generic addresses, atomics, and the faults of bad accesses.
+ */
+#include "harness.h"
+
+static uint32_t *words;
+
+#define HEAD UNIT_HEAD ".visible .entry k(.param .u64 out, .param .u64 n)\n{\n.reg .b64 o, n64, x, y; .reg .b32 t, a, b, c, v; .reg .f32 f1, f2; .reg .f64 d1, d2; " \
+		       ".reg .b16 h, i; .reg .pred p, q;\nld.param.u64 o, [out]; ld.param.u64 n64, [n]; mov.u32 t, %tid.x;\n"
+
+static void run(const char *text, unsigned block, uint64_t n, enum ckt_ptx_fault expect, const char *message)
+{
+	struct ckt_ptx_module *module = unit_load(&text, 1, NULL);
+	if (!module)
+		fprintf(stderr, "%s\n", unit_log);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(module);
+	if (!words)
+		words = unit_alloc(4096);
+	memset(words, 0, 4096);
+	struct unit_launch u = {.kernel = "k", .grid = 1, .block = block, .args = {(uint64_t)(uintptr_t)words, n}};
+	enum ckt_ptx_fault fault = unit_run(module, &u);
+	if (fault != expect || (message && !strstr(unit_message, message)))
+		fprintf(stderr, "fault %d: %s\n", fault, unit_message);
+	CU_ASSERT_EQUAL(fault, expect);
+	if (message)
+		CU_ASSERT_PTR_NOT_NULL(strstr(unit_message, message));
+	ckt_ptx_module_destroy(module);
+}
+
+static void test_vectors(void)
+{
+	run(HEAD "mov.u32 a, 1; mov.u32 b, 2; st.global.v4.u32 [o], {a, b, 3, t}; ld.global.v2.u32 {_, c}, [o]; st.global.u32 [o+16], c;\n"
+		 "mov.u16 h, 0x1234; st.global.v2.u8 [o+20], {h, 0x56}; ld.global.s8 b, [o+20]; st.global.u32 [o+24], b; mov.u64 x, -2; st.global.u32 [o+28], x;\n"
+		 "st.global.u16 [o+32], 0x8001; ld.global.s16 x, [o+32]; st.global.u64 [o+40], x; ld.global.u16 x, [o+32]; st.global.u64 [o+48], x; ret;\n}\n",
+	    1, 0, CKT_PTX_FAULT_NONE, NULL);
+	static const uint32_t want[] = {1, 2, 3, 0, 2, 0x5634, 0x34, 0xfffffffe, 0x8001, 0, 0xffff8001, 0xffffffff, 0x8001, 0};
+	CU_ASSERT(!memcmp(words, want, sizeof want));
+}
+
+static void test_generic(void)
+{
+	/* The same words through windows and directly; the question which space an address is in. */
+	run(UNIT_HEAD ".shared .align 8 .b8 s[64]; .const .u32 c[2] = {7, 9}; .global .u32 g = 5;\n"
+		      ".visible .entry k(.param .u64 out, .param .u64 n)\n{\n.local .align 8 .b8 l[16]; .reg .b64 o, x, y; .reg .b32 a, b, r; .reg .pred p;\n"
+		      "ld.param.u64 o, [out]; mov.u64 x, s; cvta.shared.u64 x, x; mov.u32 a, 11; st.u32 [x+8], a; ld.shared.u32 b, [s+8]; st.global.u32 [o], b;\n"
+		      "mov.u64 y, l; cvta.local.u64 y, y; st.u32 [y+4], 22; ld.local.u32 b, [l+4]; st.global.u32 [o+4], b;\n"
+		      "mov.u64 y, c; ld.const.u32 a, [y+4]; cvta.const.u64 y, y; ld.u32 b, [y]; add.u32 a, a, b; st.global.u32 [o+8], a;\n"
+		      "ld.global.u32 a, [g]; st.global.u32 [o+12], a; isspacep.shared p, x; selp.u32 r, 1, 0, p; isspacep.global p, o; @p or.b32 r, r, 2;\n"
+		      "isspacep.local p, o; @p or.b32 r, r, 4; isspacep.const p, y; @p or.b32 r, r, 8; isspacep.const p, o; @p or.b32 r, r, 16; st.global.u32 [o+16], r;\n"
+		      "cvta.to.shared.u64 x, x; cvt.u32.u64 a, x; ld.shared.u32 b, [a+8]; st.global.u32 [o+20], b;\n"
+		      "mov.b64 x, n; cvta.param.u64 x, x; ld.u32 b, [x]; st.global.u32 [o+24], b; ret;\n}\n",
+	    1, 1234, CKT_PTX_FAULT_NONE, NULL);
+	static const uint32_t want[] = {11, 22, 16, 5, 1 | 2 | 8, 11, 1234};
+	CU_ASSERT(!memcmp(words, want, sizeof want));
+}
+
+static void test_local_is_private(void)
+{
+	run(UNIT_HEAD ".visible .entry k(.param .u64 out, .param .u64 n)\n{\n.local .align 4 .b8 l[4]; .reg .b64 o, x; .reg .b32 t, a;\n"
+		      "ld.param.u64 o, [out]; mov.u32 t, %tid.x; st.local.u32 [l], t; bar.sync 0; ld.local.u32 a, [l]; mul.wide.u32 x, t, 4; add.u64 x, x, o;\n"
+		      "st.global.u32 [x], a; ret;\n}\n",
+	    100, 0, CKT_PTX_FAULT_NONE, NULL);
+	for (unsigned t = 0; t < 100; t++)
+		CU_ASSERT_EQUAL(words[t], t);
+}
+
+static void test_atomics(void)
+{
+	run(HEAD "add.u32 v, t, 1; red.global.add.u32 [o], v; atom.global.max.s32 a, [o+4], t; red.global.min.s32 [o+8], -3; atom.global.inc.u32 a, [o+12], 9;\n"
+		 "atom.global.dec.u32 a, [o+16], 9; red.global.or.b32 [o+20], t; red.global.xor.b32 [o+24], v; cvt.rn.f32.u32 f1, t; red.global.add.f32 [o+28], f1;\n"
+		 "cvt.rn.f64.u32 d1, t; atom.global.add.f64 d2, [o+32], d1; cvt.u64.u32 x, t; red.global.add.u64 [o+40], x; atom.global.and.b64 y, [o+48], x;\n"
+		 "setp.ne.u32 p, t, 0; @p ret; atom.global.cas.b64 x, [o+56], 0, -1; atom.global.exch.b32 a, [o+64], 5; st.global.u32 [o+68], a; mov.u16 h, 0; mov.u16 i, 7;\n"
+		 "atom.global.cas.b16 h, [o+72], h, i; ret;\n}\n",
+	    64, 0, CKT_PTX_FAULT_NONE, NULL);
+	float f = 64 * 63 / 2;
+	double d = f;
+	CU_ASSERT_EQUAL(words[0], 64 * 65 / 2);
+	CU_ASSERT_EQUAL(words[1], 63);
+	CU_ASSERT_EQUAL((int)words[2], -3);
+	CU_ASSERT_EQUAL(words[3], 64 % 10);
+	CU_ASSERT_EQUAL(words[4], 6);	/* 0 goes to 9, then down: 64 = 6 * 10 + 4 steps */
+	CU_ASSERT_EQUAL(words[5], 63);
+	CU_ASSERT_EQUAL(words[6], 64);
+	CU_ASSERT(!memcmp(&words[7], &f, 4));
+	CU_ASSERT(!memcmp(&words[8], &d, 8));
+	CU_ASSERT_EQUAL(words[10], 2016);
+	CU_ASSERT_EQUAL(words[12], 0);
+	CU_ASSERT_EQUAL(words[14], 0xffffffff);
+	CU_ASSERT_EQUAL(words[15], 0xffffffff);
+	CU_ASSERT_EQUAL(words[16], 5);
+	CU_ASSERT_EQUAL(words[17], 0);
+	CU_ASSERT_EQUAL(words[18], 7);
+}
+
+/* Many blocks on several threads add to one word, also with a loop of compare and exchange. */
+static void test_atomics_between_blocks(void)
+{
+	static const char text[] = HEAD "atom.global.add.u32 a, [o], 1;\nagain: ld.volatile.global.u32 a, [o+4]; add.u32 b, a, 2; atom.global.cas.b32 c, [o+4], a, b;\n"
+					"setp.ne.u32 p, c, a; @p bra again; ret;\n}\n";
+	const char *texts = text;
+	struct ckt_ptx_module *module = unit_load(&texts, 1, NULL);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(module);
+	memset(words, 0, 64);
+	struct unit_launch u = {.kernel = "k", .grid = 40, .block = 128, .args = {(uint64_t)(uintptr_t)words, 0}};
+	CU_ASSERT_EQUAL(unit_run(module, &u), CKT_PTX_FAULT_NONE);
+	CU_ASSERT_EQUAL(words[0], 40 * 128);
+	CU_ASSERT_EQUAL(words[1], 40 * 128 * 2);
+	ckt_ptx_module_destroy(module);
+}
+
+static void test_faults(void)
+{
+	run(HEAD "setp.ne.u32 p, t, 3; @p ret; st.global.u32 [o+4096], t; ret;\n}\n", 32, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "thread (3,0,0)");
+	run(HEAD "ld.global.u32 a, [n64]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "read of 4 bytes at address 0x0");
+	run(HEAD "ld.u32 a, [n64]; ret;\n}\n", 1, 0xfffffffffffffff0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "0xfffffffffffffff0");
+	run(HEAD "add.u64 x, o, 2; ld.global.u32 a, [x]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_MISALIGNED_ADDRESS, "misaligned");
+	run(HEAD "ld.global.v4.u32 {a, b, c, v}, [o+8]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_MISALIGNED_ADDRESS, "16 bytes");
+	run(HEAD ".shared .b8 s[64]; mov.u32 a, s; ld.shared.u32 b, [a+64]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "shared");
+	run(HEAD ".local .b8 l[16]; mov.u64 x, l; ld.local.u32 b, [x+100000]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "local");
+	run(HEAD "atom.global.add.u32 a, [n64], 1; ret;\n}\n", 1, 8, CKT_PTX_FAULT_ILLEGAL_ADDRESS, NULL);
+	run(HEAD ".shared .b8 s[64]; mov.u64 x, s; cvta.shared.u64 x, x; ld.global.u32 b, [x]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "space");
+}
+
+/* The soft GPU may read pages that it may not write. */
+static void test_read_only(void)
+{
+	uint32_t *page = unit_alloc(4096);
+	page[0] = 99;
+	ckt_soft_memmap_set((uint64_t)(uintptr_t)page, 4096, CKT_SOFT_PAGE_READ);
+	run(HEAD "ld.global.u32 a, [n64]; st.global.u32 [o], a; ret;\n}\n", 1, (uint64_t)(uintptr_t)page, CKT_PTX_FAULT_NONE, NULL);
+	CU_ASSERT_EQUAL(words[0], 99);
+	run(HEAD "ld.global.u32 a, [n64]; st.global.u32 [n64], a; ret;\n}\n", 1, (uint64_t)(uintptr_t)page, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "write of 4");
+}
+
+static const struct unit_test tests[] = {{"vectors", test_vectors}, {"generic", test_generic}, {"local", test_local_is_private}, {"atomics", test_atomics},
+	{"atomics between blocks", test_atomics_between_blocks}, {"faults", test_faults}, {"read only", test_read_only}};
+UNIT_MAIN("ptx memory", tests)
