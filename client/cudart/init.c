@@ -149,10 +149,14 @@ static cudaError_t adopt(CUcontext current, uint32_t epoch)
 	CUdevice handle;
 	for (int i = 0; i < ckt_rt_device_count; i++) {
 		struct ckt_rt_device *d = &ckt_rt_devices[i];
-		if (atomic_load_explicit(&d->retained, memory_order_acquire) && d->context == current) {
+		pthread_mutex_lock(&d->lock);
+		bool ours = d->context == current;
+		bool alive = atomic_load(&d->retained);
+		pthread_mutex_unlock(&d->lock);
+		if (ours && alive)
 			remember(current, i, true, epoch);
-			return cudaSuccess;
-		}
+		if (ours)
+			return alive ? cudaSuccess : cudaErrorDeviceUninitialized;
 	}
 	if (cuCtxGetDevice(&handle) != CUDA_SUCCESS)
 		return cudaErrorDeviceUninitialized;

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -282,6 +283,23 @@ static void after_fork(void)
 	CHECK(cudaGetDevice(&device) == cudaSuccess && device == 0);
 }
 
+static void *reset_first(void *unused)
+{
+	CHECK(cudaDeviceReset() == cudaSuccess);
+	return NULL;
+}
+
+/* A thread whose context another one has reset retains it anew, and looks its functions up again. */
+static void reset_elsewhere(void)
+{
+	pthread_t thread;
+	register_module();
+	CHECK(cudaLaunchKernel(stub_a, one, one, NULL, 0, NULL) == cudaSuccess && fake.retains == 1 && fake.gets == 1);
+	CHECK(pthread_create(&thread, NULL, reset_first, NULL) == 0 && pthread_join(thread, NULL) == 0);
+	CHECK(cudaLaunchKernel(stub_a, one, one, NULL, 0, NULL) == cudaSuccess && fake.retains == 2 && fake.gets == 2);
+	CHECK(cudaLaunchKernel(stub_a, one, one, NULL, 0, NULL) == cudaSuccess && fake.retains == 2 && fake.gets == 2);
+}
+
 static void **exit_module;
 
 static void unregister_at_exit(void)
@@ -345,7 +363,7 @@ static void speed(void)
 	X(lazy)                                                                                                                            \
 	X(errors)                                                                                                                          \
 	X(no_device) X(old_driver) X(launches) X(early_get_kernel) X(modules_only) X(no_binary) X(call_configurations) X(copies)           \
-		X(after_fork) X(at_exit) X(speed)
+		X(after_fork) X(reset_elsewhere) X(at_exit) X(speed)
 #define IN_CHILD(name)                                                                                                                     \
 	static void test_##name(void)                                                                                                      \
 	{                                                                                                                                  \
