@@ -38,7 +38,9 @@ static bool find_command(const char *command, char ret_path[PATH_SIZE])
 		snprintf(ret_path, PATH_SIZE, "%s", command);
 		return access(ret_path, F_OK) == 0;
 	}
-	for (path = path ? path : "/usr/bin:/bin"; *path; path += strcspn(path, ":"), path += *path == ':') {
+	if (!path)
+		path = "/usr/bin:/bin";
+	for (; *path; path += strcspn(path, ":"), path += *path == ':') {
 		int length = snprintf(ret_path, PATH_SIZE, "%.*s/%s", (int)strcspn(path, ":"), path, command);
 		if (length < PATH_SIZE && access(ret_path, X_OK) == 0)
 			return true;
