@@ -27,13 +27,16 @@ static int arena_start(struct ckt_soft_arena *arena, uint64_t base, uint64_t siz
 	return 0;
 }
 
-int ckt_soft_arena_init(struct ckt_soft_arena *arena, uint64_t size)
+int ckt_soft_arena_init(struct ckt_soft_arena *arena, uint64_t wish, uint64_t size)
 {
-	/* The same place in every process, if it is free: a checkpoint is restored only where module variables lie as they lay, and where the
-	 * kernel would put the range depends on what other threads map meanwhile. */
-	static uint64_t place = 0x180000000000;
-	uint64_t step = (size + 2 * CKT_SOFT_GRANULE - 1) & ~(uint64_t)(CKT_SOFT_GRANULE - 1);
-	void *p = mmap((void *)(uintptr_t)__atomic_fetch_add(&place, step, __ATOMIC_RELAXED), size + CKT_SOFT_GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	void *p = mmap((void *)(uintptr_t)wish, size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+	if (p != MAP_FAILED && p != (void *)(uintptr_t)wish) {
+		munmap(p, size);	/* a kernel that does not know the flag takes the address for a hint */
+		p = MAP_FAILED;
+	}
+	if (p == MAP_FAILED)
+		p = mmap(NULL, size + CKT_SOFT_GRANULE, PROT_NONE, flags, -1, 0);
 	if (p == MAP_FAILED)
 		return -errno;
 	uint64_t base = ((uint64_t)(uintptr_t)p + CKT_SOFT_GRANULE - 1) & ~(uint64_t)(CKT_SOFT_GRANULE - 1);

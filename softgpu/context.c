@@ -134,7 +134,7 @@ static CUresult context_start(struct ckt_soft_context *context)
 	struct ckt_soft_device *device = context->device;
 	pthread_mutex_lock(&device->lock);
 	/* Twice the memory: fragmented addresses shall not be what runs out. */
-	if (!device->arena_ready && ckt_soft_arena_init(&device->arena, 2 * device->total_bytes) == 0)
+	if (!device->arena_ready && ckt_soft_arena_init(&device->arena, device->arena_wish, 2 * device->total_bytes) == 0)
 		device->arena_ready = true;
 	bool ready = device->arena_ready;
 	pthread_mutex_unlock(&device->lock);

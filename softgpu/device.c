@@ -105,6 +105,7 @@ static CUresult parse_devices(void)
 	if (!list || !*list)
 		list = "12.0:8G";
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t wish = 0x300000000000;	/* far from programs, libraries, and the range that Cricket's workers reserve for themselves */
 	for (const char *p = list;;) {
 		const char *end = strchrnul(p, ',');
 		struct ckt_soft_device *device = &devices[n_devices];
@@ -121,6 +122,8 @@ static CUresult parse_devices(void)
 			return CUDA_ERROR_NO_DEVICE;
 		}
 		device->ordinal = n_devices++;
+		device->arena_wish = wish;
+		wish += 2 * device->total_bytes;
 		device->n_sm = cores > 0 ? (unsigned)cores : 1;
 		pthread_mutex_init(&device->lock, NULL);
 		if (!*end)

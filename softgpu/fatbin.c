@@ -272,8 +272,10 @@ static CUresult wrapper_texts(const void *image, unsigned capability, struct ckt
 			if (!container_open(*p, SIZE_MAX, &walk))
 				continue;
 			int n = container_texts(walk, capability, texts, &found);
+			/* Every such program brings the device runtime, whose PTX is for the newest capability only.  Where it is really
+			 * needed, or one of the program's own objects has no PTX, linking finds what is missing. */
 			if (n == 0)
-				return explain(&found, capability, log, log_size);
+				ckt_soft_debug("relocatable code: an object without PTX for sm_%u, ignoring it", capability);
 			added = n < 0 ? n : added + n;
 		}
 	}

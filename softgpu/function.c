@@ -1,8 +1,9 @@
 /* Functions: attributes and parameters. */
 #include "softgpu/soft.h"
 
-void ckt_soft_function_defaults(struct ckt_soft_function *function)
+void ckt_soft_function_defaults(struct ckt_soft_function *function, const struct ckt_soft_device *device)
 {
+	function->capability = device->arch->capability;
 	const struct ckt_ptx_function_info *info = function->info;
 	int left = (48 << 10) - (int)info->static_shared_bytes;
 	atomic_store(&function->max_dynamic_shared, left > 0 ? left : 0);
@@ -60,8 +61,10 @@ CUresult ckt_soft_function_attribute(const struct ckt_soft_function *function, C
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
 		/* The virtual architecture, not the version of the language, as a real driver answers. */
-	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
 		*ret_value = (int)info->target;
+		return CUDA_SUCCESS;
+	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+		*ret_value = (int)function->capability;
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
 		*ret_value = 0;

@@ -83,7 +83,7 @@ static CUresult make_kernel(struct ckt_soft_library *library, const struct ckt_p
 		memcpy(params, info->params, params_bytes);
 	for (size_t i = 0; i < n_devices; i++) {
 		kernel->settings[i].info = &kernel->info;
-		ckt_soft_function_defaults(&kernel->settings[i]);
+		ckt_soft_function_defaults(&kernel->settings[i], ckt_soft_device((int)i));
 	}
 	library->kernels[library->n_kernels++] = kernel;
 	return CUDA_SUCCESS;

@@ -22,8 +22,16 @@ static void run_fill(struct ckt_soft_context *context, void *payload)
 			memset(row, low, area->width);
 			continue;
 		}
-		for (uint64_t x = 0; x < area->width; x += fill->unit)
-			memcpy(row + x, &fill->value, fill->unit);
+		/* In whole units: a kernel may be looking on. */
+		if (fill->unit == 2) {
+			uint16_t *to = (uint16_t *)row;
+			for (uint64_t x = 0; x < area->width / 2; x++)
+				to[x] = (uint16_t)fill->value;
+		} else {
+			uint32_t *to = (uint32_t *)row;
+			for (uint64_t x = 0; x < area->width / 4; x++)
+				to[x] = fill->value;
+		}
 	}
 }
 

@@ -81,7 +81,7 @@ static CUresult make_functions(struct ckt_soft_module *module)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		function->code = ckt_ptx_module_function(module->code, i);
 		function->info = ckt_ptx_function_info(function->code);
-		ckt_soft_function_defaults(function);
+		ckt_soft_function_defaults(function, module->context->device);
 		CUresult result = ckt_soft_object_init(&function->object, CKT_SOFT_FUNCTION, function_free);
 		if (result != CUDA_SUCCESS) {
 			free(function);

@@ -94,7 +94,8 @@ struct ckt_soft_arena {
 	size_t n_free, n_free_max;
 };
 
-int ckt_soft_arena_init(struct ckt_soft_arena *arena, uint64_t size);
+/* At `wish` where that is free, else anywhere. */
+int ckt_soft_arena_init(struct ckt_soft_arena *arena, uint64_t wish, uint64_t size);
 /* Over memory that is there already, in units of 16 bytes; not zero-filled. */
 int ckt_soft_arena_init_at(struct ckt_soft_arena *arena, uint64_t base, uint64_t size);
 void ckt_soft_arena_fini(struct ckt_soft_arena *arena);
@@ -120,6 +121,9 @@ struct ckt_soft_device {
 	struct ckt_soft_context *primary;	/* made at the first retain, kept for the process's life; NULL before */
 	unsigned primary_refs, primary_flags;
 	bool arena_ready;
+	/* The same in every process: a checkpoint is restored only where module variables lie as they lay, and where the kernel would
+	 * put the range depends on what other threads map meanwhile. */
+	uint64_t arena_wish;
 	struct ckt_soft_arena arena;
 };
 
@@ -300,6 +304,7 @@ struct ckt_soft_function {
 	struct ckt_soft_module *module;		/* alive as long as its functions have handles */
 	const struct ckt_ptx_function *code;
 	const struct ckt_ptx_function_info *info;
+	unsigned capability;			/* of the device */
 	atomic_int max_dynamic_shared, carveout, non_portable_cluster, cluster_policy;
 	atomic_int cluster_set[3];
 };
@@ -365,7 +370,7 @@ CUresult ckt_soft_function_attribute(const struct ckt_soft_function *function, C
 CUresult ckt_soft_function_set_attribute(struct ckt_soft_function *function, const struct ckt_soft_device *device,
 					 CUfunction_attribute attribute, int value);
 /* Settings as they are after loading. */
-void ckt_soft_function_defaults(struct ckt_soft_function *function);
+void ckt_soft_function_defaults(struct ckt_soft_function *function, const struct ckt_soft_device *device);
 void ckt_soft_function_copy_settings(struct ckt_soft_function *to, const struct ckt_soft_function *from);
 /* library.c: the kernel's function in that context (loaded there first where need be), with a reference. */
 CUresult ckt_soft_kernel_function(CUkernel handle, struct ckt_soft_context *context, struct ckt_soft_function **ret_function);

@@ -1,6 +1,7 @@
 /*
  * Fat binaries as nvcc makes them (left out where there is no nvcc), damaged ones, and the linker.
  */
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,8 +121,9 @@ static void test_damage(void)
 	size_t size;
 	unsigned char *image = read_whole("d.fatbin", &size);
 	int saved = dup(2);
-	if (!freopen("/dev/null", "w", stderr))
-		CU_FAIL("freopen");
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	dup2(null, 2);
+	close(null);
 	unsigned loaded = 0;
 	CUlinkState state;
 	for (size_t cut = 1; cut < size; cut += 3) {
@@ -142,7 +144,6 @@ static void test_damage(void)
 		OK(cuLinkDestroy(state));
 		image[i] = before;
 	}
-	fflush(stderr);
 	dup2(saved, 2);
 	close(saved);
 	free(image);
