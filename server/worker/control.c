@@ -212,7 +212,7 @@ static int stats(struct request *request)
 						  .calls = calls,
 						  .batched = __atomic_load_n(&stat->batched, __ATOMIC_RELAXED),
 						  .waited = __atomic_load_n(&stat->waited, __ATOMIC_RELAXED),
-						  .bytes = __atomic_load_n(&stat->bytes, __ATOMIC_RELAXED)};
+						  .bytes = __atomic_load_n(&stat->bytes_in, __ATOMIC_RELAXED) + __atomic_load_n(&stat->bytes_out, __ATOMIC_RELAXED)};
 	}
 	ckt_worker_stats_res res = {.stats = {.stats_len = count, .stats_val = list}};
 	int result = reply(request, (xdrproc_t)xdr_ckt_worker_stats_res, &res);

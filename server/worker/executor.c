@@ -105,7 +105,10 @@ static void take_mail(struct ckt_worker *worker)
 {
 	atomic_store(&worker->mail, false);
 	take_client(worker);
-	if (worker->freeze)
+	pthread_mutex_lock(&worker->mail_lock);
+	bool freeze = worker->freeze;
+	pthread_mutex_unlock(&worker->mail_lock);
+	if (freeze)
 		ckt_executor_freeze(worker);
 }
 
@@ -161,13 +164,13 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 static void count(struct ckt_worker *worker, const struct ckt_call_header *header, uint32_t index, size_t bytes)
 {
 	struct ckt_stat *stat = &worker->stats[index];
-	/* The executor alone counts calls; bytes are counted by waiters too. */
+	/* The executor alone counts what comes in. */
 	__atomic_store_n(&stat->calls, stat->calls + 1, __ATOMIC_RELAXED);
 	if (header->flags & CKT_CALL_BATCHED)
 		__atomic_store_n(&stat->batched, stat->batched + 1, __ATOMIC_RELAXED);
 	else
 		__atomic_store_n(&stat->waited, stat->waited + 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&stat->bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&stat->bytes_in, stat->bytes_in + bytes, __ATOMIC_RELAXED);
 }
 
 /* Whether the numbering is right, and whether the call is to be executed now. */

@@ -33,6 +33,11 @@ bool ckt_replies_acked(struct ckt_replies *replies, uint64_t acked)
 		return true;
 	if (acked > atomic_load_explicit(&replies->executed, memory_order_relaxed))
 		return false;
+	if (!replies->count) {
+		/* Entries are made and dropped by this thread alone, so nobody else can find one now. */
+		replies->acked = acked;
+		return true;
+	}
 	pthread_mutex_lock(&replies->lock);
 	replies->acked = acked;
 	/* A pending entry cannot have been acknowledged; where a peer says so, its reply is simply not kept. */

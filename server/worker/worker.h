@@ -54,7 +54,7 @@ struct ckt_worker_device {
 };
 
 struct ckt_stat {
-	uint64_t calls, batched, waited, bytes;
+	uint64_t calls, batched, waited, bytes_in, bytes_out;
 };
 
 /* What can move the driver's own addresses, in its order, dead modules included: a restore does it all again. */
