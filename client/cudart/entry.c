@@ -11,6 +11,11 @@ static cudaError_t entry_point(const char *symbol, void **ret_function, unsigned
 	CKT_RT_DRIVER();
 	CKT_RT_REQUIRE(symbol && ret_function, cudaErrorInvalidValue);
 	CUresult result = cuGetProcAddress(symbol, ret_function, (int)version, flags, ret_status ? &status : NULL);
+	/* To a caller who takes the status a missing function is an answer; drivers differ in whether they call it an error. */
+	if (result == CUDA_ERROR_NOT_FOUND && ret_status) {
+		*ret_function = NULL;
+		result = CUDA_SUCCESS;
+	}
 	if (result == CUDA_SUCCESS && ret_status)
 		*ret_status = (enum cudaDriverEntryPointQueryResult)status;
 	return ckt_rt_cu(result);

@@ -114,7 +114,8 @@ static void pinned()
 	OK(cudaHostGetFlags(&flags, host));
 	CHECK(flags & cudaHostAllocPortable);
 	memset(host, 0, 4096);
-	OK(cudaHostGetDevicePointer(&mapped, host, 0));
+	cudaError_t has_address = cudaHostGetDevicePointer(&mapped, host, 0);
+	CHECK(has_address == cudaErrorNotSupported || (has_address == cudaSuccess && mapped));
 	OK(cudaFreeHost(host));
 	OK(cudaFreeHost(NULL));
 	void *page = aligned_alloc(4096, 8192);
