@@ -212,7 +212,8 @@ CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexec
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return pExecAffinity && (unsigned)type < CU_EXEC_AFFINITY_TYPE_MAX ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : CUDA_ERROR_INVALID_VALUE;
+	return pExecAffinity && (unsigned)type < CU_EXEC_AFFINITY_TYPE_MAX ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
+									   : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)

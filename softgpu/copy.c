@@ -45,7 +45,7 @@ CUresult ckt_soft_copy_check(const struct ckt_soft_copy_end *end, const struct c
 	if (end->place == CKT_SOFT_PLACE_DEVICE || (end->place == CKT_SOFT_PLACE_ANY && ckt_soft_memory_is_device_space(end->address)))
 		ok = ckt_soft_memory_ok(end->address, span, bits);
 	else if (end->place == CKT_SOFT_PLACE_HOST && ckt_soft_memory_is_device_space(end->address))
-		ok = ckt_soft_memory_ok(end->address, span, bits);	/* a device pointer where a host pointer is expected: works if valid */
+		ok = ckt_soft_memory_ok(end->address, span, bits); /* a device pointer where a host pointer is expected: works if valid */
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

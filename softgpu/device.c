@@ -13,8 +13,8 @@
 
 /* Shared memory and residency per compute capability, from the CUDA programming guide's table of technical specifications. */
 static const struct ckt_soft_arch archs[] = {
-	{70, 96, 96, 2048, 32},	  {72, 96, 96, 2048, 32},    {75, 64, 64, 1024, 16},	{80, 164, 163, 2048, 32},  {86, 100, 99, 1536, 16},
-	{87, 164, 163, 1536, 16}, {89, 100, 99, 1536, 24},   {90, 228, 227, 2048, 32},	{100, 228, 227, 2048, 32}, {103, 228, 227, 2048, 32},
+	{70, 96, 96, 2048, 32},    {72, 96, 96, 2048, 32},   {75, 64, 64, 1024, 16},   {80, 164, 163, 2048, 32},  {86, 100, 99, 1536, 16},
+	{87, 164, 163, 1536, 16},  {89, 100, 99, 1536, 24},  {90, 228, 227, 2048, 32}, {100, 228, 227, 2048, 32}, {103, 228, 227, 2048, 32},
 	{110, 228, 227, 1536, 24}, {120, 100, 99, 1536, 24}, {121, 100, 99, 1536, 24},
 };
 
@@ -115,7 +115,8 @@ static CUresult parse_devices(void)
 			for (size_t i = 0; i < sizeof(archs) / sizeof(*archs); i++)
 				used += (size_t)snprintf(known + used, sizeof(known) - used, " %u.%u", archs[i].capability / 10,
 							 archs[i].capability % 10);
-			ckt_soft_say("CRICKET_SOFT_DEVICES=%s: \"%.*s\" is not CAPABILITY[:MEMORY], for example 12.0:8G (capabilities:%s; memory: "
+			ckt_soft_say("CRICKET_SOFT_DEVICES=%s: \"%.*s\" is not CAPABILITY[:MEMORY], for example 12.0:8G (capabilities:%s; "
+				     "memory: "
 				     "a number and K, M, G or T, at least 16M; at most %d devices)",
 				     list, (int)(end - p), p, known, CKT_SOFT_DEVICES_MAX);
 			n_devices = 0;

@@ -153,8 +153,8 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
 		recording->stream = stream;
 		ckt_soft_object_ref(&stream->object);
 		pthread_mutex_lock(&event->lock);
-		result = ckt_soft_stream_submit(stream, run_record, &recording, sizeof(recording), CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0,
-						&recording->ticket);
+		result = ckt_soft_stream_submit(stream, run_record, &recording, sizeof(recording), CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL,
+						0, &recording->ticket);
 		if (result == CUDA_SUCCESS) {
 			struct recording *before = event->last;
 			event->last = recording;
@@ -256,7 +256,8 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 	struct recording *last = result == CUDA_SUCCESS ? event_last(event) : NULL;
 	/* Waiting for an event that was never recorded is no wait. */
 	if (last)
-		result = ckt_soft_stream_submit(stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream, last->ticket, NULL);
+		result = ckt_soft_stream_submit(stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream, last->ticket,
+						NULL);
 	recording_put(last);
 	if (stream)
 		ckt_soft_object_put(&stream->object);

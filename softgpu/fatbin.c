@@ -243,7 +243,8 @@ static CUresult explain(const struct found *found, unsigned capability, char *lo
 	if (found->n_damaged)
 		snprintf(log, log_size, "the fat binary's PTX cannot be decompressed");
 	else if (found->n_ptx)
-		snprintf(log, log_size, "the fat binary holds PTX only for%s, and this device has compute capability %u.%u", found->capabilities, capability / 10, capability % 10);
+		snprintf(log, log_size, "the fat binary holds PTX only for%s, and this device has compute capability %u.%u",
+			 found->capabilities, capability / 10, capability % 10);
 	else
 		snprintf(log, log_size,
 			 "the fat binary holds machine code only (%u entries): the soft GPU runs PTX; compile with -gencode "

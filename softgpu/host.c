@@ -79,14 +79,16 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fla
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+	unsigned known =
+		CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 	uint64_t base = (uint64_t)(uintptr_t)p;
 	if (!p || bytesize == 0 || (Flags & ~known) || base + bytesize < base || (base + bytesize - 1) >> 47)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (Flags & (CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY))
 		return CKT_SOFT_UNSUPPORTED("cuMemHostRegister with IOMEMORY or READ_ONLY");
 	/* Memory that is not there shall be refused here and not end the process later: msync knows without touching. */
-	uint64_t first = base & ~(uint64_t)(CKT_SOFT_PAGE - 1), end = (base + bytesize + CKT_SOFT_PAGE - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);
+	uint64_t first = base & ~(uint64_t)(CKT_SOFT_PAGE - 1),
+		 end = (base + bytesize + CKT_SOFT_PAGE - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);
 	if (msync((void *)(uintptr_t)first, end - first, MS_ASYNC))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_range range = {

@@ -102,7 +102,8 @@ static CUresult check_cluster(const struct launch *launch, const struct ckt_soft
 	if (device->arch->capability < 90)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t blocks = (uint64_t)cluster[0] * cluster[1] * cluster[2];
-	if (cluster[0] > 16 || cluster[1] > 16 || cluster[2] > 16 || blocks > (atomic_load(&launch->function->non_portable_cluster) ? 16 : 8))
+	if (cluster[0] > 16 || cluster[1] > 16 || cluster[2] > 16 ||
+	    blocks > (atomic_load(&launch->function->non_portable_cluster) ? 16 : 8))
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	for (int i = 0; i < 3; i++)
 		if (launch->grid[i] % cluster[i])

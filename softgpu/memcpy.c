@@ -1,8 +1,8 @@
 /* The API of copies: linear, 2D and 3D, host, device and unified, with and without a stream. */
 #include "softgpu/copy.h"
 
-static CUresult linear(uint64_t to, enum ckt_soft_place to_place, uint64_t from, enum ckt_soft_place from_place, size_t size, CUstream stream,
-		       bool wait)
+static CUresult linear(uint64_t to, enum ckt_soft_place to_place, uint64_t from, enum ckt_soft_place from_place, size_t size,
+		       CUstream stream, bool wait)
 {
 	struct ckt_soft_copy copy = {
 		.to = {.address = to, .pitch = size, .slice = size, .place = to_place},
@@ -78,8 +78,8 @@ CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdev
 	return result == CUDA_SUCCESS ? cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount) : result;
 }
 
-CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
-				   CUstream hStream)
+CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+				   size_t ByteCount, CUstream hStream)
 {
 	CUresult result = check_contexts(dstContext, srcContext);
 	return result == CUDA_SUCCESS ? cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream) : result;
@@ -138,7 +138,8 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool wait)
 	struct ckt_soft_copy copy = {.width = c->WidthInBytes, .height = c->Height, .depth = 1};
 	CUresult result = make_end(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0, &copy, &copy.to);
 	if (result == CUDA_SUCCESS)
-		result = make_end(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0, &copy, &copy.from);
+		result =
+			make_end(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0, &copy, &copy.from);
 	return result == CUDA_SUCCESS ? ckt_soft_copy_submit(&copy, stream, wait) : result;
 }
 
@@ -165,8 +166,8 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool wait)
 	CUresult result = make_end(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight,
 				   &copy, &copy.to);
 	if (result == CUDA_SUCCESS)
-		result = make_end(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight, &copy,
-				  &copy.from);
+		result = make_end(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight,
+				  &copy, &copy.from);
 	return result == CUDA_SUCCESS ? ckt_soft_copy_submit(&copy, stream, wait) : result;
 }
 

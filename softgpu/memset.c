@@ -35,7 +35,8 @@ static void run_fill(struct ckt_soft_context *context, void *payload)
 	}
 }
 
-static CUresult submit_fill(CUdeviceptr to, size_t pitch, unsigned unit, uint32_t value, size_t width, size_t height, CUstream handle, bool wait)
+static CUresult submit_fill(CUdeviceptr to, size_t pitch, unsigned unit, uint32_t value, size_t width, size_t height, CUstream handle,
+			    bool wait)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
@@ -114,7 +115,8 @@ CUresult CUDAAPI cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsig
 	return submit_fill(dstDevice, dstPitch, 1, uc, Width, Height, hStream, false);
 }
 
-CUresult CUDAAPI cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
+CUresult CUDAAPI cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
+				    CUstream hStream)
 {
 	return submit_fill(dstDevice, dstPitch, 2, us, Width, Height, hStream, false);
 }

@@ -181,7 +181,8 @@ struct ckt_soft_function *ckt_soft_module_function(struct ckt_soft_module *modul
 
 /* ---- API */
 
-CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues)
+CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
+				    void **optionValues)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);

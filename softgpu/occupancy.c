@@ -37,8 +37,8 @@ static CUresult enter_function(CUfunction handle, struct ckt_soft_function **ret
 	return ckt_soft_function_get(handle, context, ret_function);
 }
 
-CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize,
-								      unsigned int flags)
+CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
+								      size_t dynamicSMemSize, unsigned int flags)
 {
 	struct ckt_soft_function *function;
 	struct ckt_soft_device *device;

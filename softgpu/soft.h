@@ -283,8 +283,8 @@ struct ckt_soft_stream {
  * unless any_context. */
 CUresult ckt_soft_stream_get(struct ckt_soft_context *context, CUstream handle, struct ckt_soft_stream **ret_stream);
 /* Copies payload.  wait_for/wait_ticket: a further condition, or NULL. */
-CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work run, const void *payload, size_t payload_bytes, unsigned flags,
-				struct ckt_soft_stream *wait_for, uint64_t wait_ticket, uint64_t *ret_ticket);
+CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work run, const void *payload, size_t payload_bytes,
+				unsigned flags, struct ckt_soft_stream *wait_for, uint64_t wait_ticket, uint64_t *ret_ticket);
 void ckt_soft_stream_wait(struct ckt_soft_stream *stream, uint64_t ticket);
 bool ckt_soft_stream_reached(struct ckt_soft_stream *stream, uint64_t ticket);
 CUresult ckt_soft_stream_create(struct ckt_soft_context *context, unsigned flags, int priority, struct ckt_soft_stream **ret_stream);

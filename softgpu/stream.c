@@ -233,8 +233,8 @@ static CUresult default_stream_conditions(struct ckt_soft_stream *stream, struct
 	return result;
 }
 
-CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work run, const void *payload, size_t payload_bytes, unsigned flags,
-				struct ckt_soft_stream *wait_for, uint64_t wait_ticket, uint64_t *ret_ticket)
+CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work run, const void *payload, size_t payload_bytes,
+				unsigned flags, struct ckt_soft_stream *wait_for, uint64_t wait_ticket, uint64_t *ret_ticket)
 {
 	struct ckt_soft_context *context = stream->context;
 	struct ckt_soft_command *command = malloc(sizeof(*command) + payload_bytes);
@@ -252,7 +252,8 @@ CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work ru
 	if (result == CUDA_SUCCESS && stream->closing)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	if (result == CUDA_SUCCESS) {
-		inline_now = (flags & (CKT_SOFT_INLINE | CKT_SOFT_BLOCK)) && !command->n_conditions && stream->completed == stream->submitted;
+		inline_now =
+			(flags & (CKT_SOFT_INLINE | CKT_SOFT_BLOCK)) && !command->n_conditions && stream->completed == stream->submitted;
 		if (!inline_now)
 			result = start_thread(stream);
 	}

@@ -165,7 +165,8 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
+CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+					       CUmemAllocationGranularity_flags option)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result == CUDA_SUCCESS)
@@ -349,8 +350,8 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 	return prop ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
-					      unsigned long long flags)
+CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
+					      CUmemAllocationHandleType handleType, unsigned long long flags)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -373,7 +374,8 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGeneri
 	return result;
 }
 
-CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType)
+CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+						CUmemAllocationHandleType shHandleType)
 {
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
@@ -420,8 +422,8 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_physical *physical = h->physical;
 	pthread_mutex_lock(&vmm_lock);
-	if (flags || size == 0 || size % CKT_SOFT_GRANULE || offset % CKT_SOFT_GRANULE || ptr % CKT_SOFT_GRANULE || offset > physical->size ||
-	    size > physical->size - offset || !find_reservation(ptr, size)) {
+	if (flags || size == 0 || size % CKT_SOFT_GRANULE || offset % CKT_SOFT_GRANULE || ptr % CKT_SOFT_GRANULE ||
+	    offset > physical->size || size > physical->size - offset || !find_reservation(ptr, size)) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		struct ckt_soft_range range = {
@@ -435,8 +437,8 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 		};
 		result = ckt_soft_range_add(&range);
 		/* The driver itself copies to and from it, so the host's access is always full; the table of pages is what kernels obey. */
-		if (result == CUDA_SUCCESS && mmap((void *)(uintptr_t)ptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, physical->fd,
-						   (off_t)(physical->file_offset + offset)) == MAP_FAILED) {
+		if (result == CUDA_SUCCESS && mmap((void *)(uintptr_t)ptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+						   physical->fd, (off_t)(physical->file_offset + offset)) == MAP_FAILED) {
 			ckt_soft_range_remove(ptr, 1u << CKT_SOFT_RANGE_MAPPED, &range);
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		}

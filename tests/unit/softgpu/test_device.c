@@ -24,7 +24,8 @@ static int init_result(void)
 static void test_lists(void)
 {
 	static const char *const good[] = {"12.0:8G", "9.0", "7.5:512M,8.0:1T", "12.0:16M"};
-	static const char *const bad[] = {"12", "12.9:8G", "12.0:", "12.0:8X", "12.0:8GB", "12.0,,9.0", "12.0:1M", "12.0:99999T", "banana", "9.0 "};
+	static const char *const bad[] = {"12",        "12.9:8G", "12.0:",       "12.0:8X", "12.0:8GB",
+					  "12.0,,9.0", "12.0:1M", "12.0:99999T", "banana",  "9.0 "};
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
 		CU_ASSERT_EQUAL(in_child(good[i], init_result), CUDA_SUCCESS);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -139,8 +140,9 @@ static void test_proc_address(void)
 int main(void)
 {
 	static const struct soft_test tests[] = {
-		{"before cuInit", test_before_init},	 {"device lists", test_lists}, {"two devices", test_two}, {"attributes", test_attributes},
-		{"forked child", test_fork}, {"errors", test_errors},	   {"cuGetProcAddress", test_proc_address},
+		{"before cuInit", test_before_init},     {"device lists", test_lists}, {"two devices", test_two},
+		{"attributes", test_attributes},         {"forked child", test_fork},  {"errors", test_errors},
+		{"cuGetProcAddress", test_proc_address},
 	};
 	return RUN_TESTS("soft device", tests);
 }

@@ -115,7 +115,8 @@ static void test_forms(void)
 /* Every truncation and many single damaged bytes: an error or a module, never a crash. */
 static void test_damage(void)
 {
-	if (!nvcc || !run_nvcc("-fatbin -gencode arch=compute_80,code=compute_80 -Xfatbin -compress-all --compress-mode=size k.cu -o d.fatbin"))
+	if (!nvcc ||
+	    !run_nvcc("-fatbin -gencode arch=compute_80,code=compute_80 -Xfatbin -compress-all --compress-mode=size k.cu -o d.fatbin"))
 		return;
 	test_context();
 	size_t size;
@@ -175,7 +176,8 @@ static void test_link(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(log, "plus_one"));
 	OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "callee", 0, NULL, NULL));
 	OK(cuLinkComplete(state, &image, &size));
-	CHECK_RESULT(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "late", 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "late", 0, NULL, NULL),
+		     CUDA_ERROR_INVALID_VALUE);
 	/* The header tells the whole length. */
 	uint64_t length;
 	uint16_t header;

@@ -188,7 +188,8 @@ static void test_pointers(void)
 	OK(cuPointerGetAttributes(2, names, values, (CUdeviceptr)(uintptr_t)&local));
 	CU_ASSERT_EQUAL(type, 0);
 	CU_ASSERT_EQUAL(ordinal, -2);
-	CHECK_RESULT(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)&local), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)&local),
+		     CUDA_ERROR_INVALID_VALUE);
 	CUdeviceptr managed;
 	unsigned is_managed = 0;
 	OK(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));

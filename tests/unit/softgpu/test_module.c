@@ -61,7 +61,8 @@ static void test_errors(void)
 	CHECK_RESULT(cuModuleLoad(&module, "/nonexistent.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
 	CHECK_RESULT(cuModuleLoadData(&module, ".version 8.7\n.target sm_121\n.address_size 64\n"), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	/* A damaged container: its length reaches further than its entries make sense. */
-	static const unsigned char damaged[64] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 48, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 1, 255, 255, 255, 255};
+	static const unsigned char damaged[64] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 48,  0,   0,   0,
+						  0,    0,    0,    0,    1, 0, 1,  1, 255, 255, 255, 255};
 	CHECK_RESULT(cuModuleLoadData(&module, damaged), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
@@ -92,7 +93,8 @@ static void test_launch_checks(void)
 	OK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
 	size = 4;
 	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra), CUDA_ERROR_INVALID_VALUE);
-	CUlaunchAttribute attributes[2] = {{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}}, {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY}};
+	CUlaunchAttribute attributes[2] = {{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}},
+					   {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY}};
 	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
 				 .attrs = attributes, .numAttrs = 2};
 	OK(cuLaunchKernelEx(&config, f, params, NULL));

@@ -297,8 +297,9 @@ static void test_threads(void)
 int main(void)
 {
 	static const struct soft_test tests[] = {
-		{"order", test_order},	 {"concurrency", test_concurrency}, {"default stream", test_default_stream}, {"per thread", test_per_thread},
-		{"events", test_events}, {"fault", test_fault},		    {"threads", test_threads},
+		{"order", test_order},           {"concurrency", test_concurrency}, {"default stream", test_default_stream},
+		{"per thread", test_per_thread}, {"events", test_events},           {"fault", test_fault},
+		{"threads", test_threads},
 	};
 	return RUN_TESTS("soft stream", tests);
 }
