@@ -75,7 +75,8 @@ static int check(const struct ckt_ctl_command *command, const struct ckt_ctl_arg
 	if (args->help || args->version)
 		return CKT_EXIT_DONE;
 	if (args->word_count < command->min_words || (args->word_count > command->max_words && !command->rest))
-		return usage(args->word_count < command->min_words ? "something is missing; write: cricketctl %s%s" : "'%s' is too much; write: cricketctl %s",
+		return usage(args->word_count < command->min_words ? "something is missing; write: cricketctl %s%s"
+								   : "'%s' is too much; write: cricketctl %s",
 			     args->word_count < command->min_words ? command->synopsis : args->words[command->max_words],
 			     args->word_count < command->min_words ? "" : command->synopsis);
 	return CKT_EXIT_DONE;

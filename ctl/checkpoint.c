@@ -96,7 +96,8 @@ static int parse_deadline(const char *text, unsigned *ret_ms)
 	}
 	unsigned long seconds = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
 	if (!seconds || *end || seconds > DEADLINE_MAX_S) {
-		fprintf(stderr, "cricketctl: --deadline: '%s' is not valid: write a number of seconds from 1 to %d\n", text, DEADLINE_MAX_S);
+		fprintf(stderr, "cricketctl: --deadline: '%s' is not valid: write a number of seconds from 1 to %d\n", text,
+			DEADLINE_MAX_S);
 		return CKT_EXIT_USAGE;
 	}
 	*ret_ms = (unsigned)seconds * 1000;
@@ -115,7 +116,8 @@ static int print(const struct ckt_ctl_args *args, const ckt_control_checkpoint_r
 }
 
 /* temporary: a name that mkdtemp made. */
-static int save(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms, const char *temporary, const char *path)
+static int save(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms, const char *temporary,
+		const char *path)
 {
 	ckt_control_checkpoint_args call = {.session = args->words[0], .stop = args->stop, .deadline_ms = deadline_ms};
 	ckt_control_checkpoint_res res = {0};

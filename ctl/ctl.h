@@ -72,8 +72,8 @@ int ckt_ctl_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_
 int ckt_ctl_connect_unix(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server);
 void ckt_ctl_disconnect(struct ckt_ctl_server *server);
 /* One call; ret_result is zeroed by the caller and freed with xdr_free.  timeout_ms -1: as long as it takes. An exit code; said. */
-int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_result, void *ret_result, int timeout_ms,
-		 int pass_fd);
+int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_result, void *ret_result,
+		 int timeout_ms, int pass_fd);
 /* The exit code for what the server answered; a refusal is said. */
 int ckt_ctl_result(const ckt_control_result *result);
 /* Whether the text has the form of a session or of a prefix of one; CKT_EXIT_NO_SESSION with the reason said. */

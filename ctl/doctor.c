@@ -50,7 +50,8 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 	ckt_control_info_res info = {0};
 	int status = ckt_ctl_try_connect(args, &server, message, sizeof message);
 	if (status == CKT_EXIT_REFUSED) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "token", "set CRICKET_TOKEN_FILE to a copy of the server's token file, mode 0600", "%s", message);
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "token", "set CRICKET_TOKEN_FILE to a copy of the server's token file, mode 0600",
+				"%s", message);
 		return;
 	}
 	if (status != CKT_EXIT_DONE) {
@@ -64,15 +65,16 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 		bool newer = strcmp(info.build, CKT_VERSION) != 0;
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "server", NULL, "cricket-server %s answers at %s", info.build, server.address);
 		if (newer)
-			ckt_doctor_note(doctor, CKT_FINDING_WARNING, "version", "install the same version on both hosts", "this is version %s",
-					CKT_VERSION);
+			ckt_doctor_note(doctor, CKT_FINDING_WARNING, "version", "install the same version on both hosts",
+					"this is version %s", CKT_VERSION);
 		if (!info.gpus.gpus_len)
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "gpu", "see --gpus and --driver of cricket-server", "the server has no GPU");
+			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "gpu", "see --gpus and --driver of cricket-server",
+					"the server has no GPU");
 		else
 			ckt_doctor_note(doctor, info.soft ? CKT_FINDING_WARNING : CKT_FINDING_OK, "gpu",
-					info.soft ? "start cricket-server on a host with a GPU for speed" : NULL, "%u GPU%s, the first: %s%s",
-					info.gpus.gpus_len, info.gpus.gpus_len == 1 ? "" : "s", info.gpus.gpus_val[0].name,
-					info.soft ? ", which computes on the CPU" : "");
+					info.soft ? "start cricket-server on a host with a GPU for speed" : NULL,
+					"%u GPU%s, the first: %s%s", info.gpus.gpus_len, info.gpus.gpus_len == 1 ? "" : "s",
+					info.gpus.gpus_val[0].name, info.soft ? ", which computes on the CPU" : "");
 		if (info.max_sessions && info.sessions >= info.max_sessions)
 			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "sessions", "end some with cricketctl kill, or raise --max-sessions",
 					"the server has all its %u sessions", info.max_sessions);
@@ -84,7 +86,8 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 /* Installed beside us, or in the build tree; CRICKET_LIBDIR as for cricket-run. */
 static bool find_library(char ret_path[PATH_SIZE])
 {
-	static const char *const places[] = {"../lib/cricket", "../lib/x86_64-linux-gnu/cricket", "../lib64/cricket", "../client/patch", "../client"};
+	static const char *const places[] = {"../lib/cricket", "../lib/x86_64-linux-gnu/cricket", "../lib64/cricket", "../client/patch",
+					     "../client"};
 	char exe[PATH_SIZE], candidate[2 * PATH_SIZE];
 	const char *libdir = getenv("CRICKET_LIBDIR");
 	if (libdir && *libdir) {
@@ -136,16 +139,19 @@ static void check_library(struct ckt_doctor *doctor)
 	char path[PATH_SIZE], reason[512];
 	const char *preload = getenv("LD_PRELOAD");
 	if (!find_library(path))
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library", "install Cricket again, or set CRICKET_LIBDIR to the directory of libcricket-client.so",
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library",
+				"install Cricket again, or set CRICKET_LIBDIR to the directory of libcricket-client.so",
 				"libcricket-client.so is not where it should be");
 	else if (!can_load(path, reason, sizeof reason))
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library", "the library needs glibc 2.34 or later and x86-64", "%s: %s", path, reason);
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "library", "the library needs glibc 2.34 or later and x86-64", "%s: %s", path,
+				reason);
 	else
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "library", NULL, "%s loads", path);
 	if (preload && strstr(preload, "libcricket-client.so"))
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "preload", NULL, "LD_PRELOAD names libcricket-client.so");
 	else
-		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "preload", "start programs with cricket-run, or set LD_PRELOAD to libcricket-client.so",
+		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "preload",
+				"start programs with cricket-run, or set LD_PRELOAD to libcricket-client.so",
 				"LD_PRELOAD does not name libcricket-client.so in this shell");
 }
 
@@ -174,10 +180,11 @@ static void check_text(struct ckt_doctor *doctor)
 	}
 	close(fd);
 	if (error)
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "text",
-				"allow it (SELinux: setsebool selinuxuser_execmod 1), or build programs with -cudart shared",
-				"changed program text may not be executed here (%s): programs with the static CUDA runtime cannot be redirected",
-				strerror(error));
+		ckt_doctor_note(
+			doctor, CKT_FINDING_FAIL, "text",
+			"allow it (SELinux: setsebool selinuxuser_execmod 1), or build programs with -cudart shared",
+			"changed program text may not be executed here (%s): programs with the static CUDA runtime cannot be redirected",
+			strerror(error));
 	else
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "text", NULL, "program text may be redirected");
 }
@@ -187,15 +194,18 @@ static void check_limits(struct ckt_doctor *doctor)
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "ulimit", "ulimit -v unlimited",
-				"the address space is limited to %llu KiB: managed and mapped memory need a reservation of terabytes, and so does a server here",
+				"the address space is limited to %llu KiB: managed and mapped memory need a reservation of terabytes, and "
+				"so does a server here",
 				(unsigned long long)limit.rlim_cur / 1024);
 	else
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "ulimit", NULL, "the address space is not limited");
 	int before = personality(0xffffffff);
 	/* For this process only, which ends soon. */
 	if (before < 0 || personality((unsigned)before | ADDR_NO_RANDOMIZE) < 0)
-		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "personality", "in a container: --security-opt seccomp=unconfined, or a profile that allows personality",
-				"address space randomisation cannot be switched off here: a cricket-server on this host may fail to restore modules with globals");
+		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "personality",
+				"in a container: --security-opt seccomp=unconfined, or a profile that allows personality",
+				"address space randomisation cannot be switched off here: a cricket-server on this host may fail to "
+				"restore modules with globals");
 	else
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "personality", NULL, "address space randomisation can be switched off");
 }

@@ -110,7 +110,8 @@ static const char *needs(const struct file *file, const Elf64_Ehdr *elf, const c
 static bool has_device_code(const struct file *file, const Elf64_Ehdr *elf)
 {
 	const Elf64_Shdr *names = elf->e_shstrndx < elf->e_shnum
-					  ? at(file, elf->e_shoff + (uint64_t)elf->e_shstrndx * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr)) : NULL;
+					  ? at(file, elf->e_shoff + (uint64_t)elf->e_shstrndx * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr))
+					  : NULL;
 	for (unsigned i = 0; names && i < elf->e_shnum; i++) {
 		const Elf64_Shdr *section = at(file, elf->e_shoff + (uint64_t)i * sizeof *section, sizeof *section);
 		const char *name = section ? string_at(file, names->sh_offset + section->sh_name) : NULL;
@@ -157,7 +158,8 @@ static const char *find_static_runtime(const struct file *file, const Elf64_Ehdr
 {
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
 		const Elf64_Phdr *header = at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
-		const uint8_t *start = header && header->p_type == PT_LOAD && header->p_flags & PF_X ? at(file, header->p_offset, header->p_filesz) : NULL;
+		const uint8_t *start =
+			header && header->p_type == PT_LOAD && header->p_flags & PF_X ? at(file, header->p_offset, header->p_filesz) : NULL;
 		/* Slots are aligned in memory; the offset in the page is the same in the file. */
 		size_t first = start ? (CKT_STATIC_SLOT - header->p_vaddr % CKT_STATIC_SLOT) % CKT_STATIC_SLOT : 0;
 		for (size_t offset = first; start && offset + CKT_STATIC_SLOT <= header->p_filesz; offset += CKT_STATIC_SLOT) {
@@ -178,13 +180,16 @@ static void check_runtime(struct ckt_doctor *doctor, const struct file *file, co
 	const char *shared = needs(file, elf, "libcudart.so."), *driver = needs(file, elf, "libcuda.so.");
 	const char *releases = find_static_runtime(file, elf);
 	if (shared && strcmp(shared, "libcudart.so.13") != 0)
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime", "build it with CUDA 13", "it needs %s, and Cricket stands in for libcudart.so.13", shared);
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime", "build it with CUDA 13",
+				"it needs %s, and Cricket stands in for libcudart.so.13", shared);
 	else if (shared)
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL, "it uses the shared CUDA runtime, %s", shared);
 	if (releases)
-		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL, "it holds a static CUDA runtime of a known release (%s)", releases);
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL, "it holds a static CUDA runtime of a known release (%s)",
+				releases);
 	else if (!shared && has_device_code(file, elf))
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime", "build it with -cudart shared, or with a CUDA release that Cricket knows",
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime",
+				"build it with -cudart shared, or with a CUDA release that Cricket knows",
 				"it holds device code, but its static CUDA runtime is of no known release");
 	else if (!shared && driver)
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL, "it uses the driver API, %s", driver);
@@ -197,17 +202,19 @@ static void check_elf(struct ckt_doctor *doctor, const char *path, const struct 
 	const Elf64_Ehdr *elf = at(file, 0, sizeof *elf);
 	char capability[CAPABILITY_SIZE];
 	if (!elf || memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself", "%s is neither a program nor a script", path);
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "name the program itself", "%s is neither a program nor a script",
+				path);
 		return;
 	}
 	if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_machine != EM_X86_64) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "use a build for 64-bit x86", "%s is for another architecture (ELF machine %u, %s bits)",
-				path, elf->e_machine, elf->e_ident[EI_CLASS] == ELFCLASS64 ? "64" : "32");
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "use a build for 64-bit x86",
+				"%s is for another architecture (ELF machine %u, %s bits)", path, elf->e_machine,
+				elf->e_ident[EI_CLASS] == ELFCLASS64 ? "64" : "32");
 		return;
 	}
 	if (!header_of(file, elf, PT_INTERP)) {
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "link it dynamically: only the CUDA runtime may be static", "%s is linked statically, so nothing can be preloaded",
-				path);
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "link it dynamically: only the CUDA runtime may be static",
+				"%s is linked statically, so nothing can be preloaded", path);
 		return;
 	}
 	if (st->st_mode & (S_ISUID | S_ISGID) || getxattr(path, "security.capability", capability, sizeof capability) > 0) {
@@ -249,11 +256,13 @@ void ckt_doctor_program(struct ckt_doctor *doctor, const char *command)
 			return;
 		}
 		if (!file_map(path, &file, &st)) {
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "check its permissions", "%s cannot be read: %s", path, strerror(errno));
+			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "check its permissions", "%s cannot be read: %s", path,
+					strerror(errno));
 			return;
 		}
 		if (access(path, X_OK))
-			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "chmod +x it", "%s may not be executed: %s", path, strerror(errno));
+			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "program", "chmod +x it", "%s may not be executed: %s", path,
+					strerror(errno));
 		bool script = script_interpreter(&file, current);
 		if (script)
 			ckt_doctor_note(doctor, CKT_FINDING_OK, "script", NULL, "%s is a script for %s", path, current);

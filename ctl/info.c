@@ -14,8 +14,8 @@ static int print_json(const ckt_control_info_res *info)
 	json_t *gpus = json_array(), *listening = json_array(), *object = json_object();
 	for (u_int i = 0; i < info->gpus.gpus_len; i++) {
 		const ckt_control_gpu *gpu = &info->gpus.gpus_val[i];
-		json_array_append_new(gpus, json_pack("{s:i, s:o, s:I}", "gpu", (int)gpu->ordinal, "name", ckt_ctl_json_text(gpu->name), "memory_bytes",
-						      (json_int_t)gpu->memory_bytes));
+		json_array_append_new(gpus, json_pack("{s:i, s:o, s:I}", "gpu", (int)gpu->ordinal, "name", ckt_ctl_json_text(gpu->name),
+						      "memory_bytes", (json_int_t)gpu->memory_bytes));
 	}
 	for (u_int i = 0; i < info->listening.listening_len; i++)
 		json_array_append_new(listening, ckt_ctl_json_text(info->listening.listening_val[i].text));

@@ -11,8 +11,8 @@ int ckt_ctl_kill(const struct ckt_ctl_args *args)
 	int status = ckt_ctl_connect_for(args, args->words[0], &server);
 	if (status != CKT_EXIT_DONE)
 		return status;
-	status = ckt_ctl_call(&server, CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args, &session, (xdrproc_t)xdr_ckt_control_result, &result,
-			      TIMEOUT_MS, -1);
+	status = ckt_ctl_call(&server, CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args, &session,
+			      (xdrproc_t)xdr_ckt_control_result, &result, TIMEOUT_MS, -1);
 	ckt_ctl_disconnect(&server);
 	if (status != CKT_EXIT_DONE)
 		return status;

@@ -13,7 +13,8 @@ static const struct ckt_ctl_command commands[] = {
 	{"checkpoint", 2, 2, false, "stop deadline", "checkpoint SESSION DIR [--stop] [--deadline SECONDS]",
 	 "write a session to DIR; --stop ends it then", ckt_ctl_checkpoint},
 	{"restore", 1, 1, false, "gpu", "restore DIR [--gpu N]", "bring a session back from DIR", ckt_ctl_restore},
-	{"doctor", 0, 1, true, "", "doctor [CMD [ARG...]]", "what on this host would stop CMD, or any program, and what helps", ckt_ctl_doctor},
+	{"doctor", 0, 1, true, "", "doctor [CMD [ARG...]]", "what on this host would stop CMD, or any program, and what helps",
+	 ckt_ctl_doctor},
 	{0},
 };
 

@@ -48,7 +48,8 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		if (status != CKT_EXIT_DONE)
 			break;
 		if (!any && !args->json)
-			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %s\n", "SESSION", "PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE", "STARTED");
+			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %s\n", "SESSION", "PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE",
+			       "STARTED");
 		any = true;
 		for (u_int i = 0; i < res.sessions.sessions_len; i++) {
 			const ckt_control_session *session = &res.sessions.sessions_val[i];

@@ -39,8 +39,8 @@ int ckt_ctl_restore(const struct ckt_ctl_args *args)
 		ckt_ctl_disconnect(&server);
 		return CKT_EXIT_REFUSED;
 	}
-	status = ckt_ctl_call(&server, CKT_CONTROL_RESTORE, (xdrproc_t)xdr_ckt_control_restore_args, &call, (xdrproc_t)xdr_ckt_control_restore_res,
-			      &res, -1, fd);
+	status = ckt_ctl_call(&server, CKT_CONTROL_RESTORE, (xdrproc_t)xdr_ckt_control_restore_args, &call,
+			      (xdrproc_t)xdr_ckt_control_restore_res, &res, -1, fd);
 	close(fd);
 	ckt_ctl_disconnect(&server);
 	if (status != CKT_EXIT_DONE)

@@ -36,8 +36,14 @@ static int write_hello(int fd, int64_t deadline_ms, const ckt_greeting *greeting
 	char host[CKT_NAME_MAX] = "", none[] = "", program[] = "cricketctl", build[] = CKT_VERSION;
 	uint8_t *credential = NULL;
 	gethostname(host, sizeof host - 1);
-	ckt_hello_args args = {.protocol = CKT_PROTOCOL_VERSION, .kind = CKT_HELLO_CONTROL, .session = none, .program_name = program, .host = host,
-			       .pid = (u_int)getpid(), .uid = getuid(), .build = build};
+	ckt_hello_args args = {.protocol = CKT_PROTOCOL_VERSION,
+			       .kind = CKT_HELLO_CONTROL,
+			       .session = none,
+			       .program_name = program,
+			       .host = host,
+			       .pid = (u_int)getpid(),
+			       .uid = getuid(),
+			       .build = build};
 	uint32_t head[] = {HELLO_XID, 0, 2, CRICKET_SESSION_PROG, CRICKET_SESSION_VERS, CKT_SESSION_HELLO};
 	for (size_t i = 0; i < sizeof head / sizeof *head; i++)
 		p = ckt_put_u32(p, head[i]);
@@ -191,7 +197,8 @@ int ckt_ctl_connect_unix(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 	bool same = false;
 	if (strcmp(host, there.host) == 0 && snprintf(address, sizeof address, "unix:%s", there.socket) < (int)sizeof address &&
 	    try_address(address, &server, message, sizeof message) == CKT_EXIT_DONE) {
-		if (ckt_ctl_call(&server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &here, HELLO_TIMEOUT_MS, -1) == CKT_EXIT_DONE)
+		if (ckt_ctl_call(&server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &here, HELLO_TIMEOUT_MS, -1) ==
+		    CKT_EXIT_DONE)
 			same = here.pid == there.pid && here.started == there.started;
 		if (!same)
 			ckt_ctl_disconnect(&server);
@@ -202,12 +209,13 @@ int ckt_ctl_connect_unix(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 		*ret_server = server;
 		return CKT_EXIT_DONE;
 	}
-	fprintf(stderr, "cricketctl: images pass over the server's UNIX socket, which cannot be reached from here: run this on %s\n", remote);
+	fprintf(stderr, "cricketctl: images pass over the server's UNIX socket, which cannot be reached from here: run this on %s\n",
+		remote);
 	return CKT_EXIT_REFUSED;
 }
 
-int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_result, void *ret_result, int timeout_ms,
-		 int pass_fd)
+int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_result, void *ret_result,
+		 int timeout_ms, int pass_fd)
 {
 	int64_t deadline_ms = timeout_ms < 0 ? -1 : ckt_net_now_ms() + timeout_ms;
 	int result = ckt_net_call(server->fd, CRICKET_CONTROL_PROG, proc, xdr_args, args, xdr_result, ret_result, deadline_ms, pass_fd);

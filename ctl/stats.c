@@ -23,9 +23,10 @@ static int print_json(const ckt_control_stats_res *res)
 	json_t *calls = json_array();
 	for (u_int i = 0; i < res->stats.stats_len; i++)
 		json_array_append_new(calls, stat_json(&res->stats.stats_val[i]));
-	return ckt_ctl_json_print(json_pack("{s:o, s:o, s:i, s:I, s:I, s:I, s:o}", "session", ckt_ctl_json_text(res->session.session), "program",
-					    ckt_ctl_json_text(res->session.program_name), "worker_pid", (int)res->session.worker_pid, "memory_bytes",
-					    (json_int_t)res->session.memory_bytes, "generation", (json_int_t)res->session.generation, "executed",
+	return ckt_ctl_json_print(json_pack("{s:o, s:o, s:i, s:I, s:I, s:I, s:o}", "session", ckt_ctl_json_text(res->session.session),
+					    "program", ckt_ctl_json_text(res->session.program_name), "worker_pid",
+					    (int)res->session.worker_pid, "memory_bytes", (json_int_t)res->session.memory_bytes,
+					    "generation", (json_int_t)res->session.generation, "executed",
 					    (json_int_t)res->session.executed, "calls", calls));
 }
 
@@ -40,14 +41,15 @@ static int print_text(const ckt_control_stats_res *res)
 	for (u_int i = 0; i < res->stats.stats_len; i++) {
 		const ckt_control_stat *stat = &res->stats.stats_val[i];
 		printf("%12llu %12llu %12llu %10s  %s\n", (unsigned long long)stat->calls, (unsigned long long)stat->batched,
-		       (unsigned long long)stat->waited, ckt_ctl_size_text(stat->bytes, size, sizeof size), ckt_ctl_clean(stat->name, name, sizeof name));
+		       (unsigned long long)stat->waited, ckt_ctl_size_text(stat->bytes, size, sizeof size),
+		       ckt_ctl_clean(stat->name, name, sizeof name));
 		sum.calls += stat->calls;
 		sum.batched += stat->batched;
 		sum.waited += stat->waited;
 		sum.bytes += stat->bytes;
 	}
-	printf("%12llu %12llu %12llu %10s  total\n", (unsigned long long)sum.calls, (unsigned long long)sum.batched, (unsigned long long)sum.waited,
-	       ckt_ctl_size_text(sum.bytes, size, sizeof size));
+	printf("%12llu %12llu %12llu %10s  total\n", (unsigned long long)sum.calls, (unsigned long long)sum.batched,
+	       (unsigned long long)sum.waited, ckt_ctl_size_text(sum.bytes, size, sizeof size));
 	return ckt_ctl_flush();
 }
 
@@ -59,8 +61,8 @@ int ckt_ctl_stats(const struct ckt_ctl_args *args)
 	int status = ckt_ctl_connect_for(args, args->words[0], &server);
 	if (status != CKT_EXIT_DONE)
 		return status;
-	status = ckt_ctl_call(&server, CKT_CONTROL_STATS, (xdrproc_t)xdr_ckt_control_session_args, &session, (xdrproc_t)xdr_ckt_control_stats_res, &res,
-			      TIMEOUT_MS, -1);
+	status = ckt_ctl_call(&server, CKT_CONTROL_STATS, (xdrproc_t)xdr_ckt_control_session_args, &session,
+			      (xdrproc_t)xdr_ckt_control_stats_res, &res, TIMEOUT_MS, -1);
 	ckt_ctl_disconnect(&server);
 	if (status != CKT_EXIT_DONE)
 		return status;

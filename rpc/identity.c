@@ -49,7 +49,8 @@ int ckt_auth_token_load(const char *path, struct ckt_token *ret_token, char *ret
 	while (size && isspace(bytes[size - 1]))
 		size--;
 	if (size < CKT_TOKEN_MIN || size > CKT_TOKEN_MAX) {
-		snprintf(ret_message, message_size, "token file %s holds %s than %d bytes: make one with 'head -c 32 /dev/urandom | base64 > %s'", path,
+		snprintf(ret_message, message_size,
+			 "token file %s holds %s than %d bytes: make one with 'head -c 32 /dev/urandom | base64 > %s'", path,
 			 size < CKT_TOKEN_MIN ? "less" : "more", size < CKT_TOKEN_MIN ? CKT_TOKEN_MIN : CKT_TOKEN_MAX, path);
 		explicit_bzero(bytes, sizeof bytes);
 		return -EINVAL;
@@ -229,7 +230,8 @@ int ckt_local_socket_path(char *ret_path, size_t path_size, char *ret_message, s
 	snprintf(directory, sizeof directory, "/tmp/cricket-%u", (unsigned)geteuid());
 	if (lstat(directory, &st) == 0 ? !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 0022
 				       : mkdir(directory, 0700) && errno != EEXIST) {
-		snprintf(ret_message, message_size, "%s is not a directory of this user alone: set XDG_RUNTIME_DIR, or name the socket", directory);
+		snprintf(ret_message, message_size, "%s is not a directory of this user alone: set XDG_RUNTIME_DIR, or name the socket",
+			 directory);
 		return -EPERM;
 	}
 	snprintf(ret_path, path_size, "%s/socket", directory);

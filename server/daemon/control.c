@@ -35,7 +35,8 @@ static void result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX],
 /* ---- Which session */
 
 /* Among those that the peer may see. NULL: result says why. */
-static struct ckt_session *select_session(struct ckt_peer *peer, const char *prefix, ckt_control_result *ret_result, char buffer[CKT_MESSAGE_MAX])
+static struct ckt_session *select_session(struct ckt_peer *peer, const char *prefix, ckt_control_result *ret_result,
+					  char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_session *found = NULL;
 	unsigned count = 0;
@@ -253,7 +254,8 @@ static void stats_done(struct ckt_session *session, void *context, int error, vo
 	if (!ckt_peer_release(peer))
 		return;
 	if (error)
-		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker does not answer: %s", session->id, strerror(-error));
+		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker does not answer: %s", session->id,
+			   strerror(-error));
 	stats_reply(peer, result, error ? NULL : session, stats);
 }
 
@@ -271,7 +273,9 @@ static void call_stats(struct ckt_peer *peer, ckt_control_session_args *args)
 			return;
 		}
 		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is %s", session->id,
-			   session->phase == CKT_SESSION_ENDING ? "ending" : session->phase == CKT_SESSION_STARTING ? "starting" : "not answering");
+			   session->phase == CKT_SESSION_ENDING     ? "ending"
+			   : session->phase == CKT_SESSION_STARTING ? "starting"
+								    : "not answering");
 	}
 	stats_reply(peer, result, NULL, NULL);
 }
@@ -308,8 +312,8 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	ckt_loan_end(&save->peer->loan);
 	if (error)
-		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s", session->id,
-			   strerror(-error));
+		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
+			   session->id, strerror(-error));
 	else if (res->status)
 		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
 	else
@@ -344,8 +348,10 @@ static void call_checkpoint(struct ckt_peer *peer, ckt_control_checkpoint_args *
 	ckt_control_checkpoint_res res = {.session = ""};
 	struct ckt_session *session = select_session(peer, args->session, &res.result, buffer);
 	if (session && (directory_fd < 0 || session->phase != CKT_SESSION_LIVE)) {
-		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, directory_fd < 0 ? "no directory came along with the call to checkpoint %s"
-			   : "session %s is starting or ending: try again", session->id);
+		result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
+			   directory_fd < 0 ? "no directory came along with the call to checkpoint %s"
+					    : "session %s is starting or ending: try again",
+			   session->id);
 	} else if (session && ckt_loan_make(peer->server, directory_fd, peer->who.uid, &peer->loan, buffer, sizeof buffer)) {
 		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
 	} else if (session) {
@@ -354,7 +360,8 @@ static void call_checkpoint(struct ckt_peer *peer, ckt_control_checkpoint_args *
 		if (!error)
 			return;
 		ckt_loan_end(&peer->loan);
-		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker cannot be reached: %s", session->id, strerror(-error));
+		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker cannot be reached: %s", session->id,
+			   strerror(-error));
 	}
 	if (directory_fd >= 0)
 		close(directory_fd);

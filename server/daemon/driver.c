@@ -164,8 +164,9 @@ int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driv
 		snprintf(reason, sizeof reason, "%s", probe.message);
 	}
 	if (!soft_path) {
-		snprintf(ret_message, message_size, "%s%sthe soft GPU is not installed (CRICKET_LIBEXEC names its directory): give --driver PATH",
-			 reason, *reason ? ", and " : "");
+		snprintf(ret_message, message_size,
+			 "%s%sthe soft GPU is not installed (CRICKET_LIBEXEC names its directory): give --driver PATH", reason,
+			 *reason ? ", and " : "");
 		return -ENOENT;
 	}
 	int result = run_probe(soft_path, &probe);

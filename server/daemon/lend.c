@@ -71,7 +71,8 @@ static int change_directory(int fd, const struct change *change, unsigned depth)
 	return result;
 }
 
-int ckt_loan_make(const struct ckt_server *server, int fd, uint32_t peer_uid, struct ckt_loan *ret_loan, char *ret_message, size_t message_size)
+int ckt_loan_make(const struct ckt_server *server, int fd, uint32_t peer_uid, struct ckt_loan *ret_loan, char *ret_message,
+		  size_t message_size)
 {
 	const struct ckt_worker_user *user = &server->user;
 	struct stat st;
@@ -83,7 +84,8 @@ int ckt_loan_make(const struct ckt_server *server, int fd, uint32_t peer_uid, st
 	if (!user->change || st.st_uid == user->uid)
 		return 0;
 	if (st.st_uid != peer_uid && peer_uid != 0) {
-		snprintf(ret_message, message_size, "the directory belongs to another user: only its owner or root may use it (or it is in use now)");
+		snprintf(ret_message, message_size,
+			 "the directory belongs to another user: only its owner or root may use it (or it is in use now)");
 		return -EPERM;
 	}
 	struct ckt_loan loan = {.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3), .owner = st.st_uid, .group = st.st_gid, .borrower = user->uid};
@@ -95,8 +97,8 @@ int ckt_loan_make(const struct ckt_server *server, int fd, uint32_t peer_uid, st
 	}
 	if (loan.fd >= 0)
 		ckt_loan_end(&loan);
-	snprintf(ret_message, message_size, "the directory cannot be handed to user '%s', whom the workers run as: %s%s", user->name, strerror(-result),
-		 result == -EPERM ? "; it must be on a local file system and hold nothing but an image" : "");
+	snprintf(ret_message, message_size, "the directory cannot be handed to user '%s', whom the workers run as: %s%s", user->name,
+		 strerror(-result), result == -EPERM ? "; it must be on a local file system and hold nothing but an image" : "");
 	return result;
 }
 

@@ -23,6 +23,7 @@ struct ckt_loan {
  * Lends the directory where the workers are another user: it must be the peer's own, or the peer root.  fd stays the caller's.  Where
  * nothing needs lending ret_loan->fd is -1.
  */
-int ckt_loan_make(const struct ckt_server *server, int fd, uint32_t peer_uid, struct ckt_loan *ret_loan, char *ret_message, size_t message_size);
+int ckt_loan_make(const struct ckt_server *server, int fd, uint32_t peer_uid, struct ckt_loan *ret_loan, char *ret_message,
+		  size_t message_size);
 /* Everything back to the owner, what the worker made included. */
 void ckt_loan_end(struct ckt_loan *loan);

@@ -75,7 +75,9 @@ static int listen_tcp(struct ckt_server *server, const char *text, char *ret_mes
 	}
 	if (!is_loopback(fd) && !server->token.size_bytes && !server->options.insecure) {
 		snprintf(ret_message, message_size,
-			 "--listen: '%s' can be reached from other hosts: give --token-file FILE (or --insecure where everyone may use the GPUs)", text);
+			 "--listen: '%s' can be reached from other hosts: give --token-file FILE (or --insecure where everyone may use the "
+			 "GPUs)",
+			 text);
 		close(fd);
 		return -EPERM;
 	}
@@ -148,7 +150,8 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 	}
 	strcpy(address.host, path);
 	if (result || is_alive(&address)) {
-		snprintf(ret_message, message_size, "--socket: '%s' is in use by a running server: end that one, or give another path", path);
+		snprintf(ret_message, message_size, "--socket: '%s' is in use by a running server: end that one, or give another path",
+			 path);
 		return -EADDRINUSE;
 	}
 	/* What is left is of a dead server; anything but a socket is not ours to remove. */
@@ -164,8 +167,8 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 	if (!result && (lstat(server->socket_dir, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 0077))
 		result = -EPERM;
 	if (result) {
-		snprintf(ret_message, message_size, "--socket: '%s' must be a directory of this user with mode 0700 (%s)", server->socket_dir,
-			 strerror(-result));
+		snprintf(ret_message, message_size, "--socket: '%s' must be a directory of this user with mode 0700 (%s)",
+			 server->socket_dir, strerror(-result));
 		return result;
 	}
 	/* Everybody may connect: SO_PEERCRED tells who it is. */
@@ -232,7 +235,8 @@ int ckt_listen_write_address_file(struct ckt_server *server, char *ret_message, 
 			unlink(temporary);
 	}
 	if (result)
-		snprintf(ret_message, message_size, "--address-file: '%s': %s: give a path in a directory that can be written", path, strerror(-result));
+		snprintf(ret_message, message_size, "--address-file: '%s': %s: give a path in a directory that can be written", path,
+			 strerror(-result));
 	else
 		server->address_file_written = true;
 	return result;

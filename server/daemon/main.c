@@ -199,8 +199,8 @@ static int init(struct ckt_server *server, char *message)
 static void announce(const struct ckt_server *server)
 {
 	const struct ckt_driver_info *driver = &server->driver;
-	ckt_info("version %s, driver %s (%s), %u GPU%s, first: %s", CKT_VERSION, driver->path, driver->soft ? "the soft GPU" : "real", driver->gpu_count,
-		 driver->gpu_count == 1 ? "" : "s", driver->gpu_count ? driver->gpus[0].name : "none");
+	ckt_info("version %s, driver %s (%s), %u GPU%s, first: %s", CKT_VERSION, driver->path, driver->soft ? "the soft GPU" : "real",
+		 driver->gpu_count, driver->gpu_count == 1 ? "" : "s", driver->gpu_count ? driver->gpus[0].name : "none");
 	for (unsigned i = 0; i < server->listener_count; i++)
 		ckt_info("listening on %s%s", i == 0 ? "unix:" : "", server->listeners[i].text);
 }

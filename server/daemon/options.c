@@ -66,7 +66,8 @@ static int check_level(const char *value)
 #define AT(member) offsetof(struct ckt_options, member)
 
 static const struct option_entry table[] = {
-	{"listen", KIND_LIST, AT(listen), check_address, "HOST:PORT", "write host:port, [v6-address]:port, 0.0.0.0:port for every interface, or none",
+	{"listen", KIND_LIST, AT(listen), check_address, "HOST:PORT",
+	 "write host:port, [v6-address]:port, 0.0.0.0:port for every interface, or none",
 	 "TCP address to listen on, port 0 for any free one; may be given\nseveral times; none: no TCP (default 127.0.0.1:7350)"},
 	{"address-file", KIND_TEXT, AT(address_file), check_path, "PATH", "give the path of a file to write",
 	 "write the addresses that clients can use to PATH, one a line"},
@@ -74,13 +75,14 @@ static const struct option_entry table[] = {
 	 "UNIX socket; sessions keep theirs in PATH.d (default\n/run/cricket/socket for root, else\n$XDG_RUNTIME_DIR/cricket/socket)"},
 	{"driver", KIND_TEXT, AT(driver), check_driver, "soft|auto|PATH", "write soft, auto or the absolute path of a libcuda.so.1",
 	 "CUDA driver of the sessions (default auto: the machine's\nlibcuda.so.1 if it finds a GPU, else the soft GPU)"},
-	{"gpus", KIND_TEXT, AT(gpus), check_gpus, "LIST", "write all, or the driver's numbers such as 0,2-3", "GPUs that sessions get (default all)"},
+	{"gpus", KIND_TEXT, AT(gpus), check_gpus, "LIST", "write all, or the driver's numbers such as 0,2-3",
+	 "GPUs that sessions get (default all)"},
 	{"session-memory", KIND_SIZE, AT(session_memory), NULL, "SIZE", "write a size such as 512M or 8G, or 0 for no limit",
 	 "device memory that one session may take (default 0: no limit)"},
 	{"max-sessions", KIND_COUNT, AT(max_sessions), NULL, "N", "write a whole number, or 0 for no limit",
 	 "sessions at one time (default 256; 0: no limit)"},
-	{"token-file", KIND_TEXT, AT(token_file), check_path, "FILE", "give the path of a file with at least 16 random characters, mode 0600",
-	 "TCP clients must know this token (CRICKET_TOKEN_FILE)"},
+	{"token-file", KIND_TEXT, AT(token_file), check_path, "FILE",
+	 "give the path of a file with at least 16 random characters, mode 0600", "TCP clients must know this token (CRICKET_TOKEN_FILE)"},
 	{"insecure", KIND_FLAG, AT(insecure), NULL, NULL, "write yes or no", "let TCP clients in that show no token"},
 	{"user", KIND_TEXT, AT(user), check_path, "NAME", "give the name of a user",
 	 "user of the workers when started by root (default cricket,\nor nobody where there is no such user)"},
@@ -444,7 +446,8 @@ void ckt_options_help(FILE *file)
 		      "Lets CUDA programs on other machines (or in other processes) use the GPUs of this one.\n\n");
 	for (unsigned i = 0; i < TABLE_SIZE; i++) {
 		char head[64];
-		snprintf(head, sizeof head, "--%s%s%s", table[i].name, table[i].argument ? " " : "", table[i].argument ? table[i].argument : "");
+		snprintf(head, sizeof head, "--%s%s%s", table[i].name, table[i].argument ? " " : "",
+			 table[i].argument ? table[i].argument : "");
 		for (const char *text = table[i].help; text;) {
 			const char *end = strchr(text, '\n');
 			fprintf(file, "  %-24s %.*s\n", text == table[i].help ? head : "", end ? (int)(end - text) : INT_MAX, text);

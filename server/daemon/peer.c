@@ -164,7 +164,8 @@ static bool admit(struct ckt_peer *peer, const struct ckt_cursor *args, const ui
 		uint8_t expected[CKT_AUTH_HMAC_SIZE];
 		ckt_auth_hmac(&server->token, peer->nonce, args->p, (size_t)(args->end - args->p), expected);
 		if (!ckt_auth_equal(hmac, expected, sizeof expected)) {
-			refuse(peer, CKT_HELLO_DENIED, "the token is not this server's: CRICKET_TOKEN_FILE must name a copy of its token file");
+			refuse(peer, CKT_HELLO_DENIED,
+			       "the token is not this server's: CRICKET_TOKEN_FILE must name a copy of its token file");
 			return false;
 		}
 		peer->token = true;
@@ -238,8 +239,8 @@ static void hello_new(struct ckt_peer *peer)
 	if (server->stopping) {
 		refuse(peer, CKT_HELLO_SHUTTING_DOWN, "the server on %s is shutting down", server->host);
 	} else if (max && server->session_count >= max) {
-		refuse(peer, CKT_HELLO_FULL, "the server on %s has all its %u sessions (--max-sessions): try again later, or another server",
-		       server->host, max);
+		refuse(peer, CKT_HELLO_FULL,
+		       "the server on %s has all its %u sessions (--max-sessions): try again later, or another server", server->host, max);
 	} else {
 		struct ckt_session_spec spec = {.uid = peer->who.uid, .hello = &peer->hello, .image_fd = -1, .gpu = -1};
 		if (ckt_session_create(server, &spec, &session, message, sizeof message)) {
@@ -281,7 +282,8 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 		return;
 	}
 	if (peer->hello.protocol != CKT_PROTOCOL_VERSION) {
-		refuse(peer, CKT_HELLO_BAD_VERSION, "the server speaks protocol version %d (Cricket %s), the client %u (Cricket %.40s): install the same",
+		refuse(peer, CKT_HELLO_BAD_VERSION,
+		       "the server speaks protocol version %d (Cricket %s), the client %u (Cricket %.40s): install the same",
 		       CKT_PROTOCOL_VERSION, CKT_VERSION, peer->hello.protocol, peer->hello.build);
 		return;
 	}

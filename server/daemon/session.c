@@ -235,8 +235,8 @@ static void restored_named(struct ckt_session *session, void *context, int error
 	if (strcmp(status->session, session->id) != 0) {
 		if (ckt_session_find(session->server, status->session)) {
 			char message[128];
-			snprintf(message, sizeof message, "session %s is already here: end it first with 'cricketctl kill %s'", status->session,
-				 status->session);
+			snprintf(message, sizeof message, "session %s is already here: end it first with 'cricketctl kill %s'",
+				 status->session, status->session);
 			session_refuse(session, -EEXIST, message);
 			return;
 		}
@@ -334,8 +334,12 @@ static struct ckt_session *session_new(struct ckt_server *server, const char *id
 	session->gpu = -1;
 	session->started = time(NULL);
 	snprintf(session->id, sizeof session->id, "%s", id);
-	session->status = (struct ckt_worker_status_res){.session = copy(id), .program_name = copy(""), .client = copy(""), .note = copy(""),
-							 .uid = CKT_UID_UNKNOWN, .started = session->started};
+	session->status = (struct ckt_worker_status_res){.session = copy(id),
+							 .program_name = copy(""),
+							 .client = copy(""),
+							 .note = copy(""),
+							 .uid = CKT_UID_UNKNOWN,
+							 .started = session->started};
 	return session;
 }
 
@@ -479,8 +483,8 @@ static void client_taken(struct ckt_session *session, void *context, int error, 
 	free(hand_over);
 }
 
-int ckt_session_hand_over(struct ckt_session *session, uint32_t xid, const struct ckt_hello_args *hello, const struct ckt_auth_peer *peer, int fd,
-			  bool is_new)
+int ckt_session_hand_over(struct ckt_session *session, uint32_t xid, const struct ckt_hello_args *hello, const struct ckt_auth_peer *peer,
+			  int fd, bool is_new)
 {
 	struct hand_over *hand_over = calloc(1, sizeof *hand_over);
 	if (!hand_over) {

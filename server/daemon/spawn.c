@@ -57,14 +57,16 @@ int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t mes
 	if (geteuid() != 0) {
 		struct passwd *self = name ? getpwuid(geteuid()) : NULL;
 		if (name && (!self || strcmp(self->pw_name, name) != 0)) {
-			snprintf(ret_message, message_size, "--user: '%s': only root can start workers as another user; leave it out", name);
+			snprintf(ret_message, message_size, "--user: '%s': only root can start workers as another user; leave it out",
+				 name);
 			return -EPERM;
 		}
 		return 0;
 	}
 	struct passwd *entry = getpwnam(name ? name : "cricket");
 	if (!entry && name) {
-		snprintf(ret_message, message_size, "--user: '%s': no such user; make one with 'useradd --system %s', or name another", name, name);
+		snprintf(ret_message, message_size, "--user: '%s': no such user; make one with 'useradd --system %s', or name another",
+			 name, name);
 		return -EINVAL;
 	}
 	ret_message[0] = 0;
@@ -111,8 +113,9 @@ int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message
 	if (!WIFEXITED(status) || WEXITSTATUS(status) == 1)
 		snprintf(ret_message, message_size, "cannot become user '%s'", name);
 	else if (WEXITSTATUS(status))
-		snprintf(ret_message, message_size, "user '%s' may not %s %s: give that user access to it and the directories above, or --user NAME",
-			 name, WEXITSTATUS(status) == 2 ? "execute" : "read",
+		snprintf(ret_message, message_size,
+			 "user '%s' may not %s %s: give that user access to it and the directories above, or --user NAME", name,
+			 WEXITSTATUS(status) == 2 ? "execute" : "read",
 			 WEXITSTATUS(status) == 2 ? server->worker_path : server->driver.path);
 	else
 		return 0;
@@ -133,7 +136,8 @@ static void start(struct ckt_server *server, int listen_fd, const char *const *e
 	const char *step = "descriptors";
 	/* listen_fd is moved out of the way first: it may be one of 0 to 3 itself. */
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), high = fcntl(listen_fd, F_DUPFD_CLOEXEC, 10);
-	if (null < 0 || high < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(high, 3) < 0 || syscall(SYS_close_range, 4, ~0u, 4 /* CLOEXEC */) < 0)
+	if (null < 0 || high < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(high, 3) < 0 ||
+	    syscall(SYS_close_range, 4, ~0u, 4 /* CLOEXEC */) < 0)
 		goto out;
 	/* Kill signals for the server's group or terminal are not meant for sessions. */
 	step = "setsid";
@@ -204,7 +208,7 @@ int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, c
 			;
 		error = n == sizeof failure ? failure.error : EIO;
 	}
-	snprintf(ret_message, message_size, "cannot start a worker (%s of %s): %s", *failure.step ? failure.step : "fork", server->worker_path,
-		 strerror(error));
+	snprintf(ret_message, message_size, "cannot start a worker (%s of %s): %s", *failure.step ? failure.step : "fork",
+		 server->worker_path, strerror(error));
 	return error ? -error : -EIO;
 }

@@ -11,9 +11,20 @@ static void test_sizes(void)
 	static const struct {
 		const char *text;
 		uint64_t bytes;
-	} good[] = {{"0", 0}, {"4096", 4096}, {"1K", 1024}, {"512M", 512ull << 20}, {"512m", 512ull << 20}, {"8G", 8ull << 30}, {"8GB", 8ull << 30},
-		    {"8GiB", 8ull << 30}, {"2T", 2ull << 40}, {"100B", 100}, {"16777215T", 16777215ull << 40}, {"18446744073709551615", UINT64_MAX}};
-	static const char *const bad[] = {"", " 1", "-1", "+1", "1X", "1.5G", "G", "1GG", "1Gi", "1G ", "0x10", "16777216T", "18446744073709551616"};
+	} good[] = {{"0", 0},
+		    {"4096", 4096},
+		    {"1K", 1024},
+		    {"512M", 512ull << 20},
+		    {"512m", 512ull << 20},
+		    {"8G", 8ull << 30},
+		    {"8GB", 8ull << 30},
+		    {"8GiB", 8ull << 30},
+		    {"2T", 2ull << 40},
+		    {"100B", 100},
+		    {"16777215T", 16777215ull << 40},
+		    {"18446744073709551615", UINT64_MAX}};
+	static const char *const bad[] = {
+		"", " 1", "-1", "+1", "1X", "1.5G", "G", "1GG", "1Gi", "1G ", "0x10", "16777216T", "18446744073709551616"};
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		uint64_t bytes = 77;
 		CU_ASSERT_EQUAL(ckt_size_parse(good[i].text, &bytes), 0);
@@ -28,7 +39,8 @@ static void test_sizes(void)
 
 static void test_gpus(void)
 {
-	static const char *const bad[] = {"", ",", "1,", ",1", "a", "1-", "-1", "3-1", "64", "1-64", "1 2", "0-1-2", "99999999999999999999", "ALL"};
+	static const char *const bad[] = {
+		"", ",", "1,", ",1", "a", "1-", "-1", "3-1", "64", "1-64", "1 2", "0-1-2", "99999999999999999999", "ALL"};
 	unsigned gpus[CKT_GPUS_MAX], count = 9;
 	CU_ASSERT_EQUAL(ckt_gpus_parse("all", gpus, &count), 0);
 	CU_ASSERT_EQUAL(count, 0);
@@ -97,7 +109,9 @@ static void test_round_trip(void)
 	char path[] = "/tmp/ckt-options-XXXXXX", message[CKT_OPTION_MESSAGE_MAX] = "", *first = NULL, *second = NULL;
 	size_t size;
 	struct ckt_options options, loaded;
-	CU_ASSERT_EQUAL_FATAL(PARSE("--listen=:0", "--listen=h:1", "--gpus=1-2", "--session-memory=1536M", "--token-file=t t", "--insecure", "--grace=1"), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		PARSE("--listen=:0", "--listen=h:1", "--gpus=1-2", "--session-memory=1536M", "--token-file=t t", "--insecure", "--grace=1"),
+		0);
 	FILE *file = open_memstream(&first, &size);
 	ckt_options_print(&options, file);
 	fclose(file);
