@@ -27,6 +27,15 @@ static const char *worker_path, *driver_path;
 static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 			  ".visible .global .align 4 .u32 total = 5;\n"
 			  ".global .align 4 .u32 hidden = 7;\n"
+			  ".extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 args);\n"
+			  ".global .align 1 .b8 format[10] = {108, 105, 110, 101, 32, 37, 117, 10, 0, 0};\n"
+			  ".visible .entry say(.param .u32 number)\n{\n"
+			  "\t.local .align 8 .b8 frame[8]; .reg .b32 %r<4>; .reg .b64 %d<6>;\n"
+			  "\tld.param.u32 %r1, [number]; mov.u64 %d1, frame; cvta.local.u64 %d2, %d1; st.local.u32 [frame], %r1;\n"
+			  "\tmov.u64 %d3, format; cvta.global.u64 %d4, %d3;\n"
+			  "\t{\n\t.param .b64 p0; st.param.b64 [p0], %d4; .param .b64 p1; st.param.b64 [p1], %d2; .param .b32 r0;\n"
+			  "\tcall.uni (r0), vprintf, (p0, p1);\n\t}\n"
+			  "\tret;\n}\n"
 			  ".visible .entry twice(.param .u64 out, .param .u64 in, .param .u32 n)\n{\n"
 			  "\t.reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<8>;\n"
 			  "\tld.param.u64 %d1, [out]; ld.param.u64 %d2, [in]; ld.param.u32 %r1, [n];\n"
@@ -172,6 +181,7 @@ static void load_all(struct wire *w)
 	get_function(w, 2, "read_hidden", 1);
 	get_function(w, 3, "spin", 1);
 	get_function(w, 4, "fault", 0);
+	get_function(w, 5, "say", 1);
 }
 
 static void launch(struct wire *w, unsigned function, unsigned blocks, unsigned threads, uint64_t stream, const void *params, uint32_t size)
@@ -365,6 +375,31 @@ static void test_streams_and_events(void)
 	CU_ASSERT_TRUE(ckt_event_elapsed_time_res_get(&reply.results, &ms));
 	CU_ASSERT_TRUE(ms.milliseconds >= 15 && ms.milliseconds < 60000);
 	free(reply.data);
+	session_end(w);
+}
+
+/* What kernels print is here when the reply of the wait is, in order, and more than a pipe holds. */
+static void test_printed(void)
+{
+	struct wire *w = session_new(0);
+	load_all(w);
+	uint32_t expected = 0;
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < (round == 3 ? 3000 : 3); i++, expected++)
+			launch(w, 5, 1, 1, 0, &expected, 4);
+		if (round == 0)
+			CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS)
+		else
+			CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_synchronize, false)), CUDA_SUCCESS)
+		const char *p = w->printed;
+		CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+		uint32_t seen = 0, number;
+		int length;
+		for (; sscanf(p, "line %u\n%n", &number, &length) == 1; p += length, seen++)
+			if (number != seen)
+				break;
+		CU_ASSERT_EQUAL(seen, expected);
+	}
 	session_end(w);
 }
 
@@ -627,6 +662,7 @@ static void test_damaged_image(void)
 	struct wire *w = session_new(0);
 	uint64_t block = must_alloc(w, 4 << 20);
 	WIRE_BATCH(w, memset, .dst = block, .element_size = 1, .value = 0x33, .width = 4 << 20, .height = 1);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX] = "";
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
 	CU_ASSERT_EQUAL_FATAL(wire_save(w, directory, true, 5000, message), 0);
@@ -667,6 +703,7 @@ int main(int argc, char **argv)
 		{"devices", test_devices},	     {"memory", test_memory},
 		{"limit", test_limit},		     {"launch", test_launch},
 		{"streams and events", test_streams_and_events}, {"data before done", test_data_before_done},
+		{"printed", test_printed},
 		{"resume", test_resume},	     {"vanished client", test_vanished_client},
 		{"malformed", test_malformed},	     {"fault", test_fault},
 		{"checkpoint", test_checkpoint},     {"checkpoint deadline", test_checkpoint_deadline},
