@@ -242,6 +242,8 @@ static CUresult explain(const struct found *found, unsigned capability, char *lo
 {
 	if (found->n_damaged)
 		snprintf(log, log_size, "the fat binary's PTX cannot be decompressed");
+	else if (!found->n_ptx && !found->n_code)
+		*log = '\0';	/* nvcc makes empty ones for relocatable code: for the caller to handle, not for the user to read */
 	else if (found->n_ptx)
 		snprintf(log, log_size, "the fat binary holds PTX only for%s, and this device has compute capability %u.%u",
 			 found->capabilities, capability / 10, capability % 10);

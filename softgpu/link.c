@@ -59,7 +59,10 @@ static CUresult report(struct link_state *state, CUresult result, const char *lo
 {
 	if (result != CUDA_SUCCESS) {
 		ckt_soft_jit_finish(&state->jit, log, 0);
-		if (*log)
+		/* The device runtime comes along as an input with every relocatable program and may well have nothing that fits. */
+		if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
+			ckt_soft_debug("link: %s", log);
+		else if (*log)
 			ckt_soft_say("link: %s", log);
 	}
 	return result;

@@ -60,6 +60,8 @@ static void test_errors(void)
 	CHECK_RESULT(cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuModuleLoad(&module, "/nonexistent.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
 	CHECK_RESULT(cuModuleLoadData(&module, ".version 8.7\n.target sm_121\n.address_size 64\n"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	static const unsigned char empty[16] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0};
+	CHECK_RESULT(cuModuleLoadData(&module, empty), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	/* A damaged container: its length reaches further than its entries make sense. */
 	static const unsigned char damaged[64] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 48,  0,   0,   0,
 						  0,    0,    0,    0,    1, 0, 1,  1, 255, 255, 255, 255};
