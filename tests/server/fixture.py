@@ -9,7 +9,7 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-SERVER, CTL, DRIVER = (os.environ.get("CKT_TEST_" + name, "") for name in ("SERVER", "CTL", "DRIVER"))
+SERVER, CTL, DRIVER, WORKER, SOFT = (os.environ.get("CKT_TEST_" + name, "") for name in ("SERVER", "CTL", "DRIVER", "WORKER", "SOFT"))
 
 
 def wait_until(condition, timeout=10, what="it did not happen"):
@@ -29,14 +29,20 @@ def alive(pid):
 
 
 class ServerTest(unittest.TestCase):
+    real = False  # the real worker on the soft GPU
+
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="ckt-")
         os.chmod(self.dir, 0o755)  # workers run as nobody when we are root
         self.libexec = os.path.join(self.dir, "libexec")
         os.makedirs(os.path.join(self.libexec, "soft"))
-        for source, target in (("wire.py", "wire.py"), ("fake_worker.py", "cricket-worker")):
-            shutil.copy(os.path.join(HERE, source), os.path.join(self.libexec, target))
-        shutil.copy(DRIVER, os.path.join(self.libexec, "soft", "libcuda.so.1"))
+        if self.real:
+            files = ((WORKER, "cricket-worker"), (SOFT, "soft/libcuda.so.1"))
+        else:
+            files = ((os.path.join(HERE, "wire.py"), "wire.py"), (os.path.join(HERE, "fake_worker.py"), "cricket-worker"),
+                     (DRIVER, "soft/libcuda.so.1"))
+        for source, target in files:
+            shutil.copy(source, os.path.join(self.libexec, target))
         self.socket = os.path.join(self.dir, "s")
         self.servers = []
         self.workers = set()

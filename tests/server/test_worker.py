@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+"""cricket-server with the real cricket-worker on the soft GPU, spoken to without a client library."""
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import wire  # noqa: E402
+from fixture import ServerTest, alive, wait_until  # noqa: E402
+
+SECRET = hashlib.md5(b"the client's own").digest()
+DEVICES, ACK = 2, 4
+
+
+class RealWorker(ServerTest):
+    real = True
+
+    def peer(self, kind=wire.NEW, address=None, **fields):
+        peer = wire.Peer(address or self.socket)
+        self.addCleanup(peer.close)
+        status, session = peer.hello(kind, secret=SECRET, **fields)
+        self.assertEqual(status, wire.OK, session)
+        return peer, session
+
+    def devices(self, peer):
+        """[(name, bytes)]"""
+        r = peer.call(DEVICES, prog=wire.SESSION)
+        r.u32()
+        found = []
+        for _ in range(r.u32()):
+            name, _, memory = r.text(), r.take(16), r.u64()
+            r.take(8 * r.u32())
+            r.text(), r.u32(), r.u32(), r.u64()
+            found.append((name, memory))
+        r.done()
+        return found
+
+    def test_devices_and_limit(self):
+        self.start("--session-memory", "1G", "--gpus", "1", env={"CRICKET_SOFT_DEVICES": "12.0:8G,9.0:2G"})
+        for address in (self.socket, self.tcp):
+            peer, session = self.peer(address=address)
+            ((name, memory),) = self.devices(peer)
+            self.assertIn("Soft GPU", name)
+            self.assertEqual(memory, 1 << 30)
+        self.assertEqual({s["gpu"] for s in self.ps()}, {1})
+
+    def test_vanished_client_ends_within_ten_seconds(self):
+        self.start()
+        peer, session = self.peer()
+        pid = self.worker_of(session)
+        peer.close()
+        begun = time.monotonic()
+        wait_until(lambda: not alive(pid), timeout=12)
+        self.assertLess(time.monotonic() - begun, 10)
+        wait_until(lambda: self.ps() == [])
+
+    def test_resume_needs_the_secret(self):
+        self.start()
+        peer, session = self.peer()
+        peer.close()
+        with wire.Peer(self.socket) as thief:
+            self.assertEqual(thief.hello(wire.RESUME, session=session, secret=bytes(16))[0], wire.DENIED)
+        with wire.Peer(self.socket) as thief:
+            self.assertEqual(thief.hello(wire.RESUME, session=session, secret=SECRET[:-1] + b"?")[0], wire.DENIED)
+        again, same = self.peer(wire.RESUME, session=session)
+        self.assertEqual(same, session)
+        self.devices(again)
+
+    def test_killed_server(self):
+        server = self.start()
+        peer, session = self.peer()
+        other, second = self.peer(address=self.tcp)
+        pids = [self.worker_of(session), self.worker_of(second)]
+        self.workers.update(pids)
+        server.kill()
+        server.wait()
+        self.devices(peer)
+        self.devices(other)
+        self.start()
+        self.assertEqual([s["session"] for s in self.ps()], sorted([session, second]))
+        self.assertEqual([s["state"] for s in self.ps()], ["running"] * 2)
+        self.devices(peer)
+        for name in (session, second):
+            self.assertEqual(self.ctl("kill", name).returncode, 0)
+        self.assertFalse(any(alive(pid) for pid in pids))
+        self.assertEqual(self.ps(), [])
+
+    def test_killed_worker(self):
+        self.start()
+        peer, session = self.peer()
+        os.kill(self.worker_of(session), signal.SIGKILL)
+        with self.assertRaises(wire.Closed):
+            wire.read_record(peer.sock)
+        wait_until(lambda: self.ps() == [])
+
+    def test_checkpoint_on_two_servers(self):
+        first = self.start()
+        image = os.path.join(self.dir, "image")
+        peer, session = self.peer()
+        self.devices(peer)
+        done = self.ctl("checkpoint", session, image)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.devices(peer)
+        done = self.ctl("checkpoint", session, image + "2", "--stop")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first.kill()
+        first.wait()
+        self.start(socket=self.socket + "2")
+        address = "unix:" + self.socket + "2"
+        done = self.ctl("restore", image + "2", server=address)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        peer, same = self.peer(wire.RESUME, address=self.socket + "2", session=session)
+        self.assertGreaterEqual(peer.generation, 2, "a restore raises the generation")
+        self.devices(peer)
+        self.assertEqual(json.loads(self.ctl("ps", "--json", server=address).stdout)["sessions"][0]["session"], session)
+        os.truncate(image + "/manifest", 100)
+        self.assertEqual(self.ctl("kill", session, server=address).returncode, 0)
+        self.assertEqual(self.ctl("restore", image, server=address).returncode, 1)
+        self.assertEqual(json.loads(self.ctl("ps", "--json", server=address).stdout)["sessions"], [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
