@@ -46,6 +46,7 @@ void ckt_server_session_gone(struct ckt_server *server)
 {
 	if (server->stopping && !server->session_count)
 		server->loop.stop = true;
+	ckt_peer_session_gone(server);
 }
 
 static void grace_over(struct ckt_timer *timer)
@@ -114,13 +115,14 @@ static int init_signals(struct ckt_server *server)
 }
 
 /* Three descriptors a session and one a connection: the usual soft limit of 1024 is soon reached. */
-static void raise_descriptor_limit(void)
+static void raise_descriptor_limit(struct ckt_server *server)
 {
 	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		limit = (struct rlimit){1024, 1024};
+	server->descriptors = limit;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static int init_paths(struct ckt_server *server, char *message)
@@ -170,7 +172,7 @@ static int init(struct ckt_server *server, char *message)
 		return EXIT_USAGE;
 	/* The directories of the sockets and the address file are for everybody to find; what is not has its mode said. */
 	umask(022);
-	raise_descriptor_limit();
+	raise_descriptor_limit(server);
 	int result = ckt_loop_init(&server->loop);
 	if (!result)
 		result = init_signals(server);

@@ -15,6 +15,7 @@
 
 enum {
 	HELLO_TIMEOUT_MS = 5000,
+	SLOT_TIMEOUT_MS = 2000,
 	CONTROL_IDLE_MS = 60000,	/* an idle cricketctl costs a descriptor */
 	CONTROL_MAX = 64 << 10,		/* every control call is far smaller */
 	HELLO_HEADER_SIZE = 40,		/* a call with an empty credential */
@@ -230,26 +231,60 @@ static void wait_for(struct ckt_peer *peer, struct ckt_session *session)
 		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is ending", session->id);
 }
 
+static void start_session(struct ckt_peer *peer)
+{
+	struct ckt_session *session;
+	char message[CKT_MESSAGE_MAX];
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .hello = &peer->hello, .image_fd = -1, .gpu = -1};
+	if (ckt_session_create(peer->server, &spec, &session, message, sizeof message)) {
+		ckt_error("%s", message);
+		refuse(peer, CKT_HELLO_FAILED, "%s", message);
+	} else {
+		wait_for(peer, session);
+	}
+}
+
+static bool is_full(const struct ckt_server *server)
+{
+	return server->options.max_sessions && server->session_count >= server->options.max_sessions;
+}
+
+static void slot_late(struct ckt_timer *timer)
+{
+	struct ckt_peer *peer = CKT_CONTAINER(timer, struct ckt_peer, timer);
+	peer->wants_slot = false;
+	refuse(peer, CKT_HELLO_FULL, "the server on %s has all its %u sessions (--max-sessions): try again later, or another server",
+	       peer->server->host, peer->server->options.max_sessions);
+}
+
 static void hello_new(struct ckt_peer *peer)
 {
 	struct ckt_server *server = peer->server;
-	struct ckt_session *session;
-	char message[CKT_MESSAGE_MAX];
-	unsigned max = server->options.max_sessions;
 	if (server->stopping) {
 		refuse(peer, CKT_HELLO_SHUTTING_DOWN, "the server on %s is shutting down", server->host);
-	} else if (max && server->session_count >= max) {
-		refuse(peer, CKT_HELLO_FULL,
-		       "the server on %s has all its %u sessions (--max-sessions): try again later, or another server", server->host, max);
+	} else if (!is_full(server)) {
+		start_session(peer);
 	} else {
-		struct ckt_session_spec spec = {.uid = peer->who.uid, .hello = &peer->hello, .image_fd = -1, .gpu = -1};
-		if (ckt_session_create(server, &spec, &session, message, sizeof message)) {
-			ckt_error("%s", message);
-			refuse(peer, CKT_HELLO_FAILED, "%s", message);
-		} else {
-			wait_for(peer, session);
-		}
+		/* A program that has just ended still takes its place while its worker gives the memory back. */
+		left_greeting(peer);
+		peer->phase = CKT_PEER_WAITING;
+		peer->wants_slot = true;
+		ckt_stream_pause(&peer->stream, true);
+		peer->timer.fire = slot_late;
+		ckt_timer_set(&server->loop, &peer->timer, SLOT_TIMEOUT_MS);
 	}
+}
+
+void ckt_peer_session_gone(struct ckt_server *server)
+{
+	struct ckt_peer *peer = server->peers_first;
+	while (peer && !peer->wants_slot)
+		peer = peer->next;
+	if (!peer || (is_full(server) && !server->stopping))
+		return;
+	peer->wants_slot = false;
+	ckt_timer_clear(&peer->timer);
+	hello_new(peer);
 }
 
 static void hello_existing(struct ckt_peer *peer)

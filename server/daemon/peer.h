@@ -22,6 +22,7 @@ struct ckt_peer {
 	bool gone;			/* freed when holds gets to 0 */
 	uint8_t nonce[CKT_NONCE_SIZE];
 	struct ckt_auth_peer who;
+	bool wants_slot;		/* waits for a session to end, --max-sessions */
 	bool token;			/* showed the right one */
 	uint32_t xid;			/* of the call in hand */
 	uint32_t proc;
@@ -38,6 +39,9 @@ bool ckt_peer_release(struct ckt_peer *peer);
 void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result);
 /* Whether the peer may see and control what this user owns. */
 bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid);
+
+/* A session has ended: whoever waits for that comes next. */
+void ckt_peer_session_gone(struct ckt_server *server);
 
 /* control.c: takes data and passed_fd over. */
 void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int passed_fd);

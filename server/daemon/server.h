@@ -4,6 +4,7 @@
 #pragma once
 
 #include <limits.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -57,6 +58,7 @@ struct ckt_server {
 	struct ckt_listener listeners[CKT_LISTEN_MAX + 1];
 	unsigned listener_count;
 	int lock_fd;
+	struct rlimit descriptors;	/* as we were started: the workers' */
 	bool socket_bound, address_file_written;
 
 	struct ckt_session *sessions;	/* sorted by id */
