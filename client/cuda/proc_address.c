@@ -57,8 +57,9 @@ CKT_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
 	for (const struct entry *e = entry; e && e < end && strcmp(e->name, symbol) == 0; e++)
 		if (e->version <= version)
 			best = e;
+	/* Who asks for the status gets the answer there. */
 	if (!best)
-		return CUDA_ERROR_NOT_FOUND;
+		return status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 	*address = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? best->per_thread : best->legacy;
 	if (status)
 		*status = CU_GET_PROC_ADDRESS_SUCCESS;

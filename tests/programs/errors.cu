@@ -29,17 +29,17 @@ int main(void)
 	EXPECT(device == 0);
 
 	nothing<<<0, 1>>>();
-	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidConfiguration);
+	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue);
 	nothing<<<1, 1025>>>();
-	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidConfiguration);
+	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue);
 	nothing<<<1, dim3(1, 1, 65)>>>();
-	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidConfiguration);
+	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue);
 	nothing<<<dim3(1, 65536), 1>>>();
-	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidConfiguration);
+	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue);
 	nothing<<<1, 1, 1 << 20>>>();
 	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue);
-	EXPECT_ERROR(cudaLaunchKernel((const void *)not_a_kernel, dim3(1), dim3(1), NULL, 0, 0), cudaErrorInvalidDeviceFunction);
-	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidDeviceFunction);
+	EXPECT_ERROR(cudaLaunchKernel((const void *)not_a_kernel, dim3(1), dim3(1), NULL, 0, 0), cudaErrorInvalidResourceHandle);
+	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidResourceHandle);
 	nothing<<<1, 1>>>();
 	CHECK(cudaGetLastError());
 	CHECK(cudaDeviceSynchronize());

@@ -118,7 +118,7 @@ static void errors(void)
 	CHECK(cudaGetLastError() == cudaErrorNotReady && cudaGetLastError() == cudaSuccess);
 	CHECK(cudaMemcpy(&byte, &byte, 1, (enum cudaMemcpyKind)9) == cudaErrorInvalidMemcpyDirection);
 	CHECK(cudaGetLastError() == cudaErrorInvalidMemcpyDirection);
-	CHECK(cudaLaunchKernel(stub_b, one, one, NULL, 0, NULL) == cudaErrorInvalidDeviceFunction);
+	CHECK(cudaLaunchKernel(stub_b, one, one, NULL, 0, NULL) == cudaErrorInvalidResourceHandle);
 	CHECK(cudaGetSymbolAddress(&p, stub_b) == cudaErrorInvalidSymbol);
 	CHECK(cudaGetLastError() == cudaErrorInvalidSymbol && cudaGetLastError() == cudaSuccess);
 	fake.sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -166,8 +166,8 @@ static void launches(void)
 	CHECK(__cudaLaunchKernel_ptsz(kernel, one, one, args, 0, NULL) == cudaSuccess && fake.last_stream == CU_STREAM_PER_THREAD);
 	CHECK(cudaSetDevice(1) == cudaSuccess && __cudaLaunchKernel(kernel, one, one, args, 0, NULL) == cudaSuccess);
 	CHECK(fake.last_function == (CUfunction)(uintptr_t)(name_a + 1) && fake.gets == 2 && fake.library_loads == 1);
-	CHECK(cudaLaunchKernel(stub_a, one, (dim3){2048, 1, 1}, args, 0, NULL) == cudaErrorInvalidConfiguration);
-	CHECK(cudaLaunchKernel(stub_a, (dim3){0, 1, 1}, one, args, 0, NULL) == cudaErrorInvalidConfiguration);
+	CHECK(cudaLaunchKernel(stub_a, one, (dim3){2048, 1, 1}, args, 0, NULL) == cudaErrorInvalidValue);
+	CHECK(cudaLaunchKernel(stub_a, (dim3){0, 1, 1}, one, args, 0, NULL) == cudaErrorInvalidValue);
 	fake.next_result = CUDA_ERROR_INVALID_VALUE;
 	CHECK(cudaLaunchKernel(stub_a, one, one, args, 1 << 20, NULL) == cudaErrorInvalidValue);
 	CHECK(cudaLaunchKernel(stub_missing, one, one, args, 0, NULL) == cudaErrorInvalidDeviceFunction);

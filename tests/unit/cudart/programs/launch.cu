@@ -118,12 +118,12 @@ int main()
 	OK(cudaMemcpy(host, data, sizeof host, cudaMemcpyDeviceToHost));
 	CHECK(host[0] == 63 && host[62] == 1);
 
-	RESULT(cudaLaunchKernel((const void *)host, dim3(1), dim3(1), args, 0, (cudaStream_t)0), cudaErrorInvalidDeviceFunction);
+	RESULT(cudaLaunchKernel((const void *)host, dim3(1), dim3(1), args, 0, (cudaStream_t)0), cudaErrorInvalidResourceHandle);
 	cudaGetLastError();
 	scale<<<1, 4096>>>(data, 1);
-	RESULT(cudaGetLastError(), cudaErrorInvalidConfiguration);
+	RESULT(cudaGetLastError(), cudaErrorInvalidValue);
 	scale<<<0, 32>>>(data, 1);
-	RESULT(cudaGetLastError(), cudaErrorInvalidConfiguration);
+	RESULT(cudaGetLastError(), cudaErrorInvalidValue);
 	scale<<<1, 32, 1 << 24>>>(data, 1);
 	RESULT(cudaGetLastError(), cudaErrorInvalidValue);
 	OK(cudaDeviceSynchronize());
