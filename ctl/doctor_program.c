@@ -40,10 +40,16 @@ static bool find_command(const char *command, char ret_path[PATH_SIZE])
 	}
 	if (!path)
 		path = "/usr/bin:/bin";
-	for (; *path; path += strcspn(path, ":"), path += *path == ':') {
-		int length = snprintf(ret_path, PATH_SIZE, "%.*s/%s", (int)strcspn(path, ":"), path, command);
-		if (length < PATH_SIZE && access(ret_path, X_OK) == 0)
-			return true;
+	while (*path) {
+		size_t length = strcspn(path, ":");
+		if (length + strlen(command) + 2 <= PATH_SIZE) {
+			memcpy(ret_path, path, length);
+			ret_path[length] = '/';
+			strcpy(ret_path + length + 1, command);
+			if (access(ret_path, X_OK) == 0)
+				return true;
+		}
+		path += length + (path[length] == ':');
 	}
 	return false;
 }

@@ -59,7 +59,7 @@ class ServerTest(unittest.TestCase):
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def environment(self, **extra):
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("CRICKET_", "REMOTE_GPU", "CKT_"))}
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("CRICKET_", "REMOTE_GPU", "CKT_", "LD_LIBRARY_PATH"))}
         environment["CRICKET_LIBEXEC"] = self.libexec
         environment.update(extra)
         return environment
