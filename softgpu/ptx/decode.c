@@ -99,6 +99,8 @@ int32_t ckt_ptx_constant(struct ptx_parser *p, uint64_t value, uint64_t high, st
 	f->constant_bytes = (f->constant_bytes + 63) & ~63u;
 	struct ptx_constant c = {.value = value, .high = high, .symbol = symbol, .offset = f->constant_bytes, .lane_bytes = (uint8_t)lane_bytes};
 	f->constant_bytes += lane_bytes ? lane_bytes * PTX_LANES : 4;
+	if (f->constant_bytes > (256u << 20))
+		ckt_ptx_bad(p, "too many constants");
 	if (symbol)
 		ckt_ptx_need_symbol(p, symbol);
 	PTX_PUSH(p, f->constants, f->n_constants, f->cap_constants, c);

@@ -42,6 +42,7 @@ enum {
 #define PTX_PARAM_WINDOW 0x830000000000ull
 #define PTX_CODE_WINDOW 0x840000000000ull	/* function addresses: index of the function times 16 */
 #define PTX_WINDOW_SIZE 0x000100000000ull
+#define PTX_SHARED_MAX (1u << 24)	/* what the low bits of a shared address can say */
 
 enum ptx_type {
 	T_NONE = 0,
@@ -320,8 +321,8 @@ struct ptx_parser {
 	struct ptx_map constants;
 	int32_t cc;			/* predicate that holds the carry, or -1 */
 	struct ptx_raw raw;
-	struct ptx_operand pool[64];	/* elements of the operands of raw */
-	unsigned n_pool;
+	struct ptx_operand pool[256];	/* elements of the operands of raw */
+	unsigned n_pool, depth;		/* depth: of nested expressions and lists, bounded since they recurse */
 	bool in_instruction;
 
 	char *log;

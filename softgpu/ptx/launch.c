@@ -340,6 +340,8 @@ enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function, const
 		return refuse(ret_message, message_size_bytes, function, "bad grid or block size");
 	if (!function->module->bound || ckt_ptx_prepare(function, &grid.prepared))
 		return refuse(ret_message, message_size_bytes, function, "module not ready, or out of memory");
+	if ((uint64_t)grid.prepared->dynamic_shared_offset + launch->dynamic_shared_bytes >= PTX_SHARED_MAX)
+		return refuse(ret_message, message_size_bytes, function, "too much shared memory");
 	uint64_t stack = grid.prepared->stack_bytes;
 	if (grid.prepared->recursive)
 		stack += (launch->stack_bytes > STACK_DEFAULT ? launch->stack_bytes : STACK_DEFAULT) * STACK_FACTOR;

@@ -134,7 +134,8 @@ static uint64_t visit(struct reach *r, const struct ckt_ptx_function *f)
 
 static void layout_shared(const struct ckt_ptx_module *module, const uint8_t *seen, struct ptx_prepared *prepared)
 {
-	uint32_t end = 0, dynamic_align = 16;
+	uint64_t end = 0;
+	uint32_t dynamic_align = 16;
 	for (uint32_t k = 0; k < module->n_shared; k++)
 		prepared->shared_offset[k] = UINT32_MAX;
 	for (unsigned pass = 0; pass < 2; pass++) {
@@ -148,13 +149,15 @@ static void layout_shared(const struct ckt_ptx_module *module, const uint8_t *se
 				if (s->dynamic != (pass == 1) || *offset != UINT32_MAX)
 					continue;
 				if (!s->dynamic)
-					end = (end + s->align - 1) & ~(s->align - 1);
-				*offset = s->dynamic ? prepared->dynamic_shared_offset : end;
-				end += s->dynamic ? 0 : (uint32_t)s->size;
+					end = (end + s->align - 1) & ~(uint64_t)(s->align - 1);
+				*offset = s->dynamic ? prepared->dynamic_shared_offset : (uint32_t)end;
+				end += s->dynamic ? 0 : s->size;
+				if (end > PTX_SHARED_MAX)
+					end = PTX_SHARED_MAX;	/* too much to launch, which the launch says */
 			}
 		}
-		prepared->static_shared_bytes = end;
-		prepared->dynamic_shared_offset = (end + dynamic_align - 1) & ~(dynamic_align - 1);
+		prepared->static_shared_bytes = (uint32_t)end;
+		prepared->dynamic_shared_offset = ((uint32_t)end + dynamic_align - 1) & ~(dynamic_align - 1);
 	}
 }
 

@@ -403,7 +403,8 @@ bool ckt_ptx_decode_float(struct ptx_parser *p)
 	enum ptx_type type = ckt_ptx_need_type(p);
 	ptx_handler *fn = choose(p, type, operations[k].op, &f);
 	unsigned n = operations[k].n;
-	ckt_ptx_need_operands(p, n + 1, n + 1);
+	bool three = (operations[k].op == F_MIN || operations[k].op == F_MAX) && p->raw.n_operands == 4;
+	ckt_ptx_need_operands(p, n + 1 + three, n + 1 + three);
 	int32_t a = ckt_ptx_source(p, 1, type), b = n > 1 ? ckt_ptx_source(p, 2, type) : a, c = n > 2 ? ckt_ptx_source(p, 3, type) : a;
 	int32_t d = ckt_ptx_dest(p, 0, type);
 	struct ptx_insn *i = ckt_ptx_emit(p, fn);
@@ -414,6 +415,18 @@ bool ckt_ptx_decode_float(struct ptx_parser *p)
 	i->x = f.flags;
 	i->y = (uint8_t)f.rounding;
 	i->z = (uint8_t)operations[k].op;
+	if (three) {	/* min(min(a, b), c) through a temporary */
+		int32_t third = ckt_ptx_source(p, 3, type), middle = ckt_ptx_reg_alloc(p, type);
+		struct ptx_insn *first = &p->function->code[p->function->n_code - 1];
+		first->d = middle;
+		i = ckt_ptx_emit(p, fn);
+		i->a = i->c = middle;
+		i->b = third;
+		i->d = d;
+		i->x = f.flags;
+		i->y = (uint8_t)f.rounding;
+		i->z = (uint8_t)operations[k].op;
+	}
 	return true;
 }
 

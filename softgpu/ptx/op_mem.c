@@ -7,7 +7,7 @@
 
 #define HANDLER(name) static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 
-enum { ORDER_WEAK = 0, ORDER_VOLATILE, ORDER_ACQUIRE, ORDER_RELEASE };
+enum { ORDER_WEAK = 0, ORDER_STRONG };
 
 /* insn: a the address or frame relative, imm the offset, x the space, y the bytes of an element, z elements | order << 4. */
 
@@ -22,25 +22,25 @@ static inline uint64_t address_of(const struct ptx_warp *w, const struct ptx_ins
 
 /*
  * One element from memory, widened.  The sizes are spelt out so that each is a single host access: another block may write the
- * same word at this moment.
+ * same word at this moment.  Acquire and release cost nothing on most hosts, so the weak forms have them too.
  */
 static inline uint64_t load_element(const uint8_t *from, unsigned bytes)
 {
 	switch (bytes) {
-	case 1: return *(const volatile uint8_t *)from;
-	case 2: return *(const volatile uint16_t *)from;
-	case 4: return *(const volatile uint32_t *)from;
-	default: return *(const volatile uint64_t *)from;
+	case 1: return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+	case 2: return __atomic_load_n((const uint16_t *)from, __ATOMIC_ACQUIRE);
+	case 4: return __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE);
+	default: return __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE);
 	}
 }
 
 static inline void store_element(uint8_t *to, unsigned bytes, uint64_t v)
 {
 	switch (bytes) {
-	case 1: *(volatile uint8_t *)to = (uint8_t)v; break;
-	case 2: *(volatile uint16_t *)to = (uint16_t)v; break;
-	case 4: *(volatile uint32_t *)to = (uint32_t)v; break;
-	default: *(volatile uint64_t *)to = v; break;
+	case 1: __atomic_store_n(to, (uint8_t)v, __ATOMIC_RELEASE); break;
+	case 2: __atomic_store_n((uint16_t *)to, (uint16_t)v, __ATOMIC_RELEASE); break;
+	case 4: __atomic_store_n((uint32_t *)to, (uint32_t)v, __ATOMIC_RELEASE); break;
+	default: __atomic_store_n((uint64_t *)to, v, __ATOMIC_RELEASE); break;
 	}
 }
 
@@ -61,7 +61,7 @@ HANDLER(load_32)
 		const uint8_t *from = ckt_ptx_memory(w, l, space, address_of(w, i, l), 4, CKT_SOFT_PAGE_READ);
 		if (!from)
 			return RUN_FAULT;
-		d[l] = *(const volatile uint32_t *)from;
+		d[l] = __atomic_load_n((const uint32_t *)from, __ATOMIC_RELAXED);
 	}
 	return RUN_NEXT;
 }
@@ -75,7 +75,7 @@ HANDLER(store_32)
 		uint8_t *to = ckt_ptx_memory(w, l, space, address_of(w, i, l), 4, CKT_SOFT_PAGE_WRITE);
 		if (!to)
 			return RUN_FAULT;
-		*(volatile uint32_t *)to = b[l];
+		__atomic_store_n((uint32_t *)to, b[l], __ATOMIC_RELAXED);
 	}
 	return RUN_NEXT;
 }
@@ -107,20 +107,14 @@ HANDLER(load)
 				((uint32_t *)d)[l] = bytes == 2 && !e->sign ? (uint16_t)v : (uint32_t)v;
 		}
 	}
-	if (order) {
-		w->polls++;
-		if (order == ORDER_ACQUIRE)
-			__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	}
+	w->polls += order != ORDER_WEAK;
 	return RUN_NEXT;
 }
 
 HANDLER(store)
 {
 	const struct element *elements = i->side;
-	unsigned n = i->z & 15, order = i->z >> 4, bytes = i->y;
-	if (order == ORDER_RELEASE)
-		__atomic_thread_fence(__ATOMIC_RELEASE);
+	unsigned n = i->z & 15, bytes = i->y;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		uint8_t *to = ckt_ptx_memory(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_WRITE);
@@ -152,11 +146,10 @@ enum ptx_space ckt_ptx_memory_space(struct ptx_parser *p)
 static unsigned take_order(struct ptx_parser *p)
 {
 	static const char *const orders[] = {"weak", "volatile", "relaxed", "acquire", "release", "mmio", NULL};
-	static const unsigned values[] = {ORDER_WEAK, ORDER_VOLATILE, ORDER_VOLATILE, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_VOLATILE};
 	static const char *const advice[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "cta", "cluster", "gpu", "sys", NULL};
 	unsigned order = ORDER_WEAK;
 	for (int n; (n = ckt_ptx_mod_one(p, orders)) >= 0;)
-		order = values[n] ? values[n] : order;
+		order = n ? ORDER_STRONG : order;
 	while (ckt_ptx_mod_one(p, advice) >= 0)
 		;
 	ckt_ptx_mod_prefix(p, "L1::");

@@ -157,8 +157,10 @@ static void parse_operand(struct ptx_parser *p, struct ptx_operand *o);
 static void parse_elements(struct ptx_parser *p, struct ptx_operand *o, char close)
 {
 	/* Elements lie one after another, so they are read before any of them may have elements of its own. */
-	struct ptx_operand first[PTX_MAX_OPERANDS * 3];
+	struct ptx_operand first[128];
 	unsigned n = 0;
+	if (++p->depth > 4)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "lists nested too deeply");
 	while (!ckt_ptx_is(p, close)) {
 		if (n == sizeof first / sizeof *first)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "too many elements");
@@ -168,6 +170,7 @@ static void parse_elements(struct ptx_parser *p, struct ptx_operand *o, char clo
 			break;
 	}
 	ckt_ptx_expect(p, close);
+	p->depth--;
 	o->n_elements = n;
 	for (unsigned k = 0; k < n; k++) {
 		struct ptx_operand *place = element(p);
@@ -354,7 +357,7 @@ static void parse_statement(struct ptx_parser *p)
 	p->raw.op = NULL;
 	p->raw.line = p->token.line;
 	p->raw.start = start;
-	p->n_pool = 0;
+	p->n_pool = p->depth = 0;
 	if (p->token.kind == TK_IDENT) {
 		/* a label is a name with a colon behind it */
 		struct ptx_parser saved = {.token = p->token, .cursor = p->cursor, .line = p->line};

@@ -112,13 +112,16 @@ static uint64_t parse_initialiser(struct ptx_parser *p, struct ptx_symbol *s, ui
 		return offset + size;
 	}
 	uint64_t at = offset;
+	if (++p->depth > 16)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "initialisers nested too deeply");
 	while (!ckt_ptx_is(p, '}')) {
-		uint64_t next = parse_initialiser(p, s, at, type, strides + 1, n_strides ? n_strides - 1 : 0);
+		uint64_t next = parse_initialiser(p, s, at, type, n_strides ? strides + 1 : strides, n_strides ? n_strides - 1 : 0);
 		at = n_strides > 1 && next < at + strides[1] ? at + strides[1] : next;
 		if (!ckt_ptx_accept(p, ','))
 			break;
 	}
 	ckt_ptx_expect(p, '}');
+	p->depth--;
 	return at;
 }
 
@@ -250,6 +253,8 @@ void ckt_ptx_parse_module_variable(struct ptx_parser *p, enum ptx_linkage linkag
 		uint64_t size = parse_dimensions(p, &d, strides, &n, &open);
 		if (linkage == LINK_EXTERN && s->defined)
 			continue;
+		if (space == SP_SHARED && size > PTX_SHARED_MAX)
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "too much shared memory");
 		s->size = size;
 		s->align = d.align;
 		s->managed = d.managed;
@@ -257,6 +262,7 @@ void ckt_ptx_parse_module_variable(struct ptx_parser *p, enum ptx_linkage linkag
 		s->defined = linkage != LINK_EXTERN || (space == SP_SHARED && open);
 		if (ckt_ptx_accept(p, '=')) {
 			s->init = ckt_ptx_new(p, size);
+			p->depth = 0;
 			parse_initialiser(p, s, 0, d.type, strides, n ? n : 1);
 			s->dynamic = false;
 		}

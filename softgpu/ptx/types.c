@@ -42,10 +42,13 @@ unsigned ckt_ptx_lane_bytes(enum ptx_type type)
 }
 
 static uint64_t expression(struct ptx_parser *p, int level, enum ptx_type *kind);
+static uint64_t primary(struct ptx_parser *p, enum ptx_type *kind);
 
-static uint64_t primary(struct ptx_parser *p, enum ptx_type *kind)
+static uint64_t unary(struct ptx_parser *p, enum ptx_type *kind)
 {
 	*kind = T_S64;
+	if (p->depth > 64)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "expression nested too deeply");
 	if (ckt_ptx_accept(p, '-')) {
 		uint64_t v = primary(p, kind);
 		return *kind == T_F32 ? v ^ 0x80000000u : *kind == T_F64 ? v ^ (1ull << 63) : 0 - v;
@@ -75,6 +78,14 @@ static uint64_t primary(struct ptx_parser *p, enum ptx_type *kind)
 	*kind = p->token.kind == TK_INT ? T_S64 : p->token.kind == TK_F32 ? T_F32 : T_F64;
 	uint64_t v = p->token.value;
 	ckt_ptx_next(p);
+	return v;
+}
+
+static uint64_t primary(struct ptx_parser *p, enum ptx_type *kind)
+{
+	p->depth++;
+	uint64_t v = unary(p, kind);
+	p->depth--;
 	return v;
 }
 

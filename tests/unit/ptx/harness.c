@@ -20,7 +20,7 @@ void *unit_alloc(size_t size)
 
 struct ckt_ptx_module *unit_load(const char *const *texts, size_t n_texts, enum ckt_ptx_result *ret_result)
 {
-	struct ckt_ptx_text list[8];
+	struct ckt_ptx_text list[8] = {0};
 	char names[8][16];
 	struct ckt_ptx_load_options options = {.target = 120};
 	struct ckt_ptx_module *module = NULL;

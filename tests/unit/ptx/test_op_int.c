@@ -173,12 +173,12 @@ static uint64_t prmt(uint64_t a, uint64_t b, uint64_t c)
 	return r;
 }
 E(prmt_f4e, (U32(b) << 32 | U32(a)) >> (8 * (c & 3)))
-E(shl32, U32(b) > 31 ? 0 : a << (b & 31)) E(shr_u32, U32(b) > 31 ? 0 : U32(a) >> (b & 31)) E(shr_s32, S32(a) >> (U32(b) > 31 ? 31 : b))
-E(shl64, U32(b) > 63 ? 0 : a << (b & 63)) E(shr_s64, (int64_t)a >> (U32(b) > 63 ? 63 : b & 63)) E(shr_s16, S16(a) >> (U32(b) > 15 ? 15 : b))
+E(shl32, U32(b) > 31 ? 0 : a << (b & 31)) E(shr_u32, U32(b) > 31 ? 0 : U32(a) >> (b & 31)) E(shr_s32, S32(a) >> (U32(b) > 31 ? 31 : b & 31))
+E(shl64, U32(b) > 63 ? 0 : a << (b & 63)) E(shr_s64, (int64_t)a >> (U32(b) > 63 ? 63 : b & 63)) E(shr_s16, S16(a) >> (U32(b) > 15 ? 15 : b & 15))
 E(shf_l_wrap, ((U32(b) << 32 | U32(a)) << (c & 31)) >> 32) E(shf_r_clamp, (U32(b) << 32 | U32(a)) >> (U32(c) > 32 ? 32 : U32(c)))
-E(shf_l_clamp, U32(c) >= 32 ? U32(a) : ((U32(b) << 32 | U32(a)) << c) >> 32)
+E(shf_l_clamp, U32(c) >= 32 ? U32(a) : ((U32(b) << 32 | U32(a)) << (c & 31)) >> 32)
 E(and64, a & b) E(xor32, a ^ b) E(not16, ~a) E(cnot32, U32(a) == 0) E(or_p, (U32(a) != 0) | (U32(b) > 5))
-E(bmsk, U32(b) == 0 || U32(a) > 31 ? 0 : ((U32(b) > 31 ? 0xffffffffull : (1ull << b) - 1) << a))
+E(bmsk, U32(b) == 0 || U32(a) > 31 ? 0 : ((U32(b) > 31 ? 0xffffffffull : (1ull << (b & 31)) - 1) << (a & 31)))
 
 static uint64_t fns(uint64_t a, uint64_t b, uint64_t c)
 {
