@@ -72,6 +72,7 @@ struct ckt_conn {
 	uint64_t generation;
 	char address_text[CKT_ADDRESS_TEXT_MAX];
 	char server[CKT_NAME_MAX + 1];
+	_Atomic bool parked;			/* stopped on purpose: look for it without limit */
 	char moved_to[CKT_ADDRESS_MAX + 1];	/* told by the server before it let go */
 
 	pthread_mutex_t lock;

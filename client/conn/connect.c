@@ -148,6 +148,8 @@ static int refusal(const struct ckt_hello_res *res, char *ret_moved_to, size_t m
 	case CKT_HELLO_NO_SESSION:
 		return -ENOENT;
 	case CKT_HELLO_PARKED:
+		atomic_store(&ckt_conn.parked, true);
+		return -EAGAIN;
 	case CKT_HELLO_SHUTTING_DOWN:
 		return -EAGAIN;
 	default:

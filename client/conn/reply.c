@@ -204,6 +204,8 @@ static int handle_callback(struct ckt_cursor *c)
 		snprintf(ckt_conn.moved_to, sizeof ckt_conn.moved_to, "%s", args.address);
 		xdr_free((xdrproc_t)xdr_ckt_moved_args, (char *)&args);
 	}
+	if (header.proc == CKT_CALLBACK_PARKED)
+		atomic_store(&ckt_conn.parked, true);
 	return 0;	/* A later server may tell more than this client knows. */
 }
 

@@ -18,29 +18,54 @@
 #include "client/conn/settings.h"
 #include "rpc/log.h"
 
-/* Where the session may live: where the server said, its address, the standbys. */
-static const char *candidate(unsigned index)
+/* Where the session may live: where the server said, its address, what cricketctl left in its file, the standbys. */
+enum place { PLACE_MOVED, PLACE_ADDRESS, PLACE_FILE, PLACE_STANDBY };
+
+/* The first line of the session's file; false where there is none. */
+static bool address_from_file(char *ret_address, size_t size)
 {
-	if (index == 0)
-		return ckt_conn.moved_to[0] ? ckt_conn.moved_to : NULL;
-	if (index == 1)
-		return ckt_conn.address_text;
-	return index - 2 < ckt_settings.standby_count ? ckt_settings.standby[index - 2] : NULL;
+	char path[CKT_ADDRESS_TEXT_MAX + CKT_SESSION_ID_SIZE + 2];
+	bool found = false;
+	if (!ckt_settings.state_dir[0])
+		return false;
+	snprintf(path, sizeof path, "%s/%s", ckt_settings.state_dir, ckt_conn.session);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fgets(ret_address, (int)size, file)) {
+		ret_address[strcspn(ret_address, " \t\r\n")] = 0;
+		found = *ret_address;
+	}
+	fclose(file);
+	return found;
 }
 
-static unsigned candidate_count(void)
+static bool candidate(unsigned index, char *ret_address, size_t size)
 {
-	return 2 + ckt_settings.standby_count;
+	switch (index) {
+	case PLACE_MOVED:
+		snprintf(ret_address, size, "%s", ckt_conn.moved_to);
+		return ckt_conn.moved_to[0];
+	case PLACE_ADDRESS:
+		snprintf(ret_address, size, "%s", ckt_conn.address_text);
+		return true;
+	case PLACE_FILE:
+		return address_from_file(ret_address, size);
+	default:
+		if (index - PLACE_STANDBY >= ckt_settings.standby_count)
+			return false;
+		snprintf(ret_address, size, "%s", ckt_settings.standby[index - PLACE_STANDBY]);
+		return true;
+	}
 }
 
 /* One round over all places.  0 and the descriptor; -EAGAIN where nobody has it yet. */
 static int find_session(int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
 {
 	struct ckt_conn *conn = &ckt_conn;
-	for (unsigned i = 0; i < candidate_count(); i++) {
-		char moved[CKT_ADDRESS_MAX + 1];
-		const char *address = candidate(i);
-		if (!address)
+	for (unsigned i = 0; i < PLACE_STANDBY + ckt_settings.standby_count; i++) {
+		char moved[CKT_ADDRESS_MAX + 1], address[CKT_ADDRESS_TEXT_MAX];
+		if (!candidate(i, address, sizeof address))
 			continue;
 		int result = ckt_connect(address, CKT_HELLO_RESUME, 3000, ret_fd, ret_ok, moved, sizeof moved, ret_message, message_size);
 		if (result == -EREMCHG) {
@@ -56,8 +81,7 @@ static int find_session(int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_mess
 		}
 		if (!result) {
 			ckt_debug("session %s found again at %s", conn->session, address);
-			if (i != 1)
-				snprintf(conn->address_text, sizeof conn->address_text, "%s", address);
+			memcpy(conn->address_text, address, sizeof conn->address_text);
 			return 0;
 		}
 		ckt_debug("session %s is not at %s: %s", conn->session, address, ret_message);
@@ -156,31 +180,49 @@ static int switch_to(int fd, const struct ckt_hello_ok *ok)
 	return result;
 }
 
-static void resume(int error)
+/* Looks until the session is found or the time is up.  False: give up. */
+static bool look_for_session(char *message, size_t message_size)
 {
 	struct ckt_conn *conn = &ckt_conn;
-	char message[CKT_MESSAGE_MAX] = "";
-	int64_t give_up_ms = ckt_net_now_ms() + ckt_settings.reconnect_timeout_ms;
-	ckt_debug("connection to %s broke: %s", conn->address_text, strerror(-error));
-	take_reader();
+	int64_t began_ms = ckt_net_now_ms();
+	bool told = false;
 	for (unsigned wait_ms = 5;; wait_ms = wait_ms < 500 ? wait_ms * 2 : 500) {
 		struct ckt_hello_ok ok = {0};
-		int fd, result = find_session(&fd, &ok, message, sizeof message);
+		int fd, result = find_session(&fd, &ok, message, message_size);
 		if (!result) {
 			result = switch_to(fd, &ok);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
-			if (!result)
-				break;
+			if (!result) {
+				if (told)
+					ckt_log_user("session %s goes on at %s", conn->session, conn->address_text);
+				atomic_store(&conn->parked, false);
+				return true;
+			}
 			close(fd);
 		}
-		if (ckt_net_now_ms() >= give_up_ms) {
-			char cause[CKT_MESSAGE_MAX + 64];
-			snprintf(cause, sizeof cause, "%s (connection: %s)", message, strerror(-error));
-			lose(CUDA_ERROR_DEVICE_UNAVAILABLE, cause);
-			break;
+		bool parked = atomic_load(&conn->parked);
+		if (parked && !told) {
+			ckt_log_user("session %s was stopped on purpose; waiting until it is restored (elsewhere: cricketctl redirect %s --to HOST:PORT)",
+				     conn->session, conn->session);
+			told = true;
 		}
+		int64_t limit_ms = parked ? ckt_settings.park_timeout_ms : ckt_settings.reconnect_timeout_ms;
+		if ((!parked || limit_ms) && ckt_net_now_ms() - began_ms >= limit_ms)
+			return false;
 		struct timespec pause = {.tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000L};
 		nanosleep(&pause, NULL);
+	}
+}
+
+static void resume(int error)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_debug("connection to %s broke: %s", ckt_conn.address_text, strerror(-error));
+	take_reader();
+	if (!look_for_session(message, sizeof message)) {
+		char cause[CKT_MESSAGE_MAX + 64];
+		snprintf(cause, sizeof cause, "%s (connection: %s)", message, strerror(-error));
+		lose(CUDA_ERROR_DEVICE_UNAVAILABLE, cause);
 	}
 	leave_reader();
 	ckt_conn_send();	/* An error now shows itself to the next reader. */

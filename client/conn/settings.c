@@ -65,6 +65,15 @@ static void load_standby(void)
 	}
 }
 
+static void load_state_dir(void)
+{
+	const char *text = getenv("CRICKET_STATE_DIR"), *home = getenv("HOME");
+	if (text && *text)
+		snprintf(ckt_settings.state_dir, sizeof ckt_settings.state_dir, "%s", text);
+	else if (home && *home)
+		snprintf(ckt_settings.state_dir, sizeof ckt_settings.state_dir, "%s/.local/state/cricket", home);
+}
+
 static void load_address(void)
 {
 	const char *text = getenv("REMOTE_GPU_ADDRESS");
@@ -98,5 +107,7 @@ void ckt_settings_load(void)
 	/* Polling pays only where the two sides have processors of their own. */
 	ckt_settings.spin_us = (int)load_number("CRICKET_SPIN", 0, 100000, sysconf(_SC_NPROCESSORS_ONLN) > 4 ? 50 : 0);
 	ckt_settings.connect_timeout_ms = 10000;
-	ckt_settings.reconnect_timeout_ms = (int)load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;
+	ckt_settings.reconnect_timeout_ms = load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;
+	ckt_settings.park_timeout_ms = load_number("CRICKET_PARK_TIMEOUT", 0, 365 * 86400, 0) * 1000;
+	load_state_dir();
 }

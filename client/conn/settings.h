@@ -18,7 +18,9 @@ struct ckt_settings {
 	bool sync;				/* CRICKET_SYNC=1 */
 	int spin_us;				/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */
 	int connect_timeout_ms;
-	int reconnect_timeout_ms;		/* CRICKET_RECONNECT_TIMEOUT, in seconds */
+	int64_t reconnect_timeout_ms;		/* CRICKET_RECONNECT_TIMEOUT, in seconds */
+	int64_t park_timeout_ms;		/* CRICKET_PARK_TIMEOUT, in seconds; 0: no limit */
+	char state_dir[CKT_ADDRESS_TEXT_MAX];	/* CRICKET_STATE_DIR, else ~/.local/state/cricket; empty where there is no home */
 };
 
 extern struct ckt_settings ckt_settings;

@@ -16,10 +16,12 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_LIBDIR", "where cricket-run finds the client libraries"},
 	{"CRICKET_LIBEXEC", "where cricket-server finds cricket-worker and the soft GPU"},
 	{"CRICKET_LOG", "LEVEL[:FILE] with LEVEL quiet, error, warning, info or debug: what is logged, and where instead of stderr"},
+	{"CRICKET_PARK_TIMEOUT", "seconds for which a session that was stopped on purpose is waited for; 0, without limit, unless given"},
 	{"CRICKET_RECONNECT_TIMEOUT", "seconds for which a session whose connection broke is looked for; 60 unless given"},
 	{"CRICKET_SOFT_DEVICES", "the soft GPU's devices, capability:memory[,...]; 12.0:8G unless given"},
 	{"CRICKET_SPIN", "microseconds for which a waiting thread polls before it sleeps"},
 	{"CRICKET_STANDBY", "host:port,...: servers to look at when the session is not found at its own address"},
+	{"CRICKET_STATE_DIR", "where cricketctl leaves the new address of a session that moved; ~/.local/state/cricket unless given"},
 	{"CRICKET_SYNC", "1 waits for every call, so that an error is reported by the call that caused it"},
 	{"CRICKET_TOKEN_FILE", "file with the token of a server that asks for one"},
 };

@@ -23,7 +23,7 @@ static void send_greeting(int fd)
 }
 
 /* The hello's header has another credential than a command's: its arguments begin after 40 bytes. */
-static bool answer_hello(struct fake_server *server, int fd)
+static bool answer_hello(struct fake_server *server, int fd, bool other)
 {
 	uint8_t *data;
 	size_t size;
@@ -36,8 +36,10 @@ static bool answer_hello(struct fake_server *server, int fd)
 		return false;
 	}
 	struct ckt_hello_res res = {.status = CKT_HELLO_OK};
-	if (hello.kind == CKT_HELLO_RESUME && server->refuse) {
-		res.status = CKT_HELLO_NO_SESSION;
+	bool parked = server->parked && !other;
+	if (hello.kind == CKT_HELLO_RESUME && (server->refuse || parked)) {
+		res.status = parked ? CKT_HELLO_PARKED : CKT_HELLO_NO_SESSION;
+		server->parked_answers += parked;
 		res.ckt_hello_res_u.refused.message = (char *)"no such session";
 		res.ckt_hello_res_u.refused.moved_to = (char *)"";
 	} else {
@@ -139,14 +141,19 @@ static void *serve(void *data)
 {
 	struct fake_server *server = data;
 	for (;;) {
+		bool other = false;
 		int fd = accept(server->listener, NULL, NULL);
+		if (fd < 0) {
+			other = true;
+			fd = accept(server->other_listener, NULL, NULL);
+		}
 		if (fd < 0) {
 			poll(NULL, 0, 1);
 			continue;
 		}
 		server->connections++;
 		send_greeting(fd);
-		bool open = answer_hello(server, fd);
+		bool open = answer_hello(server, fd, other);
 		for (uint64_t n = 1; open; n++) {
 			uint8_t *record;
 			size_t size;
@@ -162,15 +169,24 @@ static void *serve(void *data)
 	return NULL;
 }
 
-void fake_server_start(struct fake_server *server)
+static int listen_at(const char *path)
 {
 	struct ckt_address address = {.type = CKT_ADDRESS_UNIX};
 	char message[256];
-	snprintf(server->path, sizeof server->path, "/tmp/ckt-fake-%d", (int)getpid());
-	snprintf(address.host, sizeof address.host, "%s", server->path);
-	if (ckt_net_listen(&address, 0600, &server->listener, message, sizeof message)) {
+	int fd;
+	snprintf(address.host, sizeof address.host, "%s", path);
+	if (ckt_net_listen(&address, 0600, &fd, message, sizeof message)) {
 		fprintf(stderr, "fake server: %s\n", message);
 		exit(1);
 	}
+	return fd;
+}
+
+void fake_server_start(struct fake_server *server)
+{
+	snprintf(server->path, sizeof server->path, "/tmp/ckt-fake-%d", (int)getpid());
+	snprintf(server->other_path, sizeof server->other_path, "/tmp/ckt-fake-%d-other", (int)getpid());
+	server->listener = listen_at(server->path);
+	server->other_listener = listen_at(server->other_path);
 	pthread_create(&server->thread, NULL, serve, server);
 }

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 struct fake_server {
-	char path[64];
-	int listener;
+	char path[64], other_path[64];
+	int listener, other_listener;	/* the second one is where the session lives once `parked` is set */
 	pthread_t thread;
 	_Atomic uint64_t executed;	/* last executed number */
 	_Atomic uint64_t records;
@@ -25,6 +25,8 @@ struct fake_server {
 	_Atomic uint64_t drop_every;	/* close the connection after so many records; 0: never */
 	_Atomic bool lose_reply;	/* when dropping, execute the call but keep its reply from the client */
 	_Atomic bool refuse;		/* say NO_SESSION to every RESUME */
+	_Atomic bool parked;		/* say PARKED to every RESUME at the first listener */
+	_Atomic uint64_t parked_answers;
 	uint64_t stored_seq[4096];
 	uint64_t next_address;
 };

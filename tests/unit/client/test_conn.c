@@ -1,6 +1,7 @@
 /* The connection against a server that counts: order, exactly once over broken connections, the ring, copies, many threads. */
 #include <CUnit/Basic.h>
 #include <cuda.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "fake_server.h"
 
 static struct fake_server server;
+static char state_dir[] = "/tmp/ckt-state-XXXXXX";
 
 static void quiet(void)
 {
@@ -186,6 +188,36 @@ static void test_fork(void)
 	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
+/* Stopped on purpose: the client waits beyond CRICKET_RECONNECT_TIMEOUT, and goes where its file says. */
+static void *unpark(void *directory)
+{
+	char path[256], temporary[256];
+	while (server.parked_answers < 5)
+		poll(NULL, 0, 1);
+	poll(NULL, 0, 1200);
+	snprintf(temporary, sizeof temporary, "%s/new", (const char *)directory);
+	snprintf(path, sizeof path, "%s/0123456789ab", (const char *)directory);
+	FILE *file = fopen(temporary, "w");
+	fprintf(file, "unix:%s\n", server.other_path);
+	fclose(file);
+	rename(temporary, path);
+	return NULL;
+}
+
+static void test_parked(void)
+{
+	pthread_t thread;
+	uint64_t before = server.connections;
+	server.parked = true;
+	server.drop_every = 5;
+	pthread_create(&thread, NULL, unpark, state_dir);
+	CU_ASSERT_EQUAL(churn(40), CUDA_SUCCESS);
+	pthread_join(thread, NULL);
+	quiet();
+	CU_ASSERT(server.connections - before > 5);
+	CU_ASSERT_EQUAL(server.gaps, 0);
+}
+
 /* The session is gone for good: a sticky error, no signal, no hang. */
 static void test_lost(void)
 {
@@ -207,6 +239,9 @@ int main(void)
 	snprintf(address, sizeof address, "unix:%s", server.path);
 	setenv("REMOTE_GPU_ADDRESS", address, 1);
 	setenv("CRICKET_RECONNECT_TIMEOUT", "1", 1);
+	if (!mkdtemp(state_dir))
+		return 1;
+	setenv("CRICKET_STATE_DIR", state_dir, 1);
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("conn", NULL, NULL);
 	CU_add_test(suite, "before cuInit", test_not_initialised);
@@ -217,11 +252,16 @@ int main(void)
 	CU_add_test(suite, "resume", test_resume);
 	CU_add_test(suite, "threads", test_threads);
 	CU_add_test(suite, "fork", test_fork);
+	CU_add_test(suite, "parked", test_parked);
 	CU_add_test(suite, "lost", test_lost);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	unsigned failed = CU_get_number_of_failures();
 	CU_cleanup_registry();
 	unlink(server.path);
+	unlink(server.other_path);
+	snprintf(address, sizeof address, "%s/0123456789ab", state_dir);
+	unlink(address);
+	rmdir(state_dir);
 	return failed != 0;
 }
