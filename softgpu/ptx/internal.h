@@ -54,7 +54,7 @@ enum ptx_type {
 	T_B128,
 	T_F16, T_BF16, T_F32, T_F64,
 	T_F16X2, T_BF16X2, T_U16X2, T_S16X2,
-	T_TF32, T_E4M3X2, T_E5M2X2,
+	T_TF32, T_E4M3X2, T_E5M2X2, T_F32X2,
 	T_OPAQUE,	/* .texref, .samplerref, .surfref */
 	T_COUNT,
 };
@@ -189,7 +189,7 @@ struct ckt_ptx_function {
 	size_t n_callees, cap_callees;
 	struct ptx_symbol **shared;	/* shared variables it names */
 	size_t n_shared, cap_shared;
-	bool has_indirect_call, has_body, noreturn;
+	bool has_indirect_call, has_alloca, has_body, noreturn;
 	struct ptx_prepared *prepared;	/* entries, made at the first launch */
 };
 
@@ -394,7 +394,7 @@ struct ptx_opcode { const char *name; void (*decode)(struct ptx_parser *p); };
 /* One table a file op_*.c, ended by a NULL name. */
 extern const struct ptx_opcode ckt_ptx_opcodes_int[], ckt_ptx_opcodes_bits[], ckt_ptx_opcodes_compare[], ckt_ptx_opcodes_float[],
 	ckt_ptx_opcodes_cvt[], ckt_ptx_opcodes_data[], ckt_ptx_opcodes_mem[], ckt_ptx_opcodes_atom[], ckt_ptx_opcodes_warp[],
-	ckt_ptx_opcodes_control[];
+	ckt_ptx_opcodes_control[], ckt_ptx_opcodes_async[], ckt_ptx_opcodes_video[];
 
 /* ---- Special registers (sreg.c) */
 int ckt_ptx_sreg_find(const char *name, size_t size);	/* -1: not one */
@@ -422,6 +422,7 @@ struct ptx_frame {
 	uint8_t *regs;
 	const uint8_t *pool;
 	uint32_t return_pc, depth, lanes, local_base, capacity;
+	uint32_t extra;			/* bytes of local memory taken by alloca, behind frame_bytes */
 };
 
 enum ptx_group_state { GROUP_READY = 0, GROUP_BARRIER, GROUP_WARP };

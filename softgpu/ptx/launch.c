@@ -100,7 +100,7 @@ static void block_start(struct ptx_block *block, uint64_t number)
 		frame->parent = NULL;
 		frame->pool = grid->prepared->pools[grid->entry->index];
 		frame->lanes = w->live;
-		frame->local_base = frame->depth = 0;
+		frame->local_base = frame->depth = frame->extra = 0;
 		memset(frame->regs, 0, grid->entry->reg_bytes);
 		memset(w->arrived, 0, sizeof w->arrived);
 		w->n_groups = 0;

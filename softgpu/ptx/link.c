@@ -113,6 +113,7 @@ static uint64_t visit(struct reach *r, const struct ckt_ptx_function *f)
 	if (r->seen[f->index] == 1)
 		return r->need[f->index];
 	r->seen[f->index] = 2;
+	r->indirect |= f->has_alloca;
 	for (size_t k = 0; k < f->n_callees; k++) {
 		const struct ckt_ptx_function *g = f->callees[k]->target->function;
 		uint64_t need = g && !g->info.is_entry ? visit(r, g) : 0;

@@ -87,7 +87,7 @@ static int enter(struct ptx_warp *w, const struct ptx_insn *i, const struct ckt_
 	unsigned lane = (unsigned)__builtin_ctz(m);
 	if (call->n_args != f->info.n_params || call->n_rets > f->n_rets)
 		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_INVALID_PC, "call of %s with other parameters than it has", f->info.name);
-	uint64_t base = (uint64_t)caller->local_base + caller->function->frame_bytes;
+	uint64_t base = (uint64_t)caller->local_base + caller->function->frame_bytes + caller->extra;
 	if (base + f->frame_bytes > w->stack_bytes)
 		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_STACK_OVERFLOW, "stack overflow in %s", f->info.name);
 	struct ptx_frame *frame = ckt_ptx_frame_enter(w, f, caller, m);

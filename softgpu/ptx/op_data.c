@@ -155,6 +155,43 @@ HANDLER(isspacep)
 	return RUN_NEXT;
 }
 
+/*
+ * alloca takes as much for every lane as the one that asks for most; the lanes of a frame share the end of their stack.
+ * Memory comes back with the frame, or at a stackrestore that all of its lanes run together.
+ */
+HANDLER(exec_alloca)
+{
+	struct ptx_frame *frame = w->frame;
+	uint64_t most = 0, align = (uint64_t)i->imm;
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		uint64_t size = ((const uint64_t *)ptx_at(w, i->a))[l];
+		most = size > most ? size : most;
+	}
+	uint64_t base = (uint64_t)frame->local_base + frame->function->frame_bytes, start = (base + frame->extra + align - 1) & ~(align - 1);
+	if (most > w->stack_bytes || start + most > w->stack_bytes)
+		return ckt_ptx_fault(w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_STACK_OVERFLOW, "alloca of %llu bytes", (unsigned long long)most);
+	frame->extra = (uint32_t)((start + most + 15 - base) & ~15ull);
+	uint64_t *d = ptx_at(w, i->d);
+	PTX_FOR_LANES(m, d[l] = start;);
+	return RUN_NEXT;
+}
+
+HANDLER(exec_stacksave)
+{
+	uint64_t *d = ptx_at(w, i->d);
+	PTX_FOR_LANES(m, d[l] = w->frame->extra;);
+	return RUN_NEXT;
+}
+
+HANDLER(exec_stackrestore)
+{
+	uint64_t saved = ((const uint64_t *)ptx_at(w, i->a))[__builtin_ctz(m)];
+	if (m == w->frame->lanes && saved < w->frame->extra)
+		w->frame->extra = (uint32_t)saved;
+	return RUN_NEXT;
+}
+
 /* ---- Decoding */
 
 static ptx_handler *mover(struct ptx_parser *p, enum ptx_type type)
@@ -298,7 +335,35 @@ static void decode_isspacep(struct ptx_parser *p)
 	i->x = (uint8_t)space;
 }
 
+static void decode_alloca(struct ptx_parser *p)
+{
+	enum ptx_type type = ckt_ptx_need_type(p);
+	ckt_ptx_need_operands(p, 2, 3);
+	uint64_t align = p->raw.n_operands > 2 ? p->raw.operands[2].value : 8;
+	if (ckt_ptx_type_bytes(type) != 8 || !align || (align & (align - 1)) || align > 4096 || (p->raw.n_operands > 2 && p->raw.operands[2].kind != OP_CONST))
+		ckt_ptx_bad(p, "unsuitable type or alignment");
+	int32_t a = ckt_ptx_source(p, 1, type), d = ckt_ptx_dest(p, 0, type);
+	struct ptx_insn *i = ckt_ptx_emit(p, exec_alloca);
+	i->a = a;
+	i->d = d;
+	i->imm = (int64_t)(align < 16 ? 16 : align);
+	p->function->has_alloca = true;
+}
+
+static void decode_stack(struct ptx_parser *p)
+{
+	bool save = !strcmp(p->raw.op, "stacksave");
+	enum ptx_type type = ckt_ptx_need_type(p);
+	ckt_ptx_need_operands(p, 1, 1);
+	if (ckt_ptx_type_bytes(type) != 8)
+		ckt_ptx_bad(p, "addresses have 64 bits");
+	int32_t o = save ? ckt_ptx_dest(p, 0, type) : ckt_ptx_source(p, 0, type);
+	struct ptx_insn *i = ckt_ptx_emit(p, save ? exec_stacksave : exec_stackrestore);
+	i->a = i->d = o;
+}
+
 const struct ptx_opcode ckt_ptx_opcodes_data[] = {
 	{"mov", decode_mov}, {"selp", decode_selp}, {"slct", decode_slct}, {"cvta", decode_cvta}, {"isspacep", decode_isspacep},
+	{"alloca", decode_alloca}, {"stacksave", decode_stack}, {"stackrestore", decode_stack},
 	{NULL, NULL},
 };

@@ -172,6 +172,26 @@ static int any_f32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	return RUN_NEXT;
 }
 
+/* Two floats in one 64-bit register. */
+static int any_f32x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+{
+	const float *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);
+	uint32_t *d = ptx_at(w, i->d);
+	bool ftz = i->x & FLAG_FTZ;
+	if (i->y)
+		fesetround(host_rounding[i->y]);
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		for (unsigned k = 2 * (unsigned)__builtin_ctz(rest), end = k + 2; k < end; k++) {
+			volatile float x = ftz ? ptx_flush(a[k]) : a[k], y = ftz ? ptx_flush(b[k]) : b[k], z = ftz ? ptx_flush(c[k]) : c[k], r;
+			r = plain_f32(i->z, x, y, z);
+			d[k] = ptx_canonical(ftz ? ptx_flush(r) : r);
+		}
+	}
+	if (i->y)
+		fesetround(FE_TONEAREST);
+	return RUN_NEXT;
+}
+
 static int any_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
 	const double *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);
@@ -382,6 +402,10 @@ static ptx_handler *choose(struct ptx_parser *p, enum ptx_type type, enum float_
 		if (op >= F_SIN && op <= F_TANH)
 			ckt_ptx_bad(p, "unsuitable type");
 		return f->rounding ? any_f64 : fast_f64(op);
+	case T_F32X2:
+		if (op > F_FMA || (f->flags & ~FLAG_FTZ))
+			ckt_ptx_bad(p, "unsuitable type");
+		return any_f32x2;
 	case T_BF16X2: f->flags |= FLAG_BF16 | FLAG_PACKED; return any_half;
 	case T_BF16: f->flags |= FLAG_BF16; return any_half;
 	case T_F16X2: f->flags |= FLAG_PACKED; return any_half;

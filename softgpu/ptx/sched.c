@@ -78,7 +78,8 @@ struct ptx_frame *ckt_ptx_frame_enter(struct ptx_warp *w, const struct ckt_ptx_f
 	frame->return_pc = 0;
 	frame->depth = parent ? parent->depth + 1 : 0;
 	frame->lanes = mask;
-	frame->local_base = parent ? parent->local_base + parent->function->frame_bytes : 0;
+	frame->local_base = parent ? parent->local_base + parent->function->frame_bytes + parent->extra : 0;
+	frame->extra = 0;
 	/* Uninitialised registers read as zero, so a faulty program does the same thing every time. */
 	memset(frame->regs, 0, function->reg_bytes);
 	return frame;
