@@ -142,7 +142,8 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	server->session_count--;
 	ckt_timer_clear(&session->timer);
 	ckt_request_fail_all(session, -ECONNRESET);
-	wait_call_all(&session->on_started, session, -EIO, message);
+	wait_call_all(&session->on_started, session, session->failure ? session->failure : -EIO,
+		      session->failure ? session->failure_message : message);
 	wait_call_all(&session->on_gone, session, 0, message);
 	session_free(session, false);
 	ckt_server_session_gone(server);
@@ -198,11 +199,17 @@ static int watch(struct ckt_session *session, pid_t pid)
 	return result;
 }
 
+static void session_refuse(struct ckt_session *session, int error, const char *message)
+{
+	ckt_warning("session %s: not started: %s", session->id, message);
+	session->failure = error;
+	snprintf(session->failure_message, sizeof session->failure_message, "%s", message);
+	ckt_session_kill(session, "not started");
+}
+
 static void start_late(struct ckt_timer *timer)
 {
-	struct ckt_session *session = CKT_CONTAINER(timer, struct ckt_session, timer);
-	wait_call_all(&session->on_started, session, -ETIMEDOUT, "the worker does not get ready");
-	ckt_session_kill(session, "its worker does not get ready");
+	session_refuse(CKT_CONTAINER(timer, struct ckt_session, timer), -ETIMEDOUT, "the worker does not get ready");
 }
 
 static void session_live(struct ckt_session *session)
@@ -211,13 +218,6 @@ static void session_live(struct ckt_session *session)
 	session->phase = CKT_SESSION_LIVE;
 	ckt_info("session %s: worker %d ready%s", session->id, (int)session->pid, session->restore ? ", restored" : "");
 	wait_call_all(&session->on_started, session, 0, "");
-}
-
-static void session_refuse(struct ckt_session *session, int error, const char *message)
-{
-	ckt_warning("session %s: not started: %s", session->id, message);
-	wait_call_all(&session->on_started, session, error, message);
-	ckt_session_kill(session, "not started");
 }
 
 /* The image names the session; until it is known the socket has a made-up name. */

@@ -47,6 +47,9 @@ struct ckt_session {
 	uint32_t next_xid;
 	struct ckt_timer timer;		/* start, or kill */
 	struct ckt_wait *on_started, *on_gone;
+	/* Why it did not start: told once the worker is gone, so that a failed start leaves nothing by then. */
+	int failure;
+	char failure_message[CKT_MESSAGE_MAX];
 	uint32_t uid;			/* the owner, CKT_UID_UNKNOWN where not known */
 	time_t started;
 	int gpu;			/* wanted by a restore; -1 */
