@@ -124,8 +124,8 @@ static CUresult check_shape(const struct launch *launch, const struct ckt_soft_d
 	for (int i = 0; i < 3; i++)
 		if (info->reqntid[i] && info->reqntid[i] != launch->block[i])
 			return CUDA_ERROR_INVALID_VALUE;
-	if (threads > info->max_threads)
-		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	if (threads > info->max_threads)	/* beyond the launch bounds; seen on an H200 */
+		return CUDA_ERROR_INVALID_VALUE;
 	if (launch->dynamic_shared > (uint32_t)atomic_load(&launch->function->max_dynamic_shared))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (info->static_shared_bytes + launch->dynamic_shared > device->arch->shared_optin << 10)
