@@ -217,6 +217,13 @@ int32_t ckt_ptx_pred_source(struct ptx_parser *p, const struct ptx_operand *o)
 {
 	if (o->kind == OP_CONST)
 		return ckt_ptx_constant(p, o->value, 0, NULL, 0);
+	if (o->kind == OP_SREG && o->type == T_PRED && !o->negated) {
+		int32_t d = ckt_ptx_reg_alloc(p, T_PRED);
+		struct ptx_insn *i = ckt_ptx_emit(p, ckt_ptx_exec_sreg);
+		i->d = d;
+		i->x = (uint8_t)o->sreg;
+		return d;
+	}
 	if (o->kind != OP_REG || o->type != T_PRED)
 		ckt_ptx_bad(p, "predicate expected");
 	if (!o->negated)
