@@ -65,10 +65,12 @@ int wire_start(struct wire *wire, const char *worker, const char *driver, uint64
 		char *argv[] = {(char *)worker, "--log-level", (char *)(level ? level : "error"), NULL};
 		/* A sanitizer's report would go to the worker's stderr, which catches what kernels print: give it a file. */
 		const char *options = getenv("ASAN_OPTIONS");
-		char sanitizer[512];
+		char sanitizer[512], thread_sanitizer[512];
 		snprintf(sanitizer, sizeof sanitizer, "ASAN_OPTIONS=%s", options ? options : "detect_leaks=0");
+		options = getenv("TSAN_OPTIONS");
+		snprintf(thread_sanitizer, sizeof thread_sanitizer, "TSAN_OPTIONS=%s", options ? options : "");
 		char *env[] = {"GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296", "CRICKET_SOFT_DEVICES=12.0:8G",
-			       sanitizer, NULL};
+			       sanitizer, thread_sanitizer, NULL};
 		execve(worker, argv, env);
 		_exit(127);
 	}
