@@ -256,8 +256,9 @@ int ckt_worker_ctx_synchronize(struct ckt_wcall *call)
 		free(pending->events);
 	free(pending);
 	/* All is done: the driver's own wait returns at once, writes out what kernels printed and knows of sticky errors. */
+	CUresult waited = ckt_driver.cuCtxSynchronize();
 	if (!result)
-		result = ckt_driver.cuCtxSynchronize();
+		result = waited;
 	ckt_pending_deliver(worker);
 	return result;
 }
