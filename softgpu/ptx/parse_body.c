@@ -437,6 +437,8 @@ void ckt_ptx_parse_body(struct ptx_parser *p)
 {
 	unsigned depth = 0;
 	p->cc = -1;
+	if (!ckt_ptx_is(p, '{'))
+		ckt_ptx_expect(p, '{');
 	do {
 		if (p->token.kind == TK_END)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "missing }");
@@ -460,6 +462,9 @@ void ckt_ptx_parse_body(struct ptx_parser *p)
 	/* Falling off the end returns. */
 	p->raw = (struct ptx_raw){.op = "ret", .line = p->token.line};
 	ckt_ptx_decode(p);
+	/* Never nothing for a function, so that the stack bounds every recursion. */
+	if (!p->function->frame_bytes && !p->function->info.is_entry)
+		p->function->frame_bytes = 16;
 	p->function->frame_bytes = (p->function->frame_bytes + 15) & ~15u;
 	resolve_labels(p);
 	ckt_ptx_next(p);

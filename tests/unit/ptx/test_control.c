@@ -140,6 +140,8 @@ static void test_overflow(void)
 			   "{ .param .b32 x; st.param.b32 [x], a; call.uni f, (x); }\nret;\n}\n"
 			   ".visible .entry k(.param .u64 out, .param .u64 n)\n{\n{ .param .b32 p; st.param.b32 [p], 1; call f, (p); }\nret;\n}\n"),
 	    1, 1, false, 0, CKT_PTX_FAULT_STACK_OVERFLOW);
+	run(load(UNIT_HEAD ".func f() { call.uni f; ret; }\n.visible .entry k(.param .u64 out, .param .u64 n) { call f; ret; }\n"), 1, 64, false, 0,
+	    CKT_PTX_FAULT_STACK_OVERFLOW);
 }
 
 /* Lanes call different functions through pointers kept in a table of a global variable. */
