@@ -103,6 +103,8 @@ CUresult ckt_soft_context_get(CUcontext handle, struct ckt_soft_context **ret_co
 void ckt_soft_context_fault(struct ckt_soft_context *context, CUresult result)
 {
 	int none = CUDA_SUCCESS;
+	/* Whoever learns of a failed assertion must find its message written, and nobody may ever wait in a context that has failed. */
+	ckt_soft_output_flush(context);
 	atomic_compare_exchange_strong(&context->sticky, &none, (int)result);
 }
 

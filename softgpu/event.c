@@ -187,9 +187,6 @@ CUresult CUDAAPI cuEventQuery(CUevent hEvent)
 		result = CUDA_ERROR_NOT_READY;
 	recording_put(last);
 	CUresult fault = ckt_soft_context_result(event->context);
-	/* Whoever learns of a failed assertion must find its message: nobody may ever wait in a context that has failed. */
-	if (fault != CUDA_SUCCESS)
-		ckt_soft_output_flush(event->context);
 	ckt_soft_object_put(&event->object);
 	return fault != CUDA_SUCCESS ? fault : result;
 }
