@@ -437,6 +437,14 @@ static void test_resume(void)
 	uint32_t lost = WIRE_SEND(w, mem_alloc, true, false, .size = 4096);
 	WIRE_SEND(w, memcpy_dtoh, true, false, .src = total, .size = 4);
 	w->executed = seq_before;
+	/* All of it executed, so that what comes again must not be. */
+	bool all = false;
+	for (int i = 0; i < 1000 && !all; i++, poll(NULL, 0, 2)) {
+		ckt_worker_status_res status = wire_status(w);
+		all = status.executed == w->seq;
+		xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&status);
+	}
+	CU_ASSERT_TRUE(all);
 	wire_disconnect(w);
 	CU_ASSERT_EQUAL(wire_hello(w, CKT_HELLO_RESUME, false), CKT_HELLO_DENIED);
 	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
@@ -446,8 +454,11 @@ static void test_resume(void)
 	wire_resend(w);
 	CU_ASSERT_EQUAL(get_u32(w, total), 25);
 	struct wire_reply reply = wire_read(w, lost);
+	struct ckt_mem_alloc_res first = {0};
 	CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
+	CU_ASSERT_TRUE(ckt_mem_alloc_res_get(&reply.results, &first));
 	free(reply.data);
+	CU_ASSERT_EQUAL(must_alloc(w, 4096), first.address + 4096);
 	w->acked = w->seq;
 	CU_ASSERT_EQUAL(get_u32(w, total), 25);
 	session_end(w);
