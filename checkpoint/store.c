@@ -12,6 +12,8 @@
 
 /* Everything of fixed size before the body. */
 enum { HEADER_SIZE = 3 * 4 + 8 + CKT_IMAGE_HASH };
+/* An empty list is four bytes; more than enough for all that minor versions have appended. */
+enum { APPENDED_BYTES_MAX = 256 };
 #define MANIFEST_BYTES_MAX ((uint64_t)4 << 30)
 
 static void checksum(const uint8_t *data, size_t size, char *ret_hash)
@@ -133,11 +135,20 @@ int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, cha
 	checksum(data + HEADER_SIZE, header.body_bytes, sum);
 	if (memcmp(sum, header.checksum, sizeof sum))
 		return damaged(ret_message, message_size, "the manifest's checksum is wrong");
+	/* Lists that an older minor version did not know are empty: zeros behind its end read as that. */
+	size_t padding = header.minor < CKT_IMAGE_MINOR ? APPENDED_BYTES_MAX : 0;
+	uint8_t *padded = padding ? calloc(1, header.body_bytes + padding) : NULL;
+	if (padding && !padded)
+		return -ENOMEM;
+	if (padded)
+		memcpy(padded, data + HEADER_SIZE, header.body_bytes);
 	ckt_image image = {0};
-	xdrmem_create(&xdr, (char *)data + HEADER_SIZE, (u_int)header.body_bytes, XDR_DECODE);
+	xdrmem_create(&xdr, padded ? (char *)padded : (char *)data + HEADER_SIZE, (u_int)(header.body_bytes + padding), XDR_DECODE);
 	bool decoded = xdr_ckt_image(&xdr, &image);
 	/* A later minor version may have appended fields. */
-	bool whole = xdr_getpos(&xdr) == header.body_bytes || header.minor > CKT_IMAGE_MINOR;
+	bool whole = xdr_getpos(&xdr) == header.body_bytes || header.minor > CKT_IMAGE_MINOR ||
+		     (padding && xdr_getpos(&xdr) > header.body_bytes);
+	free(padded);
 	int result = decoded && whole ? 0 : damaged(ret_message, message_size, "the manifest cannot be decoded");
 	if (!result)
 		result = check_devices(&image, ret_message, message_size);

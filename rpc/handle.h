@@ -15,6 +15,11 @@ enum ckt_kind {
 	CKT_KIND_EVENT = 3,
 	CKT_KIND_MODULE = 4,
 	CKT_KIND_FUNCTION = 5,
+	CKT_KIND_POOL = 16,
+	CKT_KIND_ARRAY = 17,
+	CKT_KIND_TEXTURE = 18,
+	CKT_KIND_SURFACE = 19,
+	CKT_KIND_PHYSICAL = 20,	/* of cuMemCreate */
 	/* Kinds that only the client knows. */
 	CKT_KIND_LIBRARY = 24,
 	CKT_KIND_KERNEL = 25,
@@ -45,4 +50,10 @@ static inline enum ckt_kind ckt_handle_kind(uint64_t id)
 static inline uint64_t ckt_handle_primary(unsigned device)
 {
 	return ckt_handle_make(CKT_KIND_CONTEXT, 0, device + 1);
+}
+
+/* The default memory pool of a device: a constant, beside the table. */
+static inline uint64_t ckt_handle_default_pool(unsigned device)
+{
+	return ckt_handle_make(CKT_KIND_POOL, 0, device + 1);
 }

@@ -127,6 +127,7 @@ struct ckt_range {
 	uint64_t owner;			/* the module of a global */
 	unsigned flags;
 	int device;
+	uint64_t pool;			/* the memory pool of device memory, 0 for none */
 	uint64_t buffer_id;
 };
 
@@ -139,6 +140,10 @@ bool ckt_range_find(uint64_t address, struct ckt_range *ret_range);
 /* Whether [address, address + size) is device memory, all of one allocation. */
 bool ckt_range_is_device(uint64_t address, uint64_t size);
 bool ckt_range_is_pinned(const void *address, uint64_t size);
+
+/* ---- pool.c */
+/* Whether anything was ever freed on a stream: it may be had back by waiting. */
+bool ckt_pool_may_settle(void);
 
 /* ---- memcpy.c */
 struct ckt_copy2d {

@@ -185,6 +185,7 @@ static void destroy_contents(struct ckt_worker *worker, struct ckt_object *conte
 		if (list[i] != context && list[i]->context == context->id)
 			ckt_object_destroy(worker, list[i]);
 	free(list);
+	ckt_pools_forget_context(worker, context);
 	ckt_memory_free_owned(&worker->devices[context->ctx.device].memory, context->id);
 }
 
@@ -240,6 +241,7 @@ int ckt_worker_ctx_synchronize(struct ckt_wcall *call)
 	}
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	worker->pools.synchronized = true;
 	struct ckt_fences *fences = worker->current->ctx.fences;
 	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_WAIT, worker->current->id);
 	pending->fences = fences;

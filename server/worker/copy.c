@@ -23,20 +23,12 @@ int ckt_worker_mem_alloc(struct ckt_wcall *call)
 		return CUDA_ERROR_INVALID_DEVICE;
 	uint64_t owner = call->header.context ? call->header.context : ckt_handle_primary(args.device);
 	CUresult result = ckt_memory_alloc(&device->memory, args.size, owner, &res.address);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pools_release(worker, args.device))
+		result = ckt_memory_alloc(&device->memory, args.size, owner, &res.address);
 	if (result)
 		return result;
 	ckt_mem_alloc_res_put(ckt_wcall_results(call, ckt_mem_alloc_res_size(&res)), &res);
 	return CUDA_SUCCESS;
-}
-
-static struct ckt_worker_device *device_of(struct ckt_worker *worker, uint64_t address)
-{
-	for (unsigned d = 0; d < worker->device_count; d++) {
-		struct ckt_memory *memory = &worker->devices[d].memory;
-		if (address >= memory->base && address - memory->base < memory->size)
-			return &worker->devices[d];
-	}
-	return NULL;
 }
 
 /* Programs rely on cuMemFree's wait for all work: the block goes when what is queued now is done. */
@@ -46,7 +38,7 @@ int ckt_worker_mem_free(struct ckt_wcall *call)
 	struct ckt_mem_free_args args;
 	if (!ckt_mem_free_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_worker_device *device = device_of(worker, args.address);
+	struct ckt_worker_device *device = ckt_worker_device_of(worker, args.address);
 	uint64_t owner;
 	CUresult result = device ? ckt_memory_free_begin(&device->memory, args.address, &owner) : CUDA_ERROR_INVALID_VALUE;
 	if (result)
@@ -87,6 +79,7 @@ int ckt_worker_mem_get_info(struct ckt_wcall *call)
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	size_t free_bytes, total;
+	ckt_pools_poll(worker);
 	CUresult result = ckt_driver.cuMemGetInfo_v2(&free_bytes, &total);
 	if (result)
 		return result;

@@ -7,8 +7,8 @@
 #include "server/worker/worker.h"
 
 /*
- * Attributes whose true value would lead a program to use what Cricket cannot do across the network yet.  Every row goes when the
- * feature comes.
+ * Attributes whose true value would lead a program to use what Cricket cannot do across the network yet (those rows go when the feature
+ * comes), or what it does by itself, whatever the driver says.
  */
 static const struct {
 	CUdevice_attribute attribute;
@@ -34,10 +34,10 @@ static const struct {
 	{CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, 0, "likewise"},
 	{CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0, "a descriptor does not cross machines"},
 	{CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED, 0, "likewise"},
-	{CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0, "cuMemAllocAsync is not forwarded yet"},
-	{CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0, "memory pools"},
-	{CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, 0, "memory pools"},
-	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0, "memory pools"},
+	{CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1, "pools are the session's own allocator, whatever the driver has"},
+	{CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0, "a descriptor does not cross machines"},
+	{CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, 0, "host memory is the program's own"},
+	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0, "likewise"},
 	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, "virtual memory management"},
 	{CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, "virtual memory management"},
 	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED, 0, "memory shared between processes"},

@@ -92,6 +92,7 @@ int ckt_worker_event_synchronize(struct ckt_wcall *call)
 	if (result)
 		return result;
 	result = ckt_driver.cuEventQuery(event);
+	worker->pools.synchronized = true;
 	if (result != CUDA_ERROR_NOT_READY) {
 		if (!result)
 			result = ckt_driver.cuEventSynchronize(event);

@@ -37,6 +37,16 @@ struct ckt_worker_device *ckt_worker_device_find(struct ckt_worker *worker, uint
 	return device < worker->device_count ? &worker->devices[device] : NULL;
 }
 
+struct ckt_worker_device *ckt_worker_device_of(struct ckt_worker *worker, uint64_t address)
+{
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		struct ckt_memory *memory = &worker->devices[d].memory;
+		if (address >= memory->base && address - memory->base < memory->size)
+			return &worker->devices[d];
+	}
+	return NULL;
+}
+
 /* ---- The client comes and goes */
 
 static void disconnect(struct ckt_worker *worker, const char *why)
@@ -370,8 +380,11 @@ static void serve(struct ckt_worker *worker)
 		int64_t now = ckt_now_ns();
 		if (!active_until_ns)
 			active_until_ns = now + CKT_SPIN_NS;
-		if (full || now >= active_until_ns)
+		if (full || now >= active_until_ns) {
+			if (worker->pools.synchronized)
+				ckt_pools_poll(worker);
 			sleep_until_something(worker, !full);
+		}
 	}
 }
 

@@ -94,6 +94,7 @@ static int check(struct loading *l, const ckt_worker_start_args *args)
 		if (error)
 			return error;
 	}
+	ckt_pools_init(worker);
 	return 0;
 }
 
@@ -438,6 +439,34 @@ static int load_memory(struct loading *l)
 	return error ? refuse(l, error, "the image is damaged: contents of the GPU's memory: %s", strerror(-error)) : 0;
 }
 
+/* ---- Memory pools */
+
+static int load_pools(struct loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	for (unsigned i = 0; i < l->image.pools.pools_len; i++) {
+		const ckt_image_pool *saved = &l->image.pools.pools_val[i];
+		struct ckt_pool *pool = ckt_pool_find(worker, saved->id);
+		CUresult result = pool ? CUDA_SUCCESS : ckt_pool_make(worker, saved->id, saved->device, saved->max_bytes);
+		if (result)
+			return fail(l, result, "memory pool", saved->id);
+		pool = ckt_pool_find(worker, saved->id);
+		pool->reuse = saved->reuse;
+		pool->release_threshold = saved->release_threshold;
+		pool->destroyed = saved->destroyed;
+		struct ckt_memory *memory = &worker->devices[pool->device].memory;
+		for (unsigned k = 0; k < saved->blocks.blocks_len; k++) {
+			ckt_memory_assign(memory, saved->blocks.blocks_val[k].address, pool->id);
+			if (saved->blocks.blocks_val[k].kept)
+				result = ckt_pool_adopt_kept(worker, pool->device, saved->blocks.blocks_val[k].address);
+			if (result)
+				return fail(l, result, "memory of a pool at", saved->blocks.blocks_val[k].address);
+		}
+		ckt_memory_account_marks(memory, pool->id, saved->used_high, saved->reserved_high);
+	}
+	return 0;
+}
+
 /* ---- Where the command stream stands */
 
 static void load_identity(struct loading *l)
@@ -478,7 +507,7 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 	if (error)
 		return error;
 	static int (*const steps[])(struct loading *) = {load_blobs,	  replay_journal, load_contexts, check_globals,
-							 load_functions, load_streams,	  load_events,	 load_memory};
+							 load_functions, load_streams,	  load_events,	 load_memory, load_pools};
 	error = check(&l, args);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++)
 		error = steps[i](&l);

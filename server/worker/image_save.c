@@ -274,6 +274,26 @@ static void take_event(struct saving *s, struct ckt_object *object, CUevent *bas
 	event->milliseconds = ms + worker->image_base_ms;
 }
 
+static void take_pool(struct saving *s, const struct ckt_pool *pool)
+{
+	struct ckt_memory *memory = &s->worker->devices[pool->device].memory;
+	struct ckt_account account = ckt_memory_account(memory, pool->id);
+	ckt_image_pool *saved = &s->image.pools.pools_val[s->image.pools.pools_len++];
+	*saved = (ckt_image_pool){.id = pool->id,
+				  .device = pool->device,
+				  .max_bytes = pool->max_bytes,
+				  .reuse = pool->reuse,
+				  .release_threshold = pool->release_threshold,
+				  .destroyed = pool->destroyed,
+				  .used_high = account.used_high,
+				  .reserved_high = account.reserved_high};
+	saved->blocks.blocks_val = list(memory->block_count, sizeof(ckt_image_pool_block));
+	for (size_t i = 0; i < memory->block_count; i++)
+		if (memory->blocks[i].pool == pool->id)
+			saved->blocks.blocks_val[saved->blocks.blocks_len++] =
+				(ckt_image_pool_block){memory->blocks[i].address, memory->blocks[i].freeing};
+}
+
 static int take_objects(struct saving *s)
 {
 	size_t count;
@@ -286,6 +306,9 @@ static int take_objects(struct saving *s)
 	image->events.events_val = list(count, sizeof(ckt_image_event));
 	image->modules.modules_val = list(count, sizeof(ckt_image_module));
 	image->functions.functions_val = list(count, sizeof(ckt_image_function));
+	image->pools.pools_val = list(count + s->worker->device_count, sizeof(ckt_image_pool));
+	for (unsigned d = 0; d < s->worker->device_count; d++)
+		take_pool(s, &s->worker->pools.defaults[d]);
 	for (size_t i = 0; i < count && !result; i++) {
 		struct ckt_object *object = objects[i];
 		switch (ckt_handle_kind(object->id)) {
@@ -304,6 +327,9 @@ static int take_objects(struct saving *s)
 			break;
 		case CKT_KIND_FUNCTION:
 			take_function(s, object);
+			break;
+		case CKT_KIND_POOL:
+			take_pool(s, object->pool);
 			break;
 		default:
 			snprintf(s->message, s->message_size, "object 0x%llx is of a kind (%d) that cannot be saved yet",
@@ -371,6 +397,8 @@ int ckt_worker_save(struct ckt_worker *worker, int dir_fd, uint64_t *ret_bytes, 
 	struct saving s = {.worker = worker, .dir_fd = dir_fd, .message = ret_message, .message_size = message_size};
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
 		s.writers[i].fd = -1;
+	/* Nothing runs: blocks that were freed on a stream are free now, or their pool's. */
+	ckt_pools_poll(worker);
 	take_identity(&s);
 	take_replies(&s);
 	take_devices(&s);

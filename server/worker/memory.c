@@ -64,6 +64,7 @@ void ckt_memory_fini(struct ckt_memory *memory)
 	}
 	free(memory->extents);
 	free(memory->blocks);
+	free(memory->accounts);
 	ckt_ranges_fini(&memory->addresses);
 	ckt_ranges_fini(&memory->small);
 	pthread_mutex_destroy(&memory->lock);
@@ -143,6 +144,41 @@ static void extent_free(struct ckt_memory *memory, uint64_t address)
 	}
 }
 
+/* ---- Accounts of pools */
+
+static struct ckt_account *account_find(struct ckt_memory *memory, uint64_t pool)
+{
+	for (size_t i = 0; i < memory->account_count; i++)
+		if (memory->accounts[i].pool == pool)
+			return &memory->accounts[i];
+	return NULL;
+}
+
+static struct ckt_account *account_get(struct ckt_memory *memory, uint64_t pool)
+{
+	struct ckt_account *account = account_find(memory, pool);
+	if (account)
+		return account;
+	memory->accounts = make_room(memory->accounts, &memory->account_count, &memory->account_room, sizeof *account, memory->account_count);
+	account = &memory->accounts[memory->account_count - 1];
+	*account = (struct ckt_account){.pool = pool};
+	return account;
+}
+
+/* A block comes to its pool or leaves it, or the program takes it or gives it back. */
+static void account_move(struct ckt_memory *memory, uint64_t pool, int64_t used, int64_t reserved)
+{
+	if (!pool)
+		return;
+	struct ckt_account *account = account_get(memory, pool);
+	account->used += (uint64_t)used;
+	account->reserved += (uint64_t)reserved;
+	if (account->used > account->used_high)
+		account->used_high = account->used;
+	if (account->reserved > account->reserved_high)
+		account->reserved_high = account->reserved;
+}
+
 /* ---- Blocks */
 
 static void block_insert(struct ckt_memory *memory, struct ckt_block block)
@@ -165,6 +201,7 @@ static void block_free(struct ckt_memory *memory, size_t index)
 {
 	struct ckt_block block = memory->blocks[index];
 	memory->used -= block.granted;
+	account_move(memory, block.pool, block.freeing ? 0 : -(int64_t)block.granted, -(int64_t)block.granted);
 	drop(memory->blocks, &memory->block_count, sizeof block, index);
 	if (block.granted > CKT_MEMORY_SMALL_MAX) {
 		extent_free(memory, block.address);
@@ -178,8 +215,7 @@ static void block_free(struct ckt_memory *memory, size_t index)
 			extent_free(memory, at);
 }
 
-/* What a request of that size is given. */
-static uint64_t granted_for(uint64_t size)
+uint64_t ckt_memory_granted(uint64_t size)
 {
 	return round_up(size, size <= CKT_MEMORY_SMALL_MAX ? (uint64_t)CKT_MEMORY_ALIGNMENT : CKT_MEMORY_EXTENT);
 }
@@ -194,7 +230,7 @@ static bool over_limit(const struct ckt_memory *memory, uint64_t granted)
 
 static CUresult block_make(struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address)
 {
-	uint64_t granted = granted_for(size), address;
+	uint64_t granted = ckt_memory_granted(size), address;
 	if (over_limit(memory, granted))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (granted > CKT_MEMORY_SMALL_MAX) {
@@ -236,6 +272,7 @@ CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address, uint
 	bool good = block && !block->freeing;
 	if (good) {
 		block->freeing = true;
+		account_move(memory, block->pool, -(int64_t)block->granted, 0);
 		*ret_owner = block->owner;
 	}
 	pthread_mutex_unlock(&memory->lock);
@@ -303,6 +340,69 @@ void ckt_memory_trim(struct ckt_memory *memory)
 	pthread_mutex_unlock(&memory->lock);
 }
 
+/* ---- Blocks of pools */
+
+void ckt_memory_assign(struct ckt_memory *memory, uint64_t address, uint64_t pool)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_block *block = block_find(memory, address);
+	if (block && !block->pool) {
+		block->pool = pool;
+		account_move(memory, pool, block->freeing ? 0 : (int64_t)block->granted, (int64_t)block->granted);
+	}
+	pthread_mutex_unlock(&memory->lock);
+}
+
+uint64_t ckt_memory_pool_of(struct ckt_memory *memory, uint64_t address, uint64_t *ret_granted)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_block *block = block_find(memory, address);
+	uint64_t pool = block ? block->pool : 0;
+	*ret_granted = block ? block->granted : 0;
+	pthread_mutex_unlock(&memory->lock);
+	return pool;
+}
+
+void ckt_memory_reuse(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_block *block = block_find(memory, address);
+	if (block && block->freeing) {
+		block->freeing = false;
+		block->size = size;
+		block->owner = owner;
+		account_move(memory, block->pool, (int64_t)block->granted, 0);
+	}
+	pthread_mutex_unlock(&memory->lock);
+}
+
+struct ckt_account ckt_memory_account(struct ckt_memory *memory, uint64_t pool)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_account *found = account_find(memory, pool);
+	struct ckt_account account = found ? *found : (struct ckt_account){.pool = pool};
+	pthread_mutex_unlock(&memory->lock);
+	return account;
+}
+
+void ckt_memory_account_marks(struct ckt_memory *memory, uint64_t pool, uint64_t used_high, uint64_t reserved_high)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_account *account = account_get(memory, pool);
+	account->used_high = used_high > account->used ? used_high : account->used;
+	account->reserved_high = reserved_high > account->reserved ? reserved_high : account->reserved;
+	pthread_mutex_unlock(&memory->lock);
+}
+
+void ckt_memory_account_drop(struct ckt_memory *memory, uint64_t pool)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_account *account = account_find(memory, pool);
+	if (account && !account->reserved)
+		drop(memory->accounts, &memory->account_count, sizeof *account, (size_t)(account - memory->accounts));
+	pthread_mutex_unlock(&memory->lock);
+}
+
 /* ---- Restore */
 
 CUresult ckt_memory_adopt_extent(struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use)
@@ -327,7 +427,7 @@ CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uin
 {
 	if (!size || size > memory->size)
 		return CUDA_ERROR_INVALID_VALUE;
-	uint64_t granted = granted_for(size);
+	uint64_t granted = ckt_memory_granted(size);
 	pthread_mutex_lock(&memory->lock);
 	bool good;
 	if (granted > CKT_MEMORY_SMALL_MAX) {

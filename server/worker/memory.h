@@ -44,7 +44,15 @@ struct ckt_block {
 	uint64_t size;		/* as asked */
 	uint64_t granted;
 	uint64_t owner;		/* id of the context it was allocated in */
-	bool freeing;		/* cuMemFree was called, queued work has not finished */
+	uint64_t pool;		/* id of the memory pool it belongs to, 0 for none */
+	bool freeing;		/* the program gave it back: queued work has not finished, or its pool keeps it */
+};
+
+/* What the blocks of one pool come to; see pool.h. */
+struct ckt_account {
+	uint64_t pool;
+	uint64_t used, used_high;		/* sum of granted of the blocks that the program has */
+	uint64_t reserved, reserved_high;	/* of all its blocks */
 };
 
 struct ckt_memory {
@@ -62,6 +70,8 @@ struct ckt_memory {
 	size_t extent_count, extent_room;
 	struct ckt_block *blocks;	/* sorted by address */
 	size_t block_count, block_room;
+	struct ckt_account *accounts;
+	size_t account_count, account_room;
 };
 
 void ckt_memory_init(struct ckt_memory *memory, unsigned device, uint64_t base, uint64_t size, uint64_t limit,
@@ -83,6 +93,23 @@ uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free);
 uint64_t ckt_memory_used(struct ckt_memory *memory);
 /* Drops the cache. */
 void ckt_memory_trim(struct ckt_memory *memory);
+
+/* ---- Blocks of pools */
+
+/* What a request of that size is given. */
+uint64_t ckt_memory_granted(uint64_t size);
+/* The block at the address belongs to the pool from now on. */
+void ckt_memory_assign(struct ckt_memory *memory, uint64_t address, uint64_t pool);
+/* The pool that the block at the address belongs to; 0 for none, and where there is no block. */
+uint64_t ckt_memory_pool_of(struct ckt_memory *memory, uint64_t address, uint64_t *ret_granted);
+/* Hands a block that ckt_memory_free_begin marked out again, for a request that is granted the same. */
+void ckt_memory_reuse(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner);
+/* All zeros for a pool without blocks here. */
+struct ckt_account ckt_memory_account(struct ckt_memory *memory, uint64_t pool);
+/* Sets the high marks, which are never below what there is now. */
+void ckt_memory_account_marks(struct ckt_memory *memory, uint64_t pool, uint64_t used_high, uint64_t reserved_high);
+/* Forgets the account of a pool without blocks. */
+void ckt_memory_account_drop(struct ckt_memory *memory, uint64_t pool);
 
 /*
  * Restore: recreates a fresh allocator's extents, then its blocks, at their old addresses.  CUDA_ERROR_INVALID_VALUE where they

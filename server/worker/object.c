@@ -40,6 +40,9 @@ static void destroy(struct ckt_object *object)
 		free(object->function.name);
 		free(object->function.sets);
 		break;
+	case CKT_KIND_POOL:
+		free(object->pool);
+		break;
 	default:
 		break;
 	}

@@ -20,6 +20,8 @@ enum {
 	CKT_JIT_OPTIONS_MAX = 64,
 };
 
+struct ckt_pool;
+
 struct ckt_object {
 	uint64_t id;
 	uint64_t context;		/* id of the context it lives in; a context's own id for contexts */
@@ -59,6 +61,7 @@ struct ckt_object {
 			bool cache_config_set;
 			uint32_t cache_config;
 		} function;
+		struct ckt_pool *pool;			/* owned */
 	};
 };
 

@@ -120,6 +120,7 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 {
 	for (unsigned d = 0; d < worker->device_count; d++)
 		ckt_window_init_device(worker, d);
+	ckt_pools_init(worker);
 	struct ckt_object *context;
 	CUresult result = ckt_context_primary(worker, 0, &context);
 	if (!result)

@@ -98,6 +98,7 @@ int ckt_worker_stream_synchronize(struct ckt_wcall *call)
 	CUresult result = ckt_object_stream(worker, args.stream, &stream);
 	if (result)
 		return result;
+	worker->pools.synchronized = true;
 	result = ckt_driver.cuStreamQuery(stream);
 	if (result != CUDA_ERROR_NOT_READY) {
 		/* Done or failed: the driver's wait does not block, and writes out what kernels printed. */

@@ -27,6 +27,7 @@
 #include "server/worker/object.h"
 #include "server/worker/output.h"
 #include "server/worker/pending.h"
+#include "server/worker/pool.h"
 #include "server/worker/printed.h"
 #include "server/worker/replies.h"
 #include "server/worker/staging.h"
@@ -85,6 +86,7 @@ struct ckt_worker {
 	struct ckt_blobs blobs;
 	struct ckt_journal_entry *journal;
 	size_t journal_count, journal_room;
+	struct ckt_pools pools;
 	struct ckt_staging staging;
 	uint8_t *input;
 	size_t input_head, input_tail;
@@ -151,6 +153,8 @@ void ckt_executor_go(struct ckt_worker *worker);
 void ckt_executor_wake(struct ckt_worker *worker);
 /* The device argument of a command: NULL where the session has no such device. */
 struct ckt_worker_device *ckt_worker_device_find(struct ckt_worker *worker, uint32_t device);
+/* The device in whose slice of the window the address lies, or NULL. */
+struct ckt_worker_device *ckt_worker_device_of(struct ckt_worker *worker, uint64_t address);
 
 /* ---- call.c */
 /* From the executor only. */

@@ -258,6 +258,52 @@ static void test_adopt(void)
 	CU_ASSERT_EQUAL(memcmp(from_first, from_second, sizeof from_first), 0);
 }
 
+/* What a pool has follows its blocks from allocation to the end, whichever way they end. */
+static void test_accounts(void)
+{
+	static struct ckt_memory memory;
+	uint64_t a, b, c, owner, granted;
+	make(&memory, 0, (uint64_t)1 << 40);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 1000, 7, &a), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 3 << 20, 7, &b), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 4096, 7, &c), CUDA_SUCCESS);
+	ckt_memory_assign(&memory, a, 11);
+	ckt_memory_assign(&memory, b, 11);
+	CU_ASSERT_EQUAL(ckt_memory_pool_of(&memory, b, &granted), 11);
+	CU_ASSERT_EQUAL(granted, 4 << 20);
+	CU_ASSERT_EQUAL(ckt_memory_pool_of(&memory, c, &granted), 0);
+	struct ckt_account account = ckt_memory_account(&memory, 11);
+	CU_ASSERT_EQUAL(account.used, 1024 + (4 << 20));
+	CU_ASSERT_EQUAL(account.reserved, account.used);
+	/* Given back, but kept: reserved, not used; and not freed twice. */
+	CU_ASSERT_EQUAL(ckt_memory_free_begin(&memory, b, &owner), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_free_begin(&memory, b, &owner), CUDA_ERROR_INVALID_VALUE);
+	account = ckt_memory_account(&memory, 11);
+	CU_ASSERT_EQUAL(account.used, 1024);
+	CU_ASSERT_EQUAL(account.reserved, 1024 + (4 << 20));
+	ckt_memory_reuse(&memory, b, (4 << 20) - 5, 8);
+	CU_ASSERT_TRUE(ckt_memory_holds(&memory, b, (4 << 20) - 5));
+	CU_ASSERT_EQUAL(ckt_memory_account(&memory, 11).used, 1024 + (4 << 20));
+	CU_ASSERT_EQUAL(ckt_memory_free_begin(&memory, b, &owner), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(owner, 8);
+	ckt_memory_free_end(&memory, b);
+	account = ckt_memory_account(&memory, 11);
+	CU_ASSERT_EQUAL(account.used, 1024);
+	CU_ASSERT_EQUAL(account.reserved, 1024);
+	CU_ASSERT_EQUAL(account.reserved_high, 1024 + (4 << 20));
+	ckt_memory_account_marks(&memory, 11, 0, 0);
+	CU_ASSERT_EQUAL(ckt_memory_account(&memory, 11).reserved_high, 1024);
+	ckt_memory_account_drop(&memory, 11);
+	CU_ASSERT_EQUAL(ckt_memory_account(&memory, 11).reserved, 1024);
+	ckt_memory_free_owned(&memory, 7);
+	CU_ASSERT_EQUAL(ckt_memory_account(&memory, 11).reserved, 0);
+	ckt_memory_account_drop(&memory, 11);
+	CU_ASSERT_EQUAL(memory.account_count, 0);
+	CU_ASSERT_EQUAL(ckt_memory_used(&memory), 0);
+	ckt_memory_fini(&memory);
+	CU_ASSERT_EQUAL(driver.bad, 0);
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -267,6 +313,7 @@ int main(void)
 	CU_add_test(suite, "limit", test_limit);
 	CU_add_test(suite, "free", test_free);
 	CU_add_test(suite, "adopt", test_adopt);
+	CU_add_test(suite, "accounts", test_accounts);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();

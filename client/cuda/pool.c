@@ -1,0 +1,303 @@
+/*
+ * Memory pools.  The worker's allocator holds the blocks; here are the handles, what a device's current pool is, and the checks that
+ * CUDA makes at once.  An allocation waits for its address; freeing is sent and forgotten.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "client/cuda/internal.h"
+
+struct ckt_pool {
+	struct ckt_object object;
+	CUdevice device;
+};
+
+static _Atomic uint64_t current_pools[CKT_DEVICES_MAX];	/* 0: the default pool */
+static _Atomic bool freed_on_stream;
+
+bool ckt_pool_may_settle(void)
+{
+	return atomic_load_explicit(&freed_on_stream, memory_order_relaxed);
+}
+
+/* The device of a pool's handle; false where it is none. */
+static bool find(CUmemoryPool handle, CUdevice *ret_device)
+{
+	uint64_t id = ckt_handle_id(handle);
+	uint32_t slot = ckt_handle_slot(id);
+	if (slot > 0 && slot <= ckt_device_count() && id == ckt_handle_default_pool(slot - 1)) {
+		*ret_device = (CUdevice)(slot - 1);
+		return true;
+	}
+	struct ckt_pool *pool = ckt_object_find(id, CKT_KIND_POOL);
+	if (pool)
+		*ret_device = pool->device;
+	return pool != NULL;
+}
+
+static uint64_t current_pool(CUdevice device)
+{
+	uint64_t id = atomic_load(&current_pools[device]);
+	return id && ckt_object_find(id, CKT_KIND_POOL) ? id : ckt_handle_default_pool((unsigned)device);
+}
+
+static CUmemoryPool as_handle(uint64_t id)
+{
+	return (CUmemoryPool)(uintptr_t)id;
+}
+
+/* ---- A device's pools */
+
+CKT_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+	CUresult result;
+	if (!pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ckt_device_get(device, &result))
+		*pool = as_handle(ckt_handle_default_pool((unsigned)device));
+	return result;
+}
+
+CKT_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+	CUresult result;
+	if (!pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ckt_device_get(device, &result))
+		*pool = as_handle(current_pool(device));
+	return result;
+}
+
+CKT_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
+{
+	CUresult result;
+	CUdevice of;
+	if (!ckt_device_get(device, &result))
+		return result;
+	if (!find(pool, &of) || of != device)
+		return CUDA_ERROR_INVALID_VALUE;
+	atomic_store(&current_pools[device], ckt_handle_id(pool));
+	return CUDA_SUCCESS;
+}
+
+/* The device that a location means; only device memory of the ordinary kind comes from pools here. */
+static CUresult read_location(const CUmemLocation *location, CUmemAllocationType type, CUdevice *ret_device)
+{
+	static bool once;
+	CUresult result;
+	if (!location || type == CU_MEM_ALLOCATION_TYPE_INVALID)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return ckt_call_unsupported("memory pools of the host or of managed memory", &once);
+	if (ckt_device_get(location->id, &result))
+		*ret_device = location->id;
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUdevice device = 0;
+	CUresult result = read_location(location, type, &device);
+	return result ? result : cuDeviceGetDefaultMemPool(pool, device);
+}
+
+CKT_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUdevice device = 0;
+	CUresult result = read_location(location, type, &device);
+	return result ? result : cuDeviceGetMemPool(pool, device);
+}
+
+CKT_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+	CUdevice device = 0;
+	CUresult result = read_location(location, type, &device);
+	return result ? result : cuDeviceSetMemPool(device, pool);
+}
+
+/* ---- Pools of the program's own */
+
+CKT_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps *props)
+{
+	static bool once_shared, once_usage;
+	CUdevice device = 0;
+	if (!ret_pool || !props)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = read_location(&props->location, props->allocType, &device);
+	if (result)
+		return result;
+	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+		return ckt_call_unsupported("memory pools shared with other processes", &once_shared);
+	if (props->usage)
+		return ckt_call_unsupported("memory pools for the decompression engine", &once_usage);
+	struct ckt_pool *pool = calloc(1, sizeof *pool);
+	if (!pool)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pool->device = device;
+	if (!ckt_object_add(&pool->object, CKT_KIND_POOL)) {
+		free(pool);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	result = CKT_BATCHED(pool_create, POOL_CREATE, .id = pool->object.id, .device = (uint32_t)device, .max_bytes = props->maxSize);
+	if (result)
+		ckt_object_remove(&pool->object);
+	else
+		*ret_pool = as_handle(pool->object.id);
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
+{
+	struct ckt_pool *pool = ckt_object_find(ckt_handle_id(handle), CKT_KIND_POOL);
+	/* A default pool cannot be destroyed. */
+	if (!pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* From here on its device's current pool, where it was that, is the default one. */
+	CUresult result = CKT_BATCHED(pool_destroy, POOL_DESTROY, .id = pool->object.id);
+	if (!result)
+		ckt_object_remove(&pool->object);
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+	CUdevice device = 0;
+	return find(pool, &device) ? CKT_BATCHED(pool_trim, POOL_TRIM, .pool = ckt_handle_id(pool), .keep_bytes = keep) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool is_flag(CUmemPool_attribute attribute)
+{
+	return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES || attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
+	       attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+}
+
+CKT_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+	CUdevice device = 0;
+	uint64_t number;
+	if (!value || !find(pool, &device))
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (attribute) {
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		number = *(cuuint64_t *)value;
+		break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		/* A high mark can be reset, and to nothing else. */
+		number = *(cuuint64_t *)value;
+		if (number)
+			return CUDA_ERROR_INVALID_VALUE;
+		break;
+	default:
+		if (!is_flag(attribute))
+			return CUDA_ERROR_INVALID_VALUE;
+		number = *(int *)value != 0;
+		break;
+	}
+	return CKT_BATCHED(pool_set_attribute, POOL_SET_ATTRIBUTE, .pool = ckt_handle_id(pool), .attribute = attribute, .value = number);
+}
+
+CKT_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+	CUdevice device = 0;
+	struct ckt_reply reply;
+	struct ckt_pool_get_attribute_res res;
+	if (!value || !find(pool, &device))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = CKT_WAITED(pool_get_attribute, POOL_GET_ATTRIBUTE, 0, &reply, .pool = ckt_handle_id(pool), .attribute = attribute);
+	if (result)
+		return result;
+	if (!ckt_pool_get_attribute_res_get(&reply.results, &res))
+		result = CUDA_ERROR_UNKNOWN;
+	else if (is_flag(attribute))
+		*(int *)value = (int)res.value;
+	else
+		*(cuuint64_t *)value = res.value;
+	ckt_reply_release(&reply);
+	return result;
+}
+
+/* ---- Access: a pool's own device has it, no other can be given it yet (cuDeviceCanAccessPeer says so). */
+
+CKT_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
+{
+	CUdevice device = 0;
+	CUresult result;
+	if (!find(pool, &device) || (count && !map))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++) {
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (!ckt_device_get(map[i].location.id, &result))
+			return result;
+		bool own = map[i].location.id == device;
+		if (own ? map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE : map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+			return own ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE;
+	}
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location)
+{
+	CUdevice device = 0;
+	CUresult result;
+	if (!flags || !location || !find(pool, &device) || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ckt_device_get(location->id, &result))
+		*flags = location->id == device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return result;
+}
+
+/* ---- Allocation on a stream */
+
+CKT_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t size, CUmemoryPool pool, CUstream stream)
+{
+	CUdevice device = 0;
+	uint64_t id;
+	struct ckt_reply reply;
+	struct ckt_mem_alloc_async_res res;
+	if (!ret_address)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_stream_resolve(stream, &id);
+	if (result)
+		return result;
+	if (!find(pool, &device) || !size)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply, .pool = ckt_handle_id(pool), .size = size, .stream = id);
+	/* What other streams have freed is there once they are done. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
+		result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply, .pool = ckt_handle_id(pool), .size = size,
+				    .stream = id);
+	if (result)
+		return result;
+	bool good = ckt_mem_alloc_async_res_get(&reply.results, &res);
+	ckt_reply_release(&reply);
+	if (!good)
+		return CUDA_ERROR_UNKNOWN;
+	ckt_range_add(&(struct ckt_range){.base = res.address, .size = size, .kind = CKT_RANGE_DEVICE, .context = ckt_call_context,
+					  .device = device, .pool = ckt_handle_id(pool)});
+	*ret_address = res.address;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream)
+{
+	CUdevice device = 0;
+	CUresult result = cuStreamGetDevice(stream, &device);
+	return result ? result : cuMemAllocFromPoolAsync(address, size, as_handle(current_pool(device)), stream);
+}
+
+CKT_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
+	struct ckt_range range;
+	uint64_t id;
+	CUresult result = ckt_stream_resolve(stream, &id);
+	if (result)
+		return result;
+	if (!address)
+		return CUDA_SUCCESS;
+	if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	atomic_store_explicit(&freed_on_stream, true, memory_order_relaxed);
+	return CKT_BATCHED(mem_free_async, MEM_FREE_ASYNC, .address = address, .stream = id);
+}
