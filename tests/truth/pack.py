@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Joins a kit's manifest and the recorder's result into the file that is kept: xz of the manifest, an empty line and the outputs.
+
+	pack.py KIT RESULT VECTORS
+"""
+import lzma
+import pathlib
+import sys
+
+
+def pack(kit, result, vectors):
+	lines = [line for line in (pathlib.Path(kit) / 'manifest').read_text().splitlines() if line.startswith('form ')]
+	data = ('\n'.join(lines) + '\n\n').encode() + pathlib.Path(result).read_bytes()
+	filters = [{'id': lzma.FILTER_LZMA2, 'preset': 6, 'dict_size': 1 << 25}]
+	pathlib.Path(vectors).write_bytes(lzma.compress(data, format=lzma.FORMAT_XZ, filters=filters))
+
+
+def unpack(vectors):
+	"""{form name: (key, outputs)}"""
+	manifest, _, data = lzma.decompress(pathlib.Path(vectors).read_bytes()).partition(b'\n\n')
+	out = {}
+	for line in manifest.decode().splitlines():
+		_, _, _, output, size, _, _, key, name = line.split(' ', 8)
+		out[name] = (key, data[int(output):int(output) + int(size)])
+	return out
+
+
+if __name__ == '__main__':
+	pack(*sys.argv[1:4])
