@@ -107,6 +107,51 @@ enum ckt_ptx_fault {
 	CKT_PTX_FAULT_LAUNCH_FAILURE,
 };
 
+/* ---- Textures and surfaces.  The driver makes the descriptors; kernels name them by 64-bit handle. */
+
+enum ckt_ptx_channel { CKT_PTX_CHANNEL_UNSIGNED = 0, CKT_PTX_CHANNEL_SIGNED, CKT_PTX_CHANNEL_FLOAT };
+
+/*
+ * One level of an array, or linear memory, as rows of whole elements:
+ *
+ *   address of element (x, y, z) = memory + z * slice_bytes + y * row_bytes + x * channels * channel_bytes
+ *
+ * z counts the depth of a 3D image, the layers of a layered one, the faces (+x -x +y -y +z -z) of a cubemap, 6 * layer + face of
+ * a layered cubemap.  What a shape does not have is 1.
+ */
+struct ckt_ptx_image {
+	uint8_t *memory;
+	uint32_t width, height, depth;	/* in elements; of linear memory the width may be up to 1 << 27 */
+	uint64_t row_bytes, slice_bytes;
+};
+
+enum ckt_ptx_texture_shape {
+	CKT_PTX_TEXTURE_1D = 0, CKT_PTX_TEXTURE_2D, CKT_PTX_TEXTURE_3D, CKT_PTX_TEXTURE_1D_LAYERED, CKT_PTX_TEXTURE_2D_LAYERED,
+	CKT_PTX_TEXTURE_CUBEMAP, CKT_PTX_TEXTURE_CUBEMAP_LAYERED,
+	CKT_PTX_TEXTURE_LINEAR,		/* linear memory: only fetched by integer coordinate; pitched memory is a 2D */
+};
+
+/* The numbers of CUaddress_mode and CUfilter_mode. */
+enum ckt_ptx_address_mode { CKT_PTX_ADDRESS_WRAP = 0, CKT_PTX_ADDRESS_CLAMP, CKT_PTX_ADDRESS_MIRROR, CKT_PTX_ADDRESS_BORDER };
+enum ckt_ptx_filter { CKT_PTX_FILTER_POINT = 0, CKT_PTX_FILTER_LINEAR = 1 };
+
+/* A surface uses shape, levels[0], the channels and nothing else. */
+struct ckt_ptx_texture {
+	enum ckt_ptx_texture_shape shape;
+	unsigned n_levels;			/* at least 1 */
+	const struct ckt_ptx_image *levels;
+	uint8_t channels;			/* 1, 2 or 4 */
+	uint8_t channel_bytes;			/* 1, 2 or 4; a float has 2 or 4 */
+	enum ckt_ptx_channel channel;
+	bool normalized_coordinates;		/* coordinates go from 0 to 1 */
+	bool normalized_read;			/* integers of 1 or 2 bytes are read as floats from 0 or -1 to 1 */
+	bool srgb;				/* unsigned bytes hold sRGB; the fourth channel is linear */
+	enum ckt_ptx_address_mode address[3];
+	enum ckt_ptx_filter filter, mipmap_filter;
+	float mipmap_bias, mipmap_least, mipmap_most;
+	float border[4];
+};
+
 struct ckt_ptx_device {
 	unsigned n_sm;			/* for %nsmid; blocks are numbered over it for %smid */
 	unsigned capability;		/* 120 */
@@ -114,6 +159,12 @@ struct ckt_ptx_device {
 	void (*output)(void *data, int fd, const char *text, size_t size_bytes);	/* printf: 1, assert: 2 */
 	void *(*heap_alloc)(void *data, uint64_t size_bytes);	/* device malloc: memory already marked in the memmap, or NULL */
 	void (*heap_free)(void *data, void *address);
+	/*
+	 * The descriptor of a texture or surface handle, valid until the launch returns, or NULL: not one, and the kernel faults.
+	 * Asked again and again: it should be quick.  NULL: there are none.
+	 */
+	const struct ckt_ptx_texture *(*texture)(void *data, uint64_t handle);
+	const struct ckt_ptx_texture *(*surface)(void *data, uint64_t handle);
 	void *data;
 };
 
