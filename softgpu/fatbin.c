@@ -159,7 +159,7 @@ static bool container_open(const void *image, size_t max_bytes, struct walk *ret
 		return false;
 	memcpy(&header, image, sizeof(header));
 	if (header.magic != container_magic || header.header_size < sizeof(header) || header.size > (1ULL << 40) ||
-	    (max_bytes != SIZE_MAX && header.size > max_bytes - header.header_size))
+	    (max_bytes != SIZE_MAX && (header.header_size > max_bytes || header.size > max_bytes - header.header_size)))
 		return false;
 	ret_walk->at = (const char *)image + header.header_size;
 	ret_walk->end = ret_walk->at + header.size;
