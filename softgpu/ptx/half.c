@@ -71,3 +71,43 @@ uint16_t ckt_ptx_bf16_from_double(double value, int rounding)
 	double r = round_to(value, 8, -126, 0x1.fep127, rounding);
 	return (uint16_t)(ptx_float_bits((float)r) >> 16);
 }
+
+float ckt_ptx_e4m3_to_float(uint8_t bits)
+{
+	unsigned exponent = bits >> 3 & 15, fraction = bits & 7;
+	if ((bits & 0x7f) == 0x7f)
+		return ptx_float(0x7fffffff);
+	float v = exponent ? ldexpf((float)(8 + fraction), (int)exponent - 10) : ldexpf((float)fraction, -9);
+	return bits & 0x80 ? -v : v;
+}
+
+/* The upper byte of an f16. */
+float ckt_ptx_e5m2_to_float(uint8_t bits) { return ckt_ptx_half_to_float((uint16_t)(bits << 8)); }
+
+uint8_t ckt_ptx_e4m3_from_double(double value)
+{
+	if (isnan(value))
+		return 0x7f;
+	double r = round_to(value, 4, -6, 448.0, ROUND_RN), v = fabs(r);
+	uint8_t sign = signbit(r) ? 0x80 : 0;
+	if (v > 448)
+		return sign | 0x7e;
+	if (v < 0x1p-6)
+		return (uint8_t)(sign | (uint8_t)(v * 0x1p9));
+	int exponent = ilogb(v);
+	return (uint8_t)(sign | (unsigned)(exponent + 7) << 3 | ((unsigned)ldexp(v, 3 - exponent) & 7));
+}
+
+uint8_t ckt_ptx_e5m2_from_double(double value)
+{
+	if (isnan(value))
+		return 0x7f;
+	double r = round_to(value, 3, -14, 57344.0, ROUND_RN), v = fabs(r);
+	uint8_t sign = signbit(r) ? 0x80 : 0;
+	if (v > 57344)
+		return sign | 0x7b;
+	if (v < 0x1p-14)
+		return (uint8_t)(sign | (uint8_t)(v * 0x1p16));
+	int exponent = ilogb(v);
+	return (uint8_t)(sign | (unsigned)(exponent + 15) << 2 | ((unsigned)ldexp(v, 2 - exponent) & 3));
+}

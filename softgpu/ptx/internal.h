@@ -394,7 +394,7 @@ struct ptx_opcode { const char *name; void (*decode)(struct ptx_parser *p); };
 /* One table a file op_*.c, ended by a NULL name. */
 extern const struct ptx_opcode ckt_ptx_opcodes_int[], ckt_ptx_opcodes_bits[], ckt_ptx_opcodes_compare[], ckt_ptx_opcodes_float[],
 	ckt_ptx_opcodes_cvt[], ckt_ptx_opcodes_data[], ckt_ptx_opcodes_mem[], ckt_ptx_opcodes_atom[], ckt_ptx_opcodes_warp[],
-	ckt_ptx_opcodes_control[], ckt_ptx_opcodes_async[], ckt_ptx_opcodes_video[];
+	ckt_ptx_opcodes_control[], ckt_ptx_opcodes_async[], ckt_ptx_opcodes_video[], ckt_ptx_opcodes_matrix[];
 
 /* ---- Special registers (sreg.c) */
 int ckt_ptx_sreg_find(const char *name, size_t size);	/* -1: not one */
@@ -425,12 +425,12 @@ struct ptx_frame {
 	uint32_t extra;			/* bytes of local memory taken by alloca, behind frame_bytes */
 };
 
-enum ptx_group_state { GROUP_READY = 0, GROUP_BARRIER, GROUP_WARP };
+enum ptx_group_state { GROUP_READY = 0, GROUP_BARRIER, GROUP_WARP, GROUP_WHOLE };
 
 struct ptx_group {
 	struct ptx_frame *frame;
 	uint32_t mask, pc;		/* pc of the next instruction; of a GROUP_WARP the waiting one itself */
-	uint32_t sync_mask;		/* GROUP_WARP: lanes that must come */
+	uint32_t sync_mask;		/* GROUP_WARP: lanes that must come; GROUP_WHOLE waits for all that live */
 	uint32_t age;			/* when it last ran */
 	uint8_t state, barrier;
 };

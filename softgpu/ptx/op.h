@@ -16,6 +16,11 @@ float ckt_ptx_half_to_float(uint16_t half);
 uint16_t ckt_ptx_half_from_double(double value, int rounding);
 float ckt_ptx_bf16_to_float(uint16_t bits);
 uint16_t ckt_ptx_bf16_from_double(double value, int rounding);
+/* The 8-bit formats; rounded to nearest even, what is too large becomes the largest finite number. */
+float ckt_ptx_e4m3_to_float(uint8_t bits);
+float ckt_ptx_e5m2_to_float(uint8_t bits);
+uint8_t ckt_ptx_e4m3_from_double(double value);
+uint8_t ckt_ptx_e5m2_from_double(double value);
 
 /* Rounding modes as insn->x. */
 enum { ROUND_RN = 0, ROUND_RZ, ROUND_RM, ROUND_RP, ROUND_RNA, ROUND_RN_INT, ROUND_RZ_INT, ROUND_RM_INT, ROUND_RP_INT, ROUND_RS };

@@ -278,7 +278,7 @@ void ckt_ptx_lanes_exit(struct ptx_warp *w, uint32_t mask)
 {
 	w->live &= ~mask;
 	for (unsigned k = 0; k < w->n_groups; k++)
-		if (w->groups[k].state == GROUP_WARP)
+		if (w->groups[k].state == GROUP_WARP || w->groups[k].state == GROUP_WHOLE)
 			w->groups[k].state = GROUP_READY;	/* tries again: whom it waited for may be gone */
 	if (!w->live)
 		w->block->live_warps--;
