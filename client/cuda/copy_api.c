@@ -5,7 +5,7 @@
 static bool is_device(uint64_t address)
 {
 	struct ckt_range range;
-	return ckt_range_find(address, &range) && (range.kind == CKT_RANGE_DEVICE || range.kind == CKT_RANGE_GLOBAL);
+	return ckt_range_find(address, &range) && ckt_range_kind_is_device(range.kind);
 }
 
 static uint64_t host(const void *pointer)

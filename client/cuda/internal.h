@@ -118,13 +118,19 @@ void ckt_jit_logs(const struct ckt_jit *jit, const char *info, uint32_t info_len
 CUresult ckt_kernel_function(uint64_t kernel, struct ckt_function **ret_function);
 
 /* ---- range.c: what memory the program has */
-enum ckt_range_kind { CKT_RANGE_DEVICE = 1, CKT_RANGE_GLOBAL, CKT_RANGE_HOST_ALLOC, CKT_RANGE_HOST_REGISTERED };
+enum ckt_range_kind {
+	CKT_RANGE_DEVICE = 1,
+	CKT_RANGE_GLOBAL,
+	CKT_RANGE_MAPPED,	/* by the program itself: owner is the physical memory, flags the device's access */
+	CKT_RANGE_HOST_ALLOC,	/* from here on the host's */
+	CKT_RANGE_HOST_REGISTERED
+};
 
 struct ckt_range {
 	uint64_t base, size;
 	enum ckt_range_kind kind;
 	uint64_t context;
-	uint64_t owner;			/* the module of a global */
+	uint64_t owner;			/* the module of a global, the physical memory of a mapping */
 	unsigned flags;
 	int device;
 	uint64_t pool;			/* the memory pool of device memory, 0 for none */
@@ -137,8 +143,17 @@ bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range 
 void ckt_range_remove_owner(uint64_t owner);
 /* The range that holds the address. */
 bool ckt_range_find(uint64_t address, struct ckt_range *ret_range);
-/* Whether [address, address + size) is device memory, all of one allocation. */
+static inline bool ckt_range_kind_is_device(enum ckt_range_kind kind)
+{
+	return kind < CKT_RANGE_HOST_ALLOC;
+}
+
+/* Whether [address, address + size) is device memory, all of one allocation, or of mappings side by side that are accessible. */
 bool ckt_range_is_device(uint64_t address, uint64_t size);
+/* Whether any range has something of [address, address + size). */
+bool ckt_range_overlaps(uint64_t address, uint64_t size);
+/* Of every range of that kind whose base is in [address, address + size). */
+void ckt_range_set_flags(uint64_t address, uint64_t size, enum ckt_range_kind kind, unsigned flags);
 bool ckt_range_is_pinned(const void *address, uint64_t size);
 
 /* ---- pool.c */

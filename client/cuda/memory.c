@@ -93,7 +93,7 @@ CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUd
 	struct ckt_range range;
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!ckt_range_find(address, &range) || (range.kind != CKT_RANGE_DEVICE && range.kind != CKT_RANGE_GLOBAL))
+	if (!ckt_range_find(address, &range) || !ckt_range_kind_is_device(range.kind))
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = range.base;

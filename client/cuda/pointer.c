@@ -3,7 +3,7 @@
 
 static bool is_device(const struct ckt_range *range)
 {
-	return range->kind == CKT_RANGE_DEVICE || range->kind == CKT_RANGE_GLOBAL;
+	return ckt_range_kind_is_device(range->kind);
 }
 
 static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address, const struct ckt_range *range)

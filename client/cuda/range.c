@@ -90,9 +90,43 @@ bool ckt_range_find(uint64_t address, struct ckt_range *ret_range)
 
 bool ckt_range_is_device(uint64_t address, uint64_t size)
 {
-	struct ckt_range range;
-	return ckt_range_find(address, &range) && (range.kind == CKT_RANGE_DEVICE || range.kind == CKT_RANGE_GLOBAL) &&
-	       size <= range.size - (address - range.base);
+	bool good = true;
+	pthread_rwlock_rdlock(&lock);
+	size_t at = upper(address);
+	do {
+		const struct ckt_range *range = at ? &ranges[at - 1] : NULL;
+		uint64_t offset = range ? address - range->base : 0;
+		good = range && offset < range->size && ckt_range_kind_is_device(range->kind) &&
+		       (range->kind != CKT_RANGE_MAPPED || range->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+		if (!good || size <= range->size - offset)
+			break;
+		/* Only what the program mapped itself goes on behind its end. */
+		good = range->kind == CKT_RANGE_MAPPED && at < count && ranges[at].base == range->base + range->size &&
+		       ranges[at].kind == CKT_RANGE_MAPPED;
+		address = range->base + range->size;
+		size -= range->size - offset;
+		at++;
+	} while (good);
+	pthread_rwlock_unlock(&lock);
+	return good;
+}
+
+bool ckt_range_overlaps(uint64_t address, uint64_t size)
+{
+	pthread_rwlock_rdlock(&lock);
+	size_t at = upper(address);
+	bool found = (at && address - ranges[at - 1].base < ranges[at - 1].size) || (at < count && ranges[at].base - address < size);
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+void ckt_range_set_flags(uint64_t address, uint64_t size, enum ckt_range_kind kind, unsigned flags)
+{
+	pthread_rwlock_wrlock(&lock);
+	for (size_t at = address ? upper(address - 1) : 0; at < count && ranges[at].base - address < size; at++)
+		if (ranges[at].kind == kind)
+			ranges[at].flags = flags;
+	pthread_rwlock_unlock(&lock);
 }
 
 bool ckt_range_is_pinned(const void *address, uint64_t size)

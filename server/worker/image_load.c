@@ -36,11 +36,15 @@ static int refuse(struct loading *l, int error, const char *format, ...)
 	return error;
 }
 
-static uint64_t bytes_on(const ckt_image_device *device)
+static uint64_t bytes_on(const ckt_image *image, unsigned d)
 {
+	const ckt_image_device *device = &image->devices.devices_val[d];
 	uint64_t bytes = 0;
 	for (unsigned i = 0; i < device->extents.extents_len; i++)
 		bytes += device->extents.extents_val[i].size;
+	for (unsigned i = 0; i < image->physicals.physicals_len; i++)
+		if (image->physicals.physicals_val[i].device == d)
+			bytes += image->physicals.physicals_val[i].size;
 	return bytes;
 }
 
@@ -55,7 +59,7 @@ static int check_device(struct loading *l, unsigned d)
 			      saved->name, saved->major, saved->minor, device->name, device->major, device->minor);
 	struct ckt_object *context;
 	size_t free_bytes, total;
-	uint64_t need = bytes_on(saved);
+	uint64_t need = bytes_on(&l->image, d);
 	if (!need)
 		return 0;
 	if (ckt_context_primary(l->worker, d, &context) || ckt_worker_use_context(l->worker, context->id) ||
@@ -79,9 +83,9 @@ static int check(struct loading *l, const ckt_worker_start_args *args)
 		return refuse(l, -ENODEV, "the session has %u GPUs and this server gives it %u", image->devices.devices_len, worker->device_count);
 	if (args->memory_limit_bytes)
 		for (unsigned d = 0; d < image->devices.devices_len; d++)
-			if (bytes_on(&image->devices.devices_val[d]) > args->memory_limit_bytes)
+			if (bytes_on(image, d) > args->memory_limit_bytes)
 				return refuse(l, -ENOMEM, "the session holds %llu MiB and this server allows %llu (--session-memory)",
-					      (unsigned long long)(bytes_on(&image->devices.devices_val[d]) >> 20),
+					      (unsigned long long)(bytes_on(image, d) >> 20),
 					      (unsigned long long)(args->memory_limit_bytes >> 20));
 	/* More GPUs than it had stay unseen, so that its slices are as they were. */
 	worker->device_count = image->devices.devices_len;
@@ -346,6 +350,57 @@ static int map_memory(struct loading *l)
 	return 0;
 }
 
+static int map_physicals(struct loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	const ckt_image *image = &l->image;
+	uint64_t address;
+	for (unsigned i = 0; i < image->reservations.reservations_len; i++) {
+		const ckt_image_reservation *r = &image->reservations.reservations_val[i];
+		CUresult result = ckt_vmm_reserve(worker, 0, r->size, 0, r->address, &address);
+		if (result || address != r->address)
+			return fail(l, result ? result : CUDA_ERROR_OUT_OF_MEMORY, "the reservation at", r->address);
+	}
+	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
+		const ckt_image_physical *p = &image->physicals.physicals_val[i];
+		CUresult result = ckt_vmm_physical_make(worker, p->id, p->device, p->size);
+		if (!result && p->contents_only) {
+			result = ckt_vmm_reserve(worker, p->device, p->size, 0, p->contents, &address);
+			if (!result && address != p->contents)
+				result = CUDA_ERROR_OUT_OF_MEMORY;
+			if (!result)
+				result = ckt_vmm_map(worker, address, p->size, 0, p->id);
+			if (!result)
+				result = ckt_vmm_set_access(worker, address, p->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+		}
+		if (result)
+			return fail(l, result, "physical memory", p->id);
+	}
+	for (unsigned i = 0; i < image->mappings.mappings_len; i++) {
+		const ckt_image_mapping *m = &image->mappings.mappings_val[i];
+		CUresult result = ckt_vmm_map(worker, m->address, m->size, m->offset, m->physical);
+		if (!result && m->access)
+			result = ckt_vmm_set_access(worker, m->address, m->size, m->access);
+		if (result)
+			return fail(l, result, "the mapping at", m->address);
+	}
+	return 0;
+}
+
+/* What was mapped for the contents alone goes again. */
+static int unmap_contents(struct loading *l)
+{
+	for (unsigned i = 0; i < l->image.physicals.physicals_len; i++) {
+		const ckt_image_physical *p = &l->image.physicals.physicals_val[i];
+		CUresult result = p->contents_only ? ckt_vmm_unmap(l->worker, p->contents, p->size) : CUDA_SUCCESS;
+		if (!result && p->contents_only)
+			result = ckt_vmm_free(l->worker, p->contents, p->size);
+		if (result)
+			return fail(l, result, "physical memory", p->id);
+	}
+	return 0;
+}
+
 /* Chunks of zeros are not in the image, and what lies in fresh memory and fresh variables is not the program's. */
 static int clear_memory(struct loading *l)
 {
@@ -358,6 +413,12 @@ static int clear_memory(struct loading *l)
 		for (unsigned i = 0; i < saved->extents.extents_len && !result; i++)
 			result = ckt_driver.cuMemsetD8_v2(saved->extents.extents_val[i].address, 0, saved->extents.extents_val[i].size);
 	}
+	for (unsigned i = 0; i < l->image.physicals.physicals_len && !result; i++) {
+		const ckt_image_physical *physical = &l->image.physicals.physicals_val[i];
+		result = ckt_worker_use_context(worker, ckt_handle_primary(physical->device));
+		if (!result)
+			result = ckt_driver.cuMemsetD8_v2(physical->contents, 0, physical->size);
+	}
 	for (unsigned m = 0; m < l->image.modules.modules_len && !result; m++) {
 		const ckt_image_module *module = &l->image.modules.modules_val[m];
 		result = ckt_worker_use_context(worker, module->context);
@@ -367,6 +428,11 @@ static int clear_memory(struct loading *l)
 	if (!result && worker->current)
 		result = ckt_driver.cuCtxSynchronize();
 	return result ? refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result) : 0;
+}
+
+static bool inside(const ckt_image_chunk *chunk, uint64_t address, uint64_t size)
+{
+	return chunk->address >= address && chunk->address - address <= size && size - (chunk->address - address) >= chunk->size;
 }
 
 /* Device memory of the image: its extents and variables.  A chunk elsewhere would be somebody else's memory. */
@@ -381,8 +447,15 @@ static bool chunk_device(const struct loading *l, const ckt_image_chunk *chunk, 
 		const ckt_image_device *device = &image->devices.devices_val[d];
 		for (unsigned i = 0; i < device->extents.extents_len; i++) {
 			const ckt_image_extent *e = &device->extents.extents_val[i];
-			if (chunk->address >= e->address && chunk->address - e->address <= e->size && e->size - (chunk->address - e->address) >= chunk->size) {
+			if (inside(chunk, e->address, e->size)) {
 				*ret_device = d;
+				return true;
+			}
+		}
+		for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
+			const ckt_image_physical *p = &image->physicals.physicals_val[i];
+			if (inside(chunk, p->contents, p->size)) {
+				*ret_device = p->device;
 				return true;
 			}
 		}
@@ -392,7 +465,7 @@ static bool chunk_device(const struct loading *l, const ckt_image_chunk *chunk, 
 		const ckt_image_module *module = &image->modules.modules_val[m];
 		for (unsigned i = 0; i < module->globals.globals_len; i++) {
 			const ckt_image_global *g = &module->globals.globals_val[i];
-			if (chunk->address >= g->address && chunk->address - g->address <= g->size && g->size - (chunk->address - g->address) >= chunk->size) {
+			if (inside(chunk, g->address, g->size)) {
 				struct ckt_object *context = ckt_objects_find(&l->worker->objects, module->context);
 				*ret_device = context ? context->ctx.device : 0;
 				return true;
@@ -430,13 +503,15 @@ static int load_memory(struct loading *l)
 {
 	int error = map_memory(l);
 	if (!error)
+		error = map_physicals(l);
+	if (!error)
 		error = clear_memory(l);
 	if (error)
 		return error;
 	error = ckt_crew_run(read_pieces, l);
 	if (error && l->driver_error)
 		return refuse(l, error, "writing the GPU's memory: CUDA error %d", l->driver_error);
-	return error ? refuse(l, error, "the image is damaged: contents of the GPU's memory: %s", strerror(-error)) : 0;
+	return error ? refuse(l, error, "the image is damaged: contents of the GPU's memory: %s", strerror(-error)) : unmap_contents(l);
 }
 
 /* ---- Memory pools */

@@ -331,6 +331,8 @@ static int take_objects(struct saving *s)
 		case CKT_KIND_POOL:
 			take_pool(s, object->pool);
 			break;
+		case CKT_KIND_PHYSICAL:
+			break;
 		default:
 			snprintf(s->message, s->message_size, "object 0x%llx is of a kind (%d) that cannot be saved yet",
 				 (unsigned long long)object->id, ckt_handle_kind(object->id));
@@ -339,6 +341,67 @@ static int take_objects(struct saving *s)
 	}
 	free(objects);
 	return result;
+}
+
+/* ---- What the program mapped itself */
+
+static int take_physical(struct saving *s, struct ckt_object *object)
+{
+	struct ckt_worker *worker = s->worker;
+	uint64_t size = object->physical.size, address = ckt_vmm_window_on(worker, object);
+	bool mapped = address != 0;
+	CUresult result = CUDA_SUCCESS;
+	if (!mapped)
+		result = ckt_vmm_reserve(worker, object->physical.device, size, 0, 0, &address);
+	if (!mapped && !result)
+		result = ckt_vmm_map(worker, address, size, 0, object->id);
+	if (!mapped && !result)
+		result = ckt_vmm_set_access(worker, address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	s->image.physicals.physicals_val[s->image.physicals.physicals_len++] =
+		(ckt_image_physical){.id = object->id, .device = object->physical.device, .size = size, .contents = address, .contents_only = !mapped};
+	if (result) {
+		snprintf(s->message, s->message_size, "physical memory 0x%llx cannot be read: CUDA error %d", (unsigned long long)object->id, result);
+		return -EIO;
+	}
+	add_pieces(s, 0, object->physical.device, address, NULL, size);
+	return 0;
+}
+
+/* The tables first: addresses taken for the contents alone are not the program's. */
+static int take_vmm(struct saving *s)
+{
+	struct ckt_worker *worker = s->worker;
+	struct ckt_vmm *vmm = &worker->vmm;
+	ckt_image *image = &s->image;
+	image->reservations.reservations_val = list(vmm->reservation_count, sizeof(ckt_image_reservation));
+	image->mappings.mappings_val = list(vmm->mapping_count, sizeof(ckt_image_mapping));
+	for (size_t i = 0; i < vmm->reservation_count; i++)
+		image->reservations.reservations_val[image->reservations.reservations_len++] =
+			(ckt_image_reservation){vmm->reservations[i].address, vmm->reservations[i].size};
+	for (size_t i = 0; i < vmm->mapping_count; i++) {
+		struct ckt_mapping *m = &vmm->mappings[i];
+		image->mappings.mappings_val[image->mappings.mappings_len++] = (ckt_image_mapping){m->address, m->size, m->offset, m->physical, m->access};
+	}
+	size_t count;
+	int result = 0;
+	struct ckt_object **objects = ckt_objects_in_order(&worker->objects, &count);
+	image->physicals.physicals_val = list(count, sizeof(ckt_image_physical));
+	for (size_t i = 0; i < count && !result; i++)
+		if (ckt_handle_kind(objects[i]->id) == CKT_KIND_PHYSICAL)
+			result = take_physical(s, objects[i]);
+	free(objects);
+	return result;
+}
+
+static void give_vmm_back(struct saving *s)
+{
+	for (unsigned i = 0; i < s->image.physicals.physicals_len; i++) {
+		const ckt_image_physical *physical = &s->image.physicals.physicals_val[i];
+		if (physical->contents_only && physical->contents) {
+			ckt_vmm_unmap(s->worker, physical->contents, physical->size);
+			ckt_vmm_free(s->worker, physical->contents, physical->size);
+		}
+	}
 }
 
 /* ---- Contents */
@@ -406,7 +469,10 @@ int ckt_worker_save(struct ckt_worker *worker, int dir_fd, uint64_t *ret_bytes, 
 	take_journal(&s);
 	int result = take_objects(&s);
 	if (!result)
+		result = take_vmm(&s);
+	if (!result)
 		result = write_contents(&s);
+	give_vmm_back(&s);
 	if (!result)
 		result = ckt_image_write(dir_fd, &s.image, ret_message, message_size);
 	uint64_t bytes = 0;

@@ -89,6 +89,16 @@ static void cache_drop(struct ckt_memory *memory)
 			extent_release(memory, i);
 }
 
+/* Empties addresses that were just taken: what overlaps them is cached, as they were free. */
+static void extents_clear(struct ckt_memory *memory, uint64_t address, uint64_t size)
+{
+	size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+	while (i && memory->extents[i - 1].address + memory->extents[i - 1].size > address)
+		extent_release(memory, --i);
+	while (i < memory->extent_count && memory->extents[i].address < address + size)
+		extent_release(memory, i);
+}
+
 /* Physical memory behind addresses that were just taken: a cached extent of the very place, or fresh. */
 static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use)
 {
@@ -98,11 +108,7 @@ static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t
 		memory->cached -= size;
 		return CUDA_SUCCESS;
 	}
-	/* What overlaps is cached: the addresses were free. */
-	while (i && memory->extents[i - 1].address + memory->extents[i - 1].size > address)
-		extent_release(memory, --i);
-	while (i < memory->extent_count && memory->extents[i].address < address + size)
-		extent_release(memory, i);
+	extents_clear(memory, address, size);
 	struct ckt_extent e = {.address = address, .size = size, .use = use};
 	CUresult result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && memory->cached) {
@@ -400,6 +406,66 @@ void ckt_memory_account_drop(struct ckt_memory *memory, uint64_t pool)
 	struct ckt_account *account = account_find(memory, pool);
 	if (account && !account->reserved)
 		drop(memory->accounts, &memory->account_count, sizeof *account, (size_t)(account - memory->accounts));
+	pthread_mutex_unlock(&memory->lock);
+}
+
+/* ---- What the program manages itself */
+
+/* Takes aligned addresses: more than needed, and the ends given back. */
+static uint64_t take_aligned(struct ckt_memory *memory, uint64_t size, uint64_t alignment)
+{
+	if (alignment <= CKT_MEMORY_EXTENT)
+		return ckt_ranges_take(&memory->addresses, size);
+	uint64_t start = ckt_ranges_take(&memory->addresses, size + alignment);
+	if (start == CKT_RANGES_NONE)
+		return start;
+	uint64_t address = round_up(start, alignment), end = start + size + alignment;
+	if (address > start)
+		ckt_ranges_give(&memory->addresses, start, address - start);
+	if (end > address + size)
+		ckt_ranges_give(&memory->addresses, address + size, end - address - size);
+	return address;
+}
+
+CUresult ckt_memory_reserve(struct ckt_memory *memory, uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *ret_address)
+{
+	if (!size || size % CKT_MEMORY_EXTENT || alignment & (alignment - 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size > memory->size || alignment > memory->size)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	bool hinted = hint && hint % CKT_MEMORY_EXTENT == 0 && (!alignment || hint % alignment == 0);
+	pthread_mutex_lock(&memory->lock);
+	uint64_t address = hinted && ckt_ranges_take_at(&memory->addresses, hint, size) ? hint : take_aligned(memory, size, alignment);
+	if (address != CKT_RANGES_NONE)
+		extents_clear(memory, address, size);
+	pthread_mutex_unlock(&memory->lock);
+	if (address == CKT_RANGES_NONE)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*ret_address = address;
+	return CUDA_SUCCESS;
+}
+
+void ckt_memory_unreserve(struct ckt_memory *memory, uint64_t address, uint64_t size)
+{
+	pthread_mutex_lock(&memory->lock);
+	ckt_ranges_give(&memory->addresses, address, size);
+	pthread_mutex_unlock(&memory->lock);
+}
+
+CUresult ckt_memory_charge(struct ckt_memory *memory, uint64_t size)
+{
+	pthread_mutex_lock(&memory->lock);
+	bool good = !over_limit(memory, size);
+	if (good)
+		memory->used += size;
+	pthread_mutex_unlock(&memory->lock);
+	return good ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void ckt_memory_uncharge(struct ckt_memory *memory, uint64_t size)
+{
+	pthread_mutex_lock(&memory->lock);
+	memory->used -= size;
 	pthread_mutex_unlock(&memory->lock);
 }
 

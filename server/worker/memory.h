@@ -111,6 +111,16 @@ void ckt_memory_account_marks(struct ckt_memory *memory, uint64_t pool, uint64_t
 /* Forgets the account of a pool without blocks. */
 void ckt_memory_account_drop(struct ckt_memory *memory, uint64_t pool);
 
+/* ---- Addresses and physical memory that the program manages itself (vmm.c) */
+
+/* Takes addresses with nothing behind them; alignment: 0 or a power of two.  hint: tried first, where it is not 0. */
+CUresult ckt_memory_reserve(struct ckt_memory *memory, uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *ret_address);
+/* Precondition: reserved, and nothing is mapped there. */
+void ckt_memory_unreserve(struct ckt_memory *memory, uint64_t address, uint64_t size);
+/* Counts physical memory made outside of the allocator; CUDA_ERROR_OUT_OF_MEMORY where the limit does not allow it. */
+CUresult ckt_memory_charge(struct ckt_memory *memory, uint64_t size);
+void ckt_memory_uncharge(struct ckt_memory *memory, uint64_t size);
+
 /*
  * Restore: recreates a fresh allocator's extents, then its blocks, at their old addresses.  CUDA_ERROR_INVALID_VALUE where they
  * overlap or leave the slice.

@@ -62,6 +62,11 @@ struct ckt_object {
 			uint32_t cache_config;
 		} function;
 		struct ckt_pool *pool;			/* owned */
+		struct {
+			unsigned device;
+			uint64_t size;
+			uint64_t handle;		/* the driver's */
+		} physical;
 	};
 };
 

@@ -12,11 +12,9 @@ static CUmemAllocationProp properties(CUdevice ordinal)
 				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal}};
 }
 
-static CUresult map(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
+CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size, uint64_t *ret_handle)
 {
-	struct ckt_worker *worker = opaque;
-	CUdevice ordinal = worker->devices[device].ordinal;
-	CUmemAllocationProp prop = properties(ordinal);
+	CUmemAllocationProp prop = properties(worker->devices[device].ordinal);
 	CUmemGenericAllocationHandle handle;
 	CUresult result = ckt_driver.cuMemCreate(&handle, size, &prop, 0);
 	if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) {
@@ -24,11 +22,22 @@ static CUresult map(void *opaque, unsigned device, uint64_t address, uint64_t si
 		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
 		result = ckt_driver.cuMemCreate(&handle, size, &prop, 0);
 	}
+	if (!result)
+		*ret_handle = handle;
+	return result;
+}
+
+static CUresult map(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
+{
+	struct ckt_worker *worker = opaque;
+	uint64_t handle;
+	CUresult result = ckt_window_create(worker, device, size, &handle);
 	if (result)
 		return result;
 	result = ckt_driver.cuMemMap(address, size, 0, handle, 0);
 	if (!result) {
-		CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+		CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = worker->devices[device].ordinal},
+					  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 		result = ckt_driver.cuMemSetAccess(address, size, &access, 1);
 		if (!result) {
 			*ret_piece = handle;

@@ -31,6 +31,7 @@
 #include "server/worker/printed.h"
 #include "server/worker/replies.h"
 #include "server/worker/staging.h"
+#include "server/worker/vmm.h"
 
 /* One window for every worker, so that an address never changes; sanitizers leave room for a smaller one elsewhere. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -87,6 +88,7 @@ struct ckt_worker {
 	struct ckt_journal_entry *journal;
 	size_t journal_count, journal_room;
 	struct ckt_pools pools;
+	struct ckt_vmm vmm;
 	struct ckt_staging staging;
 	uint8_t *input;
 	size_t input_head, input_tail;
@@ -144,6 +146,8 @@ void ckt_worker_harden(int argc, char **argv);
 
 /* ---- window.c */
 CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t message_size);
+/* Physical memory of the device, mapped nowhere. */
+CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size, uint64_t *ret_handle);
 void ckt_window_init_device(struct ckt_worker *worker, unsigned device);
 
 /* ---- executor.c */

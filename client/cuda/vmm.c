@@ -1,0 +1,317 @@
+/*
+ * Virtual memory management: addresses, physical memory and mappings that the program handles itself.  Reserving, creating, mapping and
+ * giving access wait for their answer; taking away is checked here, sent and forgotten.
+ *
+ * A handle of physical memory counts the program's references; the worker is told to release it when none is left and nothing maps it.
+ * Every mapping is a range (range.c) whose owner is the physical memory's id and whose flags are the device's access.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cuda/internal.h"
+
+#define GRANULARITY ((uint64_t)2 << 20)
+
+struct ckt_physical {
+	struct ckt_object object;
+	uint64_t size;
+	CUmemAllocationProp prop;
+	unsigned handles, mappings;	/* vmm_lock */
+};
+
+struct reservation {
+	struct reservation *next;
+	uint64_t address, size;
+};
+
+static pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct reservation *reservations;
+
+/* ---- Addresses */
+
+CKT_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ret_address, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags)
+{
+	struct ckt_context *context;
+	struct ckt_reply reply;
+	struct ckt_address_reserve_res res;
+	if (!ret_address || flags || !size || size % GRANULARITY || alignment & (alignment - 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_device_count())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	uint32_t device = ckt_context_current(&context) ? 0 : (uint32_t)context->device;
+	struct reservation *entry = malloc(sizeof *entry);
+	if (!entry)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = CKT_WAITED(address_reserve, ADDRESS_RESERVE, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size,
+				     .alignment = alignment, .hint = hint);
+	if (!result) {
+		if (!ckt_address_reserve_res_get(&reply.results, &res))
+			result = CUDA_ERROR_UNKNOWN;
+		ckt_reply_release(&reply);
+	}
+	if (result) {
+		free(entry);
+		return result;
+	}
+	pthread_mutex_lock(&vmm_lock);
+	*entry = (struct reservation){.next = reservations, .address = res.address, .size = size};
+	reservations = entry;
+	pthread_mutex_unlock(&vmm_lock);
+	*ret_address = res.address;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t size)
+{
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm_lock);
+	for (struct reservation **place = &reservations; *place; place = &(*place)->next) {
+		struct reservation *found = *place;
+		if (found->address != address || found->size != size)
+			continue;
+		if (!ckt_range_overlaps(address, size)) {
+			result = CKT_BATCHED(address_free, ADDRESS_FREE, .address = address, .size = size);
+			*place = found->next;
+			free(found);
+		}
+		break;
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return result;
+}
+
+/* Precondition: vmm_lock held. */
+static bool is_reserved(uint64_t address, uint64_t size)
+{
+	for (struct reservation *r = reservations; r; r = r->next)
+		if (address >= r->address && address - r->address <= r->size && size <= r->size - (address - r->address))
+			return true;
+	return false;
+}
+
+/* ---- Physical memory */
+
+static CUresult check_prop(const CUmemAllocationProp *prop)
+{
+	static bool once_place, once_fabric, once_flags;
+	CUresult result;
+	if (!prop || prop->type == CU_MEM_ALLOCATION_TYPE_INVALID)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return ckt_call_unsupported("cuMemCreate outside of a device", &once_place);
+	/* PyTorch asks that memory can be exported as a descriptor and never does it: the export is what is refused. */
+	if (prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return ckt_call_unsupported("memory for other processes", &once_fabric);
+	if (prop->allocFlags.gpuDirectRDMACapable || prop->allocFlags.usage)
+		return ckt_call_unsupported("memory for GPUDirect RDMA or sparse arrays", &once_flags);
+	ckt_device_get(prop->location.id, &result);
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
+{
+	if (!granularity || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = check_prop(prop);
+	if (!result)
+		*granularity = GRANULARITY;
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	if (!handle || flags || !size || size % GRANULARITY)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = check_prop(prop);
+	if (result)
+		return result;
+	struct ckt_physical *physical = calloc(1, sizeof *physical);
+	if (!physical)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	physical->size = size;
+	physical->prop = *prop;
+	/* Compression is a wish that a device may decline; ours does, as its attribute says. */
+	physical->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
+	physical->handles = 1;
+	if (!ckt_object_add(&physical->object, CKT_KIND_PHYSICAL)) {
+		free(physical);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	uint64_t id = physical->object.id;
+	uint32_t device = (uint32_t)prop->location.id;
+	result = CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id, .device = device, .size = size);
+	/* What was freed on a stream is there once the stream is. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
+		result = CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id, .device = device, .size = size);
+	if (result)
+		ckt_object_remove(&physical->object);
+	else
+		*handle = id;
+	return result;
+}
+
+/* The physical memory behind a handle that the program holds.  Precondition: vmm_lock held. */
+static struct ckt_physical *find(CUmemGenericAllocationHandle handle)
+{
+	struct ckt_physical *physical = ckt_object_find(handle, CKT_KIND_PHYSICAL);
+	return physical && physical->handles ? physical : NULL;
+}
+
+/* Precondition: vmm_lock held. */
+static CUresult settle(struct ckt_physical *physical)
+{
+	if (physical->handles || physical->mappings)
+		return CUDA_SUCCESS;
+	CUresult result = CKT_BATCHED(physical_release, PHYSICAL_RELEASE, .id = physical->object.id);
+	ckt_object_remove(&physical->object);
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm_lock);
+	struct ckt_physical *physical = find(handle);
+	if (physical) {
+		physical->handles--;
+		result = settle(physical);
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+	struct ckt_range range;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	if (!handle)
+		return result;
+	pthread_mutex_lock(&vmm_lock);
+	if (ckt_range_find((uint64_t)(uintptr_t)address, &range) && range.kind == CKT_RANGE_MAPPED) {
+		struct ckt_physical *physical = ckt_object_find(range.owner, CKT_KIND_PHYSICAL);
+		if (physical) {
+			physical->handles++;
+			*handle = physical->object.id;
+			result = CUDA_SUCCESS;
+		}
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+{
+	pthread_mutex_lock(&vmm_lock);
+	struct ckt_physical *physical = prop ? find(handle) : NULL;
+	if (physical)
+		*prop = physical->prop;
+	pthread_mutex_unlock(&vmm_lock);
+	return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- Mappings */
+
+CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	if (flags || !size || address % GRANULARITY || size % GRANULARITY || offset % GRANULARITY)
+		return result;
+	pthread_mutex_lock(&vmm_lock);
+	struct ckt_physical *physical = find(handle);
+	if (physical && is_reserved(address, size) && !ckt_range_overlaps(address, size) && offset <= physical->size &&
+	    size <= physical->size - offset) {
+		result = CKT_WAITED(mem_map, MEM_MAP, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size, .offset = offset,
+				    .physical = handle);
+		if (!result) {
+			physical->mappings++;
+			ckt_range_add(&(struct ckt_range){.base = address, .size = size, .kind = CKT_RANGE_MAPPED,
+							  .context = ckt_handle_primary((unsigned)physical->prop.location.id), .owner = handle,
+							  .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE, .device = physical->prop.location.id});
+		}
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return result;
+}
+
+/* Whether the range is made up of whole mappings. */
+static bool whole(uint64_t address, uint64_t size)
+{
+	struct ckt_range range;
+	if (!size || address + size < address)
+		return false;
+	for (uint64_t at = address; at < address + size; at += range.size)
+		if (!ckt_range_find(at, &range) || range.kind != CKT_RANGE_MAPPED || range.base != at || range.size > address + size - at)
+			return false;
+	return true;
+}
+
+CKT_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
+{
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	struct ckt_range range;
+	pthread_mutex_lock(&vmm_lock);
+	if (whole(address, size)) {
+		result = CKT_BATCHED(mem_unmap, MEM_UNMAP, .address = address, .size = size);
+		for (uint64_t at = address; at < address + size && ckt_range_remove(at, CKT_RANGE_MAPPED, &range); at += range.size) {
+			struct ckt_physical *physical = ckt_object_find(range.owner, CKT_KIND_PHYSICAL);
+			if (physical) {
+				physical->mappings--;
+				settle(physical);
+			}
+		}
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return result;
+}
+
+/* Every device but the memory's own is without access, which cuDeviceCanAccessPeer says beforehand. */
+static CUresult read_access(const CUmemAccessDesc *desc, CUdevice own, bool *ret_own)
+{
+	static bool once;
+	CUresult result;
+	if (desc->location.type == CU_MEM_LOCATION_TYPE_HOST || desc->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+	    desc->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+		return ckt_call_unsupported("cuMemSetAccess for the host", &once);
+	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+	     desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_device_get(desc->location.id, &result))
+		return result;
+	*ret_own = desc->location.id == own;
+	return *ret_own || desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CKT_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, size_t count)
+{
+	struct ckt_range range;
+	if (!desc || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm_lock);
+	CUresult result = whole(address, size) && ckt_range_find(address, &range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count && !result; i++) {
+		bool own = false;
+		result = read_access(&desc[i], range.device, &own);
+		if (!result && own)
+			result = CKT_WAITED(mem_set_access, MEM_SET_ACCESS, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size,
+					    .access = desc[i].flags);
+		if (!result && own)
+			ckt_range_set_flags(address, size, CKT_RANGE_MAPPED, desc[i].flags);
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
+{
+	struct ckt_range range;
+	CUresult result;
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_device_get(location->id, &result))
+		return result;
+	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_MAPPED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = location->id == range.device ? range.flags : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return CUDA_SUCCESS;
+}
