@@ -5,15 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
+#include "checkpoint/blake3.h"
 #include "checkpoint/store.h"
 
 enum { ZSTD_LEVEL = 1 };
 
-static void hash(const void *data, size_t size, char *ret_hash)
+void ckt_image_hash(ckt_image_hash_kind kind, const void *data, size_t size, char *ret_hash)
 {
+	if (kind == CKT_IMAGE_BLAKE3) {
+		ckt_blake3(data, size, (uint8_t *)ret_hash);
+		return;
+	}
 	struct sha256_ctx sha;
 	sha256_init(&sha);
 	sha256_update(&sha, size, data);
@@ -29,7 +35,7 @@ static bool all_zero(const uint8_t *data, size_t size)
 int ckt_image_writer_init(struct ckt_image_writer *writer, int dir_fd, unsigned file, bool compress)
 {
 	char name[32];
-	*writer = (struct ckt_image_writer){.fd = -1, .file = file, .compress = compress};
+	*writer = (struct ckt_image_writer){.fd = -1, .file = file, .compress = compress, .hash_kind = CKT_IMAGE_BLAKE3};
 	snprintf(name, sizeof name, "data-%u", file);
 	if (compress) {
 		writer->zstd = ZSTD_createCCtx();
@@ -69,7 +75,7 @@ int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64
 		writer->room = room;
 	}
 	ckt_image_chunk chunk = {.space = space, .address = address, .size = size, .file = writer->file, .offset = writer->offset, .stored = size};
-	hash(data, size, chunk.hash);
+	ckt_image_hash(writer->hash_kind, data, size, chunk.hash);
 	if (writer->compress) {
 		size_t stored = ZSTD_compressCCtx(writer->zstd, writer->buffer, size - 1, data, size, ZSTD_LEVEL);
 		if (!ZSTD_isError(stored)) {
@@ -118,13 +124,50 @@ static int read_all(int fd, uint8_t *data, size_t size, uint64_t offset)
 	return 0;
 }
 
-int ckt_image_chunk_read(int dir_fd, const ckt_image_chunk *chunk, void *ret_data)
+int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image, const int *dir_fds, unsigned count, char *ret_message,
+			  size_t message_size)
 {
-	char name[32], sum[CKT_IMAGE_HASH];
-	snprintf(name, sizeof name, "data-%u", chunk->file);
-	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return -errno;
+	unsigned own = image->file_bytes.file_bytes_len;
+	*reader = (struct ckt_image_reader){.image = image, .count = own + image->elsewhere.elsewhere_len};
+	reader->fds = malloc((reader->count + 1) * sizeof *reader->fds);
+	if (!reader->fds)
+		return -ENOMEM;
+	for (unsigned i = 0; i < reader->count; i++)
+		reader->fds[i] = -1;
+	for (unsigned i = 0; i < reader->count; i++) {
+		const ckt_image_file *file = i < own ? NULL : &image->elsewhere.elsewhere_val[i - own];
+		unsigned dir = file ? file->ancestor + 1 : 0;
+		uint64_t bytes = file ? file->bytes : image->file_bytes.file_bytes_val[i];
+		char name[32];
+		struct stat st;
+		snprintf(name, sizeof name, "data-%u", file ? file->file : i);
+		if (dir < count && dir_fds[dir] >= 0)
+			reader->fds[i] = openat(dir_fds[dir], name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (reader->fds[i] < 0 || fstat(reader->fds[i], &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes) {
+			if (file)
+				snprintf(ret_message, message_size, "the image builds on another (number %u of its chain), and %s of that is missing or has another size",
+					 dir, name);
+			else
+				snprintf(ret_message, message_size, "the image is damaged: %s is missing or has another size than the manifest says", name);
+			ckt_image_reader_fini(reader);
+			return -EBADMSG;
+		}
+	}
+	return 0;
+}
+
+void ckt_image_reader_fini(struct ckt_image_reader *reader)
+{
+	for (unsigned i = 0; i < reader->count; i++)
+		if (reader->fds[i] >= 0)
+			close(reader->fds[i]);
+	free(reader->fds);
+	*reader = (struct ckt_image_reader){0};
+}
+
+static int read_chunk(int fd, ckt_image_hash_kind kind, const ckt_image_chunk *chunk, void *ret_data)
+{
+	char sum[CKT_IMAGE_HASH];
 	int result;
 	if (chunk->encoding == CKT_IMAGE_ZSTD) {
 		void *stored = malloc(chunk->stored + 1);
@@ -135,9 +178,27 @@ int ckt_image_chunk_read(int dir_fd, const ckt_image_chunk *chunk, void *ret_dat
 	} else {
 		result = read_all(fd, ret_data, chunk->size, chunk->offset);
 	}
-	close(fd);
 	if (result)
 		return result;
-	hash(ret_data, chunk->size, sum);
+	ckt_image_hash(kind, ret_data, chunk->size, sum);
 	return memcmp(sum, chunk->hash, sizeof sum) ? -EBADMSG : 0;
+}
+
+int ckt_image_reader_chunk(const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data)
+{
+	return chunk->file < reader->count ? read_chunk(reader->fds[chunk->file], reader->image->hash_kind, chunk, ret_data) : -EBADMSG;
+}
+
+int ckt_image_chunk_read(int dir_fd, const ckt_image *image, const ckt_image_chunk *chunk, void *ret_data)
+{
+	char name[32];
+	if (chunk->file >= image->file_bytes.file_bytes_len)
+		return -EBADMSG;
+	snprintf(name, sizeof name, "data-%u", chunk->file);
+	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	int result = read_chunk(fd, image->hash_kind, chunk, ret_data);
+	close(fd);
+	return result;
 }

@@ -80,10 +80,13 @@ static int check_chunks(const ckt_image *image, char *ret_message, size_t messag
 {
 	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
 		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
-		if (chunk->size == 0 || chunk->size > CKT_IMAGE_CHUNK || chunk->stored > chunk->size || chunk->file >= image->file_bytes.file_bytes_len ||
+		if (chunk->size == 0 || chunk->size > CKT_IMAGE_CHUNK || chunk->stored > chunk->size ||
 		    (chunk->encoding == CKT_IMAGE_RAW && chunk->stored != chunk->size))
 			return damaged(ret_message, message_size, "a chunk has no sense");
-		uint64_t file = image->file_bytes.file_bytes_val[chunk->file];
+		unsigned own = image->file_bytes.file_bytes_len;
+		if (chunk->file >= own && chunk->file - own >= image->elsewhere.elsewhere_len)
+			return damaged(ret_message, message_size, "a chunk lies in no file");
+		uint64_t file = chunk->file < own ? image->file_bytes.file_bytes_val[chunk->file] : image->elsewhere.elsewhere_val[chunk->file - own].bytes;
 		if (chunk->offset > file || chunk->stored > file - chunk->offset)
 			return damaged(ret_message, message_size, "a chunk lies behind the end of its file");
 		if (chunk->space > image->blobs.blobs_len)
@@ -94,6 +97,9 @@ static int check_chunks(const ckt_image *image, char *ret_message, size_t messag
 				return damaged(ret_message, message_size, "a chunk lies outside its blob");
 		}
 	}
+	for (unsigned i = 0; i < image->elsewhere.elsewhere_len; i++)
+		if (image->elsewhere.elsewhere_val[i].ancestor >= image->ancestors.ancestors_len || image->elsewhere.elsewhere_val[i].file >= CKT_IMAGE_FILES)
+			return damaged(ret_message, message_size, "it builds on an image that it does not name");
 	for (unsigned i = 0; i < image->blobs.blobs_len; i++)
 		if (image->blobs.blobs_val[i].received > image->blobs.blobs_val[i].size)
 			return damaged(ret_message, message_size, "a blob holds more than it should");

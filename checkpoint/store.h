@@ -18,6 +18,7 @@ struct ckt_image_writer {
 	unsigned file;
 	uint64_t offset;
 	bool compress;
+	ckt_image_hash_kind hash_kind;
 	void *zstd, *buffer;
 	ckt_image_chunk *chunks;	/* what was written */
 	size_t count, room;
@@ -27,6 +28,8 @@ struct ckt_image_writer {
 int ckt_image_writer_init(struct ckt_image_writer *writer, int dir_fd, unsigned file, bool compress);
 /* Nothing is written for zeros.  size <= CKT_IMAGE_CHUNK. */
 int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address, const void *data, uint32_t size);
+/* The hash of contents. */
+void ckt_image_hash(ckt_image_hash_kind kind, const void *data, size_t size, char *ret_hash);
 /* fsyncs. */
 int ckt_image_writer_finish(struct ckt_image_writer *writer);
 /* Frees; after an error too. */
@@ -40,5 +43,24 @@ int ckt_image_read(int dir_fd, ckt_image *ret_image, char *ret_message, size_t m
 int ckt_image_encode(const ckt_image *image, uint8_t **ret_data, size_t *ret_size);
 int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, char *ret_message, size_t message_size);
 
+/*
+ * The files of an image, those of its ancestors included, open.  Reading chunks is thread-safe.
+ */
+struct ckt_image_reader {
+	const ckt_image *image;		/* the caller's */
+	int *fds;			/* by chunk.file */
+	unsigned count;
+};
+
+/*
+ * dir_fds[0] is the image's directory, dir_fds[1 + n] that of image->ancestors[n] (as many as count says; what no chunk needs may
+ * be missing).  Checks that they are what the manifest says, by size; a chunk's hash tells the rest.
+ */
+int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image, const int *dir_fds, unsigned count, char *ret_message,
+			  size_t message_size);
 /* One chunk's contents into data (chunk->size bytes), checked against its hash. */
-int ckt_image_chunk_read(int dir_fd, const ckt_image_chunk *chunk, void *ret_data);
+int ckt_image_reader_chunk(const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data);
+void ckt_image_reader_fini(struct ckt_image_reader *reader);
+
+/* The same of an image that builds on no other, by its directory alone. */
+int ckt_image_chunk_read(int dir_fd, const ckt_image *image, const ckt_image_chunk *chunk, void *ret_data);

@@ -29,6 +29,13 @@ int ckt_log_init(const char *name, enum ckt_log_level level, const char *file)
 	return 0;
 }
 
+void ckt_log_init_fd(const char *name, enum ckt_log_level level, int fd)
+{
+	log_name = name;
+	log_fd = fd;
+	ckt_log_level = level;
+}
+
 int ckt_log_level_parse(const char *text, enum ckt_log_level *ret_level)
 {
 	for (unsigned i = 0; i < sizeof level_names / sizeof *level_names; i++) {

@@ -19,6 +19,8 @@ extern enum ckt_log_level ckt_log_level;
 
 /* name: put before every line, e.g. "cricket-server"; must outlive the process.  file: NULL for stderr; opened for appending. */
 int ckt_log_init(const char *name, enum ckt_log_level level, const char *file);
+/* The same on an open descriptor, which stays the caller's: opening it again by its name needs a right to the file behind it. */
+void ckt_log_init_fd(const char *name, enum ckt_log_level level, int fd);
 /* "error", "warning", "info", "debug", "quiet"; -EINVAL otherwise. */
 int ckt_log_level_parse(const char *text, enum ckt_log_level *ret_level);
 void ckt_log_write(enum ckt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

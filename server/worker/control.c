@@ -13,7 +13,7 @@
 
 #include "rpc/log.h"
 #include "rpc/net.h"
-#include "server/worker/driver.h"
+#include "server/worker/control.h"
 #include "server/worker/worker.h"
 
 enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 };
@@ -21,16 +21,7 @@ enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 }
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started;
 
-struct request {
-	struct ckt_worker *worker;
-	int connection;
-	uint32_t xid;
-	struct ckt_cursor args;
-	int passed_fd;		/* owned; -1 when taken */
-	bool end;		/* after the answer */
-};
-
-static int reply(struct request *request, xdrproc_t xdr, void *res)
+int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res)
 {
 	uint8_t *data;
 	size_t size;
@@ -42,7 +33,7 @@ static int reply(struct request *request, xdrproc_t xdr, void *res)
 	return result;
 }
 
-static int start(struct request *request)
+static int start(struct ckt_request *request)
 {
 	ckt_worker_start_args args = {0};
 	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_start_args, &args);
@@ -50,6 +41,7 @@ static int start(struct request *request)
 		return result;
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_start_res res = {.message = message};
+	atomic_store(&request->worker->start_seen, true);
 	pthread_mutex_lock(&control_lock);
 	if (started) {
 		res.status = -EALREADY;
@@ -63,7 +55,7 @@ static int start(struct request *request)
 	}
 	pthread_mutex_unlock(&control_lock);
 	xdr_free((xdrproc_t)xdr_ckt_worker_start_args, (char *)&args);
-	return reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
 }
 
 /* ---- A client */
@@ -110,7 +102,7 @@ static void refuse_client(int fd, uint32_t xid, ckt_hello_status status, char *m
 	free(data);
 }
 
-static void adopt_client(struct ckt_worker *worker, struct request *request, const ckt_worker_client_args *args)
+static void adopt_client(struct ckt_worker *worker, struct ckt_request *request, const ckt_worker_client_args *args)
 {
 	fcntl(request->passed_fd, F_SETFL, fcntl(request->passed_fd, F_GETFL) | O_NONBLOCK);
 	ckt_hash(args->hello.secret, CKT_SECRET_SIZE, worker->secret_hash);
@@ -128,7 +120,7 @@ static void adopt_client(struct ckt_worker *worker, struct request *request, con
 	atomic_store(&worker->mail, true);
 }
 
-static int client(struct request *request)
+static int client(struct ckt_request *request)
 {
 	struct ckt_worker *worker = request->worker;
 	ckt_worker_client_args args = {0};
@@ -155,12 +147,12 @@ static int client(struct request *request)
 	/* Nothing of the secret stays in memory but its hash. */
 	explicit_bzero(args.hello.secret, sizeof args.hello.secret);
 	xdr_free((xdrproc_t)xdr_ckt_worker_client_args, (char *)&args);
-	return reply(request, (xdrproc_t)xdr_ckt_hello_status, &status);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_hello_status, &status);
 }
 
 /* ---- Questions */
 
-static int status(struct request *request)
+static int status(struct ckt_request *request)
 {
 	struct ckt_worker *worker = request->worker;
 	uint64_t memory = 0;
@@ -169,7 +161,7 @@ static int status(struct request *request)
 			memory += ckt_memory_used(&worker->devices[d].memory);
 	pthread_mutex_lock(&worker->mail_lock);
 	ckt_worker_status_res res = {.session = worker->session,
-				     .state = worker->frozen ? CKT_STATE_FROZEN : worker->state,
+				     .state = worker->paused ? CKT_STATE_PAUSED : worker->frozen ? CKT_STATE_FROZEN : worker->state,
 				     .program_name = worker->program_name,
 				     .client = worker->client,
 				     .client_pid = worker->client_pid,
@@ -182,7 +174,7 @@ static int status(struct request *request)
 				     .executed = atomic_load(&worker->replies.executed),
 				     .note = worker->note};
 	memcpy(res.secret_hash, worker->secret_hash, sizeof res.secret_hash);
-	int result = reply(request, (xdrproc_t)xdr_ckt_worker_status_res, &res);
+	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_status_res, &res);
 	pthread_mutex_unlock(&worker->mail_lock);
 	return result;
 }
@@ -197,7 +189,7 @@ static char *stat_name(unsigned index)
 	return NULL;
 }
 
-static int stats(struct request *request)
+static int stats(struct ckt_request *request)
 {
 	static ckt_worker_stat list[CKT_STATS];	/* under control_lock */
 	struct ckt_worker *worker = request->worker;
@@ -215,48 +207,18 @@ static int stats(struct request *request)
 						  .bytes = __atomic_load_n(&stat->bytes_in, __ATOMIC_RELAXED) + __atomic_load_n(&stat->bytes_out, __ATOMIC_RELAXED)};
 	}
 	ckt_worker_stats_res res = {.stats = {.stats_len = count, .stats_val = list}};
-	int result = reply(request, (xdrproc_t)xdr_ckt_worker_stats_res, &res);
+	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_stats_res, &res);
 	pthread_mutex_unlock(&control_lock);
-	return result;
-}
-
-static int save(struct request *request)
-{
-	static pthread_mutex_t save_lock = PTHREAD_MUTEX_INITIALIZER;
-	struct ckt_worker *worker = request->worker;
-	ckt_worker_save_args args = {0};
-	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_save_args, &args);
-	if (result)
-		return result;
-	char message[CKT_MESSAGE_MAX] = "";
-	ckt_worker_save_res res = {.status = -EINVAL, .message = message};
-	pthread_mutex_lock(&save_lock);
-	if (!started || request->passed_fd < 0) {
-		snprintf(message, sizeof message, "nothing to save, or no directory to save it in");
-	} else {
-		res.status = ckt_worker_freeze(worker, args.deadline_ms, message, sizeof message);
-		if (!res.status) {
-			res.status = ckt_worker_save(worker, request->passed_fd, &res.bytes, message, sizeof message);
-			request->end = !res.status && args.stop;
-			if (!request->end)
-				ckt_worker_thaw(worker, false);
-		}
-	}
-	pthread_mutex_unlock(&save_lock);
-	result = reply(request, (xdrproc_t)xdr_ckt_worker_save_res, &res);
-	/* The client hears of the end only now: the image is written and the server knows. */
-	if (request->end)
-		ckt_worker_thaw(worker, true);
 	return result;
 }
 
 /* ---- Connections */
 
-static int dispatch(struct request *request, uint32_t proc)
+static int dispatch(struct ckt_request *request, uint32_t proc)
 {
 	switch (proc) {
 	case CKT_WORKER_NULL:
-		return reply(request, NULL, NULL);
+		return ckt_control_reply(request, NULL, NULL);
 	case CKT_WORKER_START:
 		return start(request);
 	case CKT_WORKER_CLIENT:
@@ -265,13 +227,11 @@ static int dispatch(struct request *request, uint32_t proc)
 		return status(request);
 	case CKT_WORKER_STATS:
 		return stats(request);
-	case CKT_WORKER_SAVE:
-		return save(request);
 	case CKT_WORKER_KILL:
 		request->end = true;
-		return reply(request, NULL, NULL);
+		return ckt_control_reply(request, NULL, NULL);
 	default:
-		return -EPROTO;
+		return ckt_operation_serve(request, proc);
 	}
 }
 
@@ -290,7 +250,7 @@ static void serve(struct ckt_worker *worker, int connection)
 		struct pollfd p = {.fd = connection, .events = POLLIN};
 		if (poll(&p, 1, -1) < 0 && errno != EINTR)
 			return;
-		struct request request = {.worker = worker, .connection = connection, .passed_fd = -1};
+		struct ckt_request request = {.worker = worker, .connection = connection, .passed_fd = -1};
 		uint8_t *data;
 		size_t size;
 		if (ckt_net_read_record(connection, 65536, ckt_net_now_ms() + REQUEST_TIMEOUT_MS, &data, &size, &request.passed_fd))
@@ -327,6 +287,14 @@ static void *control_thread(void *opaque)
 		close(connection);
 	}
 	return NULL;
+}
+
+bool ckt_control_started(void)
+{
+	pthread_mutex_lock(&control_lock);
+	bool result = started;
+	pthread_mutex_unlock(&control_lock);
+	return result;
 }
 
 int ckt_control_start(struct ckt_worker *worker, int listen_fd)

@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +18,8 @@
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/worker.h"
+
+enum { PART_MS = 1000 };
 
 int ckt_worker_freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
 {
@@ -119,19 +124,48 @@ static void flush_all(struct ckt_worker *worker)
 	}
 }
 
+/* Tells the client where its session went, or that it was stopped on purpose. */
+static void say_goodbye(struct ckt_worker *worker)
+{
+	const struct ckt_parting *parting = &worker->parting;
+	bool moved = parting->moved_to[0];
+	if (!moved && !parting->parked)
+		return;
+	const char *text = moved ? parting->moved_to : parting->message;
+	uint32_t length = (uint32_t)strlen(text);
+	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch, CKT_CALL_HEADER_SIZE + 4 + ckt_padded(length));
+	if (!p)
+		return;
+	p = ckt_call_header_put(p, &(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1,
+							     .proc = moved ? CKT_CALLBACK_MOVED : CKT_CALLBACK_PARKED});
+	ckt_put_opaque(p, text, length);
+	ckt_output_end(&worker->output);
+}
+
 /*
- * Ends the session's connection so that what was sent still arrives: unread input at close() would reset the connection and drop it.
+ * Ends the session's connection so that what was sent still arrives: a close() with unread input resets the connection, and what
+ * the peer's kernel has not acknowledged by then is lost.  What it has is safe, whether the client reads now or in an hour.
  */
 static void part_from_client(struct ckt_worker *worker)
 {
 	if (worker->client_fd < 0)
 		return;
-	int64_t deadline = ckt_net_now_ms() + 1000;
+	int64_t deadline = ckt_net_now_ms() + PART_MS;
+	worker->freeze_deadline_ms = deadline;
+	say_goodbye(worker);
+	flush_all(worker);
 	shutdown(worker->client_fd, SHUT_WR);
-	while (ckt_net_now_ms() < deadline) {
-		struct pollfd p = {.fd = worker->client_fd, .events = POLLIN};
-		if (poll(&p, 1, 100) > 0 && recv(worker->client_fd, worker->input, CKT_INPUT_SIZE, MSG_DONTWAIT) <= 0)
-			break;
+	for (;;) {
+		while (recv(worker->client_fd, worker->input, CKT_INPUT_SIZE, MSG_DONTWAIT) > 0)
+			;
+		int unacknowledged = 0;
+		struct sockaddr_storage address;
+		socklen_t size = sizeof address;
+		/* Over a UNIX socket it lies in the peer's queue already. */
+		if (getsockname(worker->client_fd, (struct sockaddr *)&address, &size) || address.ss_family == AF_UNIX ||
+		    ioctl(worker->client_fd, SIOCOUTQ, &unacknowledged) || !unacknowledged || ckt_net_now_ms() >= deadline)
+			return;
+		poll(NULL, 0, 1);
 	}
 }
 
@@ -153,6 +187,7 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 		worker->freeze = false;
 	} else {
 		worker->frozen = true;
+		worker->frozen_ns = ckt_now_ns();
 	}
 	pthread_cond_broadcast(&worker->mail_cond);
 	while (worker->freeze)

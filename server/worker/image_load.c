@@ -17,8 +17,8 @@
 
 struct loading {
 	struct ckt_worker *worker;
-	int dir_fd;
 	ckt_image image;
+	struct ckt_image_reader reader;
 	_Atomic size_t next;
 	_Atomic int driver_error;
 	char *message;
@@ -121,7 +121,7 @@ static int load_blobs(struct loading *l)
 	for (unsigned i = 0; i < image->chunks.chunks_len && !result; i++) {
 		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
 		if (chunk->space)
-			result = ckt_image_chunk_read(l->dir_fd, chunk, data[chunk->space - 1] + chunk->address);
+			result = ckt_image_reader_chunk(&l->reader, chunk, data[chunk->space - 1] + chunk->address);
 		if (result)
 			refuse(l, result, "the image is damaged: a module's contents: %s", strerror(-result));
 	}
@@ -485,7 +485,7 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 			continue;
 		if (!chunk_device(l, chunk, &device))
 			return -EBADMSG;
-		int result = ckt_image_chunk_read(l->dir_fd, chunk, member->buffer);
+		int result = ckt_image_reader_chunk(&l->reader, chunk, member->buffer);
 		if (result)
 			return result;
 		CUresult error = ckt_crew_use_device(member, device);
@@ -577,13 +577,15 @@ static void load_identity(struct loading *l)
 
 int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
 {
-	struct loading l = {.worker = worker, .dir_fd = dir_fd, .message = ret_message, .message_size = message_size};
+	struct loading l = {.worker = worker, .message = ret_message, .message_size = message_size};
 	int error = ckt_image_read(dir_fd, &l.image, ret_message, message_size);
 	if (error)
 		return error;
 	static int (*const steps[])(struct loading *) = {load_blobs,	  replay_journal, load_contexts, check_globals,
 							 load_functions, load_streams,	  load_events,	 load_memory, load_pools};
-	error = check(&l, args);
+	error = ckt_image_reader_init(&l.reader, &l.image, &dir_fd, 1, ret_message, message_size);
+	if (!error)
+		error = check(&l, args);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++)
 		error = steps[i](&l);
 	if (!error) {
@@ -593,6 +595,7 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 			ckt_worker_use_context(worker, primary->id);
 		ckt_info("session %s restored as generation %llu", worker->session, (unsigned long long)worker->generation);
 	}
+	ckt_image_reader_fini(&l.reader);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&l.image);
 	return error;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "checkpoint/store.h"
@@ -24,7 +25,7 @@ struct piece {
 
 struct saving {
 	struct ckt_worker *worker;
-	int dir_fd;
+	struct ckt_save *save;
 	ckt_image image;
 	struct piece *pieces;
 	size_t piece_count, piece_room;
@@ -86,6 +87,10 @@ static void take_identity(struct saving *s)
 	image->saved = time(NULL);
 	image->build = copy_string(CKT_VERSION);
 	image->driver_version = worker->driver_version;
+	if (getrandom(image->id, sizeof image->id, 0) != sizeof image->id)
+		abort();
+	memcpy(s->save->image, image->id, sizeof image->id);
+	image->hash_kind = CKT_IMAGE_BLAKE3;
 	image->window_base = CKT_WINDOW_BASE;
 	image->window_bytes = CKT_WINDOW_SIZE;
 	image->slice_bytes = worker->slice_size;
@@ -410,7 +415,7 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 {
 	struct saving *s = opaque;
 	struct ckt_image_writer *writer = &s->writers[member->index];
-	int result = ckt_image_writer_init(writer, s->dir_fd, member->index, false);
+	int result = ckt_image_writer_init(writer, s->save->dir_fd, member->index, s->save->compress);
 	for (size_t i; !result && (i = s->next++) < s->piece_count;) {
 		struct piece *piece = &s->pieces[i];
 		const void *data = piece->data;
@@ -425,6 +430,8 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 			data = member->buffer;
 		}
 		result = ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size);
+		if (!piece->space)
+			atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
 	}
 	return result ? result : ckt_image_writer_finish(writer);
 }
@@ -455,9 +462,9 @@ static int write_contents(struct saving *s)
 	return 0;
 }
 
-int ckt_worker_save(struct ckt_worker *worker, int dir_fd, uint64_t *ret_bytes, char *ret_message, size_t message_size)
+int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size)
 {
-	struct saving s = {.worker = worker, .dir_fd = dir_fd, .message = ret_message, .message_size = message_size};
+	struct saving s = {.worker = worker, .save = save, .message = ret_message, .message_size = message_size};
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
 		s.writers[i].fd = -1;
 	/* Nothing runs: blocks that were freed on a stream are free now, or their pool's. */
@@ -468,20 +475,24 @@ int ckt_worker_save(struct ckt_worker *worker, int dir_fd, uint64_t *ret_bytes, 
 	take_blobs(&s);
 	take_journal(&s);
 	int result = take_objects(&s);
+	for (size_t i = 0; i < s.piece_count; i++)
+		save->memory_bytes += s.pieces[i].space ? 0 : s.pieces[i].size;
+	save->changed_bytes = save->memory_bytes;
+	ckt_progress_begin(worker, "save", save->memory_bytes);
 	if (!result)
 		result = take_vmm(&s);
 	if (!result)
 		result = write_contents(&s);
 	give_vmm_back(&s);
 	if (!result)
-		result = ckt_image_write(dir_fd, &s.image, ret_message, message_size);
+		result = ckt_image_write(save->dir_fd, &s.image, ret_message, message_size);
 	uint64_t bytes = 0;
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++) {
 		bytes += s.writers[i].offset;
 		ckt_image_writer_fini(&s.writers[i]);
 	}
 	if (!result) {
-		*ret_bytes = bytes;
+		save->bytes = bytes;
 		ckt_info("saved: %llu bytes of contents in %u chunks", (unsigned long long)bytes, s.image.chunks.chunks_len);
 	}
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&s.image);

@@ -20,7 +20,7 @@
 #include "rpc/net.h"
 #include "server/worker/worker.h"
 
-enum { CONTROL_FD = 3, WATCH_MS = 200, STUCK_MS = 1000 };
+enum { CONTROL_FD = 3, WATCH_MS = 200, STUCK_MS = 1000, START_MS = 10000 };
 
 /* Signals arrive through one thread that does nothing else. */
 static void *signals(void *opaque)
@@ -52,12 +52,7 @@ static int start_signals(void)
 static int redirect_output(struct ckt_worker *worker)
 {
 	int log_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
-	if (log_fd >= 0) {
-		char path[32];
-		snprintf(path, sizeof path, "/dev/fd/%d", log_fd);
-		if (ckt_log_init("cricket-worker", ckt_log_level, path))
-			ckt_log_init("cricket-worker", CKT_LOG_QUIET, NULL);
-	}
+	ckt_log_init_fd("cricket-worker", log_fd >= 0 ? ckt_log_level : CKT_LOG_QUIET, log_fd);
 	return ckt_printed_init(&worker->printed);
 }
 
@@ -85,9 +80,12 @@ static void watch_client(struct ckt_worker *worker, int64_t now)
 
 static void watch(struct ckt_worker *worker)
 {
+	int64_t begun = ckt_net_now_ms();
 	for (;;) {
 		poll(NULL, 0, WATCH_MS);
 		int64_t now = ckt_net_now_ms();
+		if (!atomic_load(&worker->start_seen) && now - begun > START_MS)
+			ckt_worker_end("the server that started it never said what to do");
 		pthread_mutex_lock(&worker->mail_lock);
 		enum ckt_session_state state = worker->state;
 		bool alone = (state == CKT_STATE_STARTING || state == CKT_STATE_RESTORED || state == CKT_STATE_DETACHED) && worker->detached_ms &&

@@ -69,6 +69,18 @@ struct ckt_journal_entry {
 	uint32_t flags, device;
 };
 
+/* What a long operation is doing; written by whoever does it, read by any control thread. */
+struct ckt_progress {
+	const char *_Atomic phase;	/* a literal; NULL: nothing */
+	_Atomic uint64_t done, total;
+};
+
+struct ckt_parting {
+	bool parked;
+	char message[CKT_MESSAGE_MAX];
+	char moved_to[CKT_ADDRESS_MAX + 1];
+};
+
 struct ckt_worker {
 	/* Set by START, constant afterwards. */
 	char session[CKT_SESSION_ID_SIZE + 1];
@@ -104,6 +116,8 @@ struct ckt_worker {
 	struct ckt_pendings pending;
 	struct ckt_printed printed;
 	_Atomic int deferred;		/* first error of a batched call, not yet reported */
+	struct ckt_progress progress;
+	_Atomic bool start_seen;
 	struct ckt_stat *stats;		/* by procedure, then session procedures from CKT_STAT_SESSION on; relaxed atomics */
 
 	/* The mailbox, mail_lock. */
@@ -121,6 +135,9 @@ struct ckt_worker {
 	int64_t freeze_deadline_ms;
 	char freeze_message[CKT_MESSAGE_MAX];
 	bool end_after_freeze;
+	int64_t frozen_ns;		/* since when it stands, CLOCK_MONOTONIC */
+	struct ckt_parting parting;	/* what the client hears at the end */
+	bool paused;			/* frozen, and its memory in the host's */
 
 	/* Listings and identity, mail_lock. */
 	enum ckt_session_state state;
@@ -202,6 +219,12 @@ void ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret);
 /* ---- control.c */
 int ckt_control_start(struct ckt_worker *worker, int listen_fd);
 
+/* ---- operations.c */
+struct ckt_request;
+/* SAVE, SAVE2, RELEASE, PROGRESS and the like; -EPROTO for a procedure that is none of these. */
+int ckt_operation_serve(struct ckt_request *request, uint32_t proc);
+void ckt_progress_begin(struct ckt_worker *worker, const char *phase, uint64_t total);
+
 /* ---- freeze.c */
 /* Stops the executor between commands with everything finished; 0 or -errno and a sentence naming what would not finish. */
 int ckt_worker_freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size);
@@ -210,5 +233,12 @@ void ckt_worker_thaw(struct ckt_worker *worker, bool end);
 void ckt_executor_freeze(struct ckt_worker *worker);
 
 /* ---- image_save.c, image_load.c.  Precondition: frozen, or not started. */
-int ckt_worker_save(struct ckt_worker *worker, int dir_fd, uint64_t *ret_bytes, char *ret_message, size_t message_size);
+struct ckt_save {
+	int dir_fd;
+	bool compress;
+	/* Results. */
+	uint8_t image[CKT_IMAGE_ID_SIZE];
+	uint64_t bytes, memory_bytes, changed_bytes;
+};
+int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size);
 int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size);

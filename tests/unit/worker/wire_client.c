@@ -204,8 +204,15 @@ void wire_resend(struct wire *wire)
 	}
 }
 
-static void take_output(struct wire *wire, struct ckt_cursor *c)
+static void take_callback(struct wire *wire, const struct ckt_call_header *header, struct ckt_cursor *c)
 {
+	if (header->proc == CKT_CALLBACK_PARKED || header->proc == CKT_CALLBACK_MOVED) {
+		uint32_t size;
+		const uint8_t *words = ckt_get_opaque(c, CKT_MESSAGE_MAX, &size);
+		snprintf(header->proc == CKT_CALLBACK_PARKED ? wire->parked : wire->moved_to, sizeof wire->moved_to, "%.*s", (int)size,
+			 (const char *)words);
+		return;
+	}
 	uint32_t length;
 	ckt_get_u32(c);
 	const uint8_t *text = ckt_get_opaque(c, CKT_OUTPUT_MAX, &length);
@@ -226,7 +233,7 @@ struct wire_reply wire_read_any(struct wire *wire)
 		struct ckt_cursor c = {.p = reply.data, .end = reply.data + size};
 		struct ckt_call_header call = {0};
 		if (ckt_call_header_get(&c, &call)) {
-			take_output(wire, &c);
+			take_callback(wire, &call, &c);
 			free(reply.data);
 			continue;
 		}
@@ -297,4 +304,50 @@ int wire_save(struct wire *wire, const char *directory, bool stop, unsigned dead
 	int status = res.status;
 	xdr_free((xdrproc_t)xdr_ckt_worker_save_res, (char *)&res);
 	return status;
+}
+
+ckt_worker_save2_res wire_save2(struct wire *wire, const char *directory, ckt_worker_save2_args args)
+{
+	int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (directory && fd < 0)
+		die(directory, errno);
+	ckt_worker_save2_res res = {0};
+	control_call(wire, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &args, (xdrproc_t)xdr_ckt_worker_save2_res, &res, fd);
+	if (fd >= 0)
+		close(fd);
+	if (res.status)
+		fprintf(stderr, "save2: %d %s\n", res.status, res.message);
+	free(res.message);
+	res.message = NULL;
+	return res;
+}
+
+ckt_worker_result wire_control(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args)
+{
+	ckt_worker_result res = {0};
+	control_call(wire, proc, xdr_args, args, (xdrproc_t)xdr_ckt_worker_result, &res, -1);
+	if (res.status)
+		fprintf(stderr, "procedure %u: %d %s\n", proc, res.status, res.message);
+	free(res.message);
+	res.message = NULL;
+	return res;
+}
+
+ckt_worker_result wire_release(struct wire *wire, bool end, bool parked, const char *message, const char *moved_to)
+{
+	ckt_worker_release_args args = {.end = end, .parked = parked, .message = (char *)message, .moved_to = (char *)moved_to};
+	return wire_control(wire, CKT_WORKER_RELEASE, (xdrproc_t)xdr_ckt_worker_release_args, &args);
+}
+
+void wire_read_to_end(struct wire *wire)
+{
+	uint8_t *data;
+	size_t size;
+	while (!ckt_net_read_record(wire->fd, CKT_RECORD_MAX, deadline(), &data, &size, NULL)) {
+		struct ckt_cursor c = {.p = data, .end = data + size};
+		struct ckt_call_header call = {0};
+		if (ckt_call_header_get(&c, &call))
+			take_callback(wire, &call, &c);
+		free(data);
+	}
 }

@@ -29,6 +29,7 @@ struct wire {
 	char *printed;		/* what kernels printed */
 	size_t printed_size;
 	bool no_log;
+	char parked[CKT_MESSAGE_MAX], moved_to[CKT_ADDRESS_MAX + 1];
 };
 
 struct wire_reply {
@@ -76,4 +77,10 @@ uint32_t wire_proc(const char *name);
 /* Control calls. */
 ckt_worker_status_res wire_status(struct wire *wire);
 uint64_t wire_stat_calls(struct wire *wire, const char *name);
+/* text and addresses of PARKED and MOVED callbacks end up in wire->parked and moved_to. */
+ckt_worker_save2_res wire_save2(struct wire *wire, const char *directory, ckt_worker_save2_args args);
+ckt_worker_result wire_release(struct wire *wire, bool end, bool parked, const char *message, const char *moved_to);
+ckt_worker_result wire_control(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args);
+/* Reads callbacks until the connection ends. */
+void wire_read_to_end(struct wire *wire);
 int wire_save(struct wire *wire, const char *directory, bool stop, unsigned deadline_ms, char *ret_message);

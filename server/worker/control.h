@@ -1,0 +1,24 @@
+/* A request on the control socket, as its handlers see it.  Threading: each belongs to the thread that serves its connection. */
+#pragma once
+
+#include <rpc/rpc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpc/wire.h"
+
+struct ckt_worker;
+
+struct ckt_request {
+	struct ckt_worker *worker;
+	int connection;
+	uint32_t xid;
+	struct ckt_cursor args;
+	int passed_fd;		/* owned; -1 when taken */
+	bool end;		/* after the answer */
+};
+
+/* 0 or -errno: the connection is of no use any more. */
+int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res);
+/* START has succeeded. */
+bool ckt_control_started(void);

@@ -1,0 +1,183 @@
+/*
+ * What takes long on the control socket: saving, holding and releasing the session, and how far it has come.
+ *
+ *	running --SAVE2--> frozen --> running ; with hold: frozen --RELEASE--> running, or ended
+ *
+ * Threading: one operation at a time (operation_lock); PROGRESS waits for none.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rpc/log.h"
+#include "rpc/net.h"
+#include "server/worker/control.h"
+#include "server/worker/worker.h"
+
+static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool held;	/* frozen until RELEASE */
+
+void ckt_progress_begin(struct ckt_worker *worker, const char *phase, uint64_t total)
+{
+	atomic_store(&worker->progress.phase, NULL);
+	atomic_store(&worker->progress.done, 0);
+	atomic_store(&worker->progress.total, total);
+	atomic_store(&worker->progress.phase, phase);
+}
+
+static void progress_end(struct ckt_worker *worker)
+{
+	atomic_store(&worker->progress.phase, NULL);
+}
+
+/* Precondition: operation_lock held. */
+static int freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
+{
+	if (held)
+		return 0;
+	ckt_progress_begin(worker, "freeze", 0);
+	return ckt_worker_freeze(worker, deadline_ms, ret_message, message_size);
+}
+
+static int save(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_save_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_save_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_save_res res = {.status = -EINVAL, .message = message};
+	bool end = false;
+	pthread_mutex_lock(&operation_lock);
+	if (!ckt_control_started() || request->passed_fd < 0) {
+		snprintf(message, sizeof message, "nothing to save, or no directory to save it in");
+	} else {
+		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
+		if (!res.status) {
+			struct ckt_save save = {.dir_fd = request->passed_fd};
+			res.status = ckt_worker_save(worker, &save, message, sizeof message);
+			res.bytes = save.bytes;
+			end = !res.status && args.stop;
+			if (!end && !held)
+				ckt_worker_thaw(worker, false);
+		}
+		progress_end(worker);
+	}
+	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_save_res, &res);
+	/* The client hears of the end only now: the image is written and the server knows. */
+	if (end)
+		ckt_worker_thaw(worker, true);
+	request->end = end;
+	pthread_mutex_unlock(&operation_lock);
+	return result;
+}
+
+/* Precondition: operation_lock held. */
+static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args *args, ckt_worker_save2_res *res)
+{
+	struct ckt_worker *worker = request->worker;
+	if (!ckt_control_started() || (request->passed_fd < 0 && !args->to_memory)) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "nothing to save, or no directory to save it in");
+		return -EINVAL;
+	}
+	if (args->incremental || args->to_memory) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "this worker writes whole images into directories only");
+		return args->incremental ? -ESTALE : -EOPNOTSUPP;
+	}
+	int error = freeze(worker, args->deadline_ms, res->message, CKT_MESSAGE_MAX);
+	if (error)
+		return error;
+	struct ckt_save save = {.dir_fd = request->passed_fd, .compress = args->compress};
+	error = ckt_worker_save(worker, &save, res->message, CKT_MESSAGE_MAX);
+	res->stopped_us = (u_quad_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
+	/* What could not be saved goes on, unless it stood before. */
+	held = held || (!error && args->hold);
+	if (!held)
+		ckt_worker_thaw(worker, false);
+	memcpy(res->image, save.image, sizeof res->image);
+	res->bytes = save.bytes;
+	res->memory_bytes = save.memory_bytes;
+	res->changed_bytes = save.changed_bytes;
+	return error;
+}
+
+static int save2(struct ckt_request *request)
+{
+	ckt_worker_save2_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_save2_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_save2_res res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	res.status = save2_locked(request, &args, &res);
+	progress_end(request->worker);
+	pthread_mutex_unlock(&operation_lock);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_save2_res, &res);
+}
+
+/* Precondition: operation_lock held. */
+static void set_parting(struct ckt_worker *worker, const ckt_worker_release_args *args)
+{
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->parting.parked = args->parked;
+	snprintf(worker->parting.message, sizeof worker->parting.message, "%s", args->message);
+	snprintf(worker->parting.moved_to, sizeof worker->parting.moved_to, "%s", args->moved_to);
+	pthread_mutex_unlock(&worker->mail_lock);
+}
+
+static int release(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_release_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_release_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	if (!held) {
+		res.status = -EINVAL;
+		snprintf(message, sizeof message, "the session is not held");
+	} else {
+		held = false;
+		if (args.end)
+			set_parting(worker, &args);
+		/* The client has been told, and its connection is over, before the answer. */
+		ckt_worker_thaw(worker, args.end);
+		request->end = args.end;
+	}
+	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	pthread_mutex_unlock(&operation_lock);
+	xdr_free((xdrproc_t)xdr_ckt_worker_release_args, (char *)&args);
+	return result;
+}
+
+static int progress(struct ckt_request *request)
+{
+	struct ckt_progress *progress = &request->worker->progress;
+	const char *phase = atomic_load(&progress->phase);
+	ckt_worker_progress_res res = {.phase = (char *)(phase ? phase : "")};
+	if (phase) {
+		res.done_bytes = atomic_load(&progress->done);
+		res.total_bytes = atomic_load(&progress->total);
+	}
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_progress_res, &res);
+}
+
+int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
+{
+	switch (proc) {
+	case CKT_WORKER_SAVE:
+		return save(request);
+	case CKT_WORKER_SAVE2:
+		return save2(request);
+	case CKT_WORKER_RELEASE:
+		return release(request);
+	case CKT_WORKER_PROGRESS:
+		return progress(request);
+	default:
+		return -EPROTO;
+	}
+}

@@ -1,0 +1,182 @@
+/*
+ * What takes long, end to end on the soft GPU: holding, releasing, chains of images, pausing.  argv[1] the worker, argv[2] the soft
+ * libcuda.so.1.
+ */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rpc/handle.h"
+#include "rpc/net.h"
+#include "tests/unit/worker/wire_client.h"
+
+static const char *worker_path, *driver_path;
+
+static struct wire *session_new(void)
+{
+	struct wire *w = calloc(1, sizeof *w);
+	CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, 0, -1, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
+	return w;
+}
+
+static void session_free(struct wire *w)
+{
+	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	free(w->log);
+	free(w->printed);
+	free(w);
+}
+
+static __attribute__((unused)) void session_end(struct wire *w)
+{
+	uint8_t bye[CKT_CALL_HEADER_SIZE];
+	ckt_call_header_put(bye, &(struct ckt_call_header){.xid = 1, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_BYE, .acked = w->acked});
+	CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, bye, sizeof bye, -1, -1), 0);
+	session_free(w);
+}
+
+static uint64_t alloc(struct wire *w, uint64_t size)
+{
+	struct wire_reply reply = WIRE_CALL(w, mem_alloc, true, .size = size);
+	struct ckt_mem_alloc_res res = {0};
+	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
+	CU_ASSERT_TRUE(ckt_mem_alloc_res_get(&reply.results, &res));
+	free(reply.data);
+	return res.address;
+}
+
+static void fill(struct wire *w, uint64_t at, uint32_t value, uint64_t bytes)
+{
+	WIRE_BATCH(w, memset, .dst = at, .element_size = 4, .value = value, .width = bytes / 4, .height = 1);
+	struct wire_reply reply = WIRE_CALL(w, ctx_synchronize, false);
+	CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
+	free(reply.data);
+}
+
+static uint32_t get_u32(struct wire *w, uint64_t src)
+{
+	uint32_t value = 0xdeadbeef;
+	struct wire_reply reply = WIRE_CALL(w, memcpy_dtoh, true, .src = src, .size = 4);
+	struct ckt_memcpy_dtoh_res res = {0};
+	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
+	CU_ASSERT_TRUE(ckt_memcpy_dtoh_res_get(&reply.results, &res));
+	if (res.data_len == 4)
+		memcpy(&value, res.data, 4);
+	free(reply.data);
+	return value;
+}
+
+static enum ckt_session_state state(struct wire *w)
+{
+	ckt_worker_status_res listed = wire_status(w);
+	enum ckt_session_state state = listed.state;
+	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&listed);
+	return state;
+}
+
+static void make_directory(char *template)
+{
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(template));
+}
+
+static void remove_directory(const char *directory)
+{
+	char command[256];
+	snprintf(command, sizeof command, "rm -rf '%s'", directory);
+	CU_ASSERT_EQUAL(system(command), 0);
+}
+
+/* A session from the image, claimed as the client that w was. */
+static void restore(struct wire *w, const char *directory)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int status = wire_start(w, worker_path, driver_path, 0, fd, message);
+	if (status)
+		fprintf(stderr, "restore: %s\n", message);
+	CU_ASSERT_EQUAL_FATAL(status, 0);
+	close(fd);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+}
+
+static void test_hold(void)
+{
+	char first[] = "/tmp/ckt-image-XXXXXX", second[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(first);
+	make_directory(second);
+	struct wire *w = session_new();
+	uint64_t block = alloc(w, 5 << 20);
+	fill(w, block, 7, 5 << 20);
+	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, -EINVAL);
+	ckt_worker_save2_res saved = wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true});
+	CU_ASSERT_EQUAL_FATAL(saved.status, 0);
+	CU_ASSERT_TRUE(saved.stopped_us > 0 && saved.stopped_us < 5000000);
+	CU_ASSERT_EQUAL(saved.memory_bytes, 6 << 20);
+	CU_ASSERT_EQUAL(state(w), CKT_STATE_FROZEN);
+	/* Sent into the silence, answered when it goes on. */
+	uint32_t xid = WIRE_SEND(w, memcpy_dtoh, true, false, .src = block, .size = 4);
+	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, 0);
+	struct wire_reply reply = wire_read(w, xid);
+	CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
+	free(reply.data);
+	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
+	/* Parked: the client hears it, however little it reads; nobody waits for a client that keeps its end open. */
+	fill(w, block, 8, 5 << 20);
+	ckt_worker_save2_res again = wire_save2(w, second, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true, .compress = true});
+	CU_ASSERT_EQUAL_FATAL(again.status, 0);
+	CU_ASSERT_NOT_EQUAL(memcmp(again.image, saved.image, sizeof saved.image), 0);
+	CU_ASSERT_TRUE(again.bytes < 100000);
+	int64_t begun = ckt_net_now_ms();
+	CU_ASSERT_EQUAL(wire_release(w, true, true, "for the night", "").status, 0);
+	wire_read_to_end(w);
+	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(ckt_net_now_ms() - begun < 500);
+	CU_ASSERT_STRING_EQUAL(w->parked, "for the night");
+	CU_ASSERT_STRING_EQUAL(w->moved_to, "");
+	restore(w, second);
+	CU_ASSERT_EQUAL(get_u32(w, block), 8);
+	/* And moved. */
+	remove_directory(first);
+	CU_ASSERT_EQUAL(mkdir(first, 0700), 0);
+	CU_ASSERT_EQUAL(wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL(wire_release(w, true, false, "", "elsewhere:1").status, 0);
+	wire_read_to_end(w);
+	CU_ASSERT_STRING_EQUAL(w->moved_to, "elsewhere:1");
+	session_free(w);
+	remove_directory(first);
+	remove_directory(second);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fputs("test_operations WORKER LIBCUDA [TEST]\n", stderr);
+		return 2;
+	}
+	worker_path = argv[1];
+	driver_path = argv[2];
+	signal(SIGPIPE, SIG_IGN);
+	static const struct {
+		const char *name;
+		void (*function)(void);
+	} tests[] = {
+		{"hold", test_hold},
+	};
+	CU_initialize_registry();
+	CU_pSuite suite = CU_add_suite("operations", NULL, NULL);
+	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+		if (argc < 4 || !strcmp(argv[3], tests[i].name))
+			CU_add_test(suite, tests[i].name, tests[i].function);
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures != 0;
+}
