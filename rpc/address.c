@@ -47,6 +47,11 @@ int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *r
 			*ret_address = address;
 		return result;
 	}
+	if (strncmp(text, "local:", 6) == 0) {
+		snprintf(ret_message, message_size, "'%s': only cricket-run knows how to use the local driver: cricket-run --server %s COMMAND", text,
+			 text);
+		return -EINVAL;
+	}
 	const char *host = text, *host_end, *port = NULL;
 	if (*text == '[') {
 		host = text + 1;

@@ -19,7 +19,9 @@ static const char usage[] =
 	"\n"
 	"Runs COMMAND with its CUDA calls answered by a Cricket server.\n"
 	"\n"
-	"  -s, --server ADDRESS  host, host:port, unix:/path or file:PATH; otherwise REMOTE_GPU_ADDRESS\n"
+	"  -s, --server ADDRESS  host, host:port, unix:/path or file:PATH; otherwise REMOTE_GPU_ADDRESS.\n"
+	"                        local: runs COMMAND on this machine's own driver with Cricket's runtime, to compare;\n"
+	"                        local:PATH on the libcuda.so.1 named\n"
 	"      --soft            start a private server on the soft GPU and end it with COMMAND\n"
 	"  -v, --verbose         log what the client library does (CRICKET_LOG=debug)\n"
 	"  -h, --help            this text\n"
@@ -107,10 +109,22 @@ static bool prepend(const char *variable, const char *first)
 	return done;
 }
 
+/* The driver of a `local:` address; NULL where it is another kind of address. */
+static const char *local_driver(const char *address)
+{
+	if (!address)
+		address = getenv("REMOTE_GPU_ADDRESS");
+	if (!address || strncmp(address, "local:", 6) != 0)
+		return NULL;
+	return address[6] ? address + 6 : "libcuda.so.1";
+}
+
 bool run_prepare_environment(const struct run_options *options, const char *address)
 {
 	char directory[PATH_MAX], *preload = NULL, *audit = NULL;
+	const char *driver = local_driver(address);
 	bool done = false;
+	int size;
 
 	if (!run_find_libraries(directory))
 		return false;
@@ -124,9 +138,12 @@ bool run_prepare_environment(const struct run_options *options, const char *addr
 	 * All three by path: the loader looks for what the program needs before what a preloaded library needs, so a program linked with
 	 * libcuda.so.1 would otherwise get the system's, or not start where there is none.
 	 */
-	if (asprintf(&preload, "%s/libcricket-client.so:%s/libcudart.so.13:%s/libcuda.so.1", directory, directory, directory) >= 0 &&
-	    asprintf(&audit, "%s/libcricket-audit.so", directory) >= 0)
-		done = prepend("LD_PRELOAD", preload) && prepend("LD_AUDIT", audit) && setenv("TRITON_LIBCUDA_PATH", directory, 0) == 0 &&
+	if (driver)	/* our runtime, and the patcher for static ones, over a driver that is loaded first and so is everybody's */
+		size = asprintf(&preload, "%s:%s/libcudart.so.13:%s/libcricket-patch.so", driver, directory, directory);
+	else
+		size = asprintf(&preload, "%s/libcricket-client.so:%s/libcudart.so.13:%s/libcuda.so.1", directory, directory, directory);
+	if (size >= 0 && asprintf(&audit, "%s/libcricket-audit.so", directory) >= 0)
+		done = prepend("LD_PRELOAD", preload) && prepend("LD_AUDIT", audit) && (driver || setenv("TRITON_LIBCUDA_PATH", directory, 0) == 0) &&
 		       (!address || setenv("REMOTE_GPU_ADDRESS", address, 1) == 0) &&
 		       (!options->verbose || setenv("CRICKET_LOG", "debug", 1) == 0);
 	if (!done)

@@ -110,6 +110,16 @@ class Run(unittest.TestCase):
         out = self.result('sh', '-c', SHOW, LD_PRELOAD=old, REMOTE_GPU_ADDRESS='old', TRITON_LIBCUDA_PATH='/mine')[1]
         self.assertEqual(out, '%s:%s|%s|old|/mine|\n' % (preload, old, audit))
 
+    def test_local(self):
+        lib = os.path.realpath(self.lib)
+        ours = ':'.join(os.path.join(lib, n) for n in ('libcudart.so.13', 'libcricket-patch.so'))
+        driver = os.path.join(lib, 'libcuda.so.1')
+        out = self.result('--server', 'local:' + driver, 'sh', '-c', SHOW)[1]
+        self.assertEqual(out.split('|')[0], driver + ':' + ours)
+        self.assertEqual(out.split('|')[3], '')
+        out = self.result('sh', '-c', SHOW, REMOTE_GPU_ADDRESS='local:')[1]
+        self.assertEqual(out.split('|')[0], 'libcuda.so.1:' + ours)
+
     def test_options_of_the_command(self):
         self.assertEqual(self.result('echo', '--soft', '-v')[1], '--soft -v\n')
         self.assertEqual(self.result('--', 'echo', '--', '-v')[1], '-- -v\n')

@@ -3,7 +3,7 @@
 
 Modes:
   native      with the machine's own CUDA driver
-  local       the soft GPU inside the program's process: no server, no wire (programs with the shared runtime)
+  local       our runtime over the driver of this machine (or the soft GPU) inside the program's process: no server, no wire
   tcp, unix   through a private cricket-server
   soft        cricket-run --soft
   checkpoint  over TCP; at the program's mid point the session is checkpointed and stopped, its server killed, the session
@@ -329,9 +329,9 @@ def run_native(tree, arg, directory, command):
 
 
 def run_local(tree, arg, directory, command):
-    env = clean_environment()
-    env["LD_PRELOAD"] = os.path.join(tree.soft, "libcuda.so.1") + ":" + tree.library("libcudart.so.13")
-    judge(arg, Program(directory, command, env).wait(arg.timeout))
+    # On a machine with a GPU its own driver, otherwise the soft GPU; either way our runtime and no wire.
+    driver = arg.driver if arg.driver != "soft" else os.path.join(tree.soft, "libcuda.so.1")
+    judge(arg, Program(directory, [tree.tool("cricket-run"), "--server", f"local:{driver}", *command], clean_environment()).wait(arg.timeout))
 
 
 def run_soft(tree, arg, directory, command):
