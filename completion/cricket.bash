@@ -11,7 +11,7 @@ _cricket_sessions() {
 
 _cricketctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' i
-	local commands="ps info kill stats doctor checkpoint restore" options="--server --json --help"
+	local commands="ps info kill stats doctor checkpoint restore redirect" options="--server --json --help"
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		--server) ((i++)) ;;
@@ -25,7 +25,11 @@ _cricketctl() {
 	elif [[ -z $command ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$commands $options --version" -- "$cur")
 	elif [[ $cur == -* ]]; then
-		[[ $command == checkpoint ]] && options+=" --stop"
+		case $command in
+		checkpoint) options+=" --stop --deadline --compress --server-side" ;;
+		restore) options+=" --gpu --server-side --client-address" ;;
+		redirect) options+=" --to" ;;
+		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
 	elif [[ $command == doctor ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
@@ -70,7 +74,7 @@ _cricket_server() {
 	--address-file | --socket | --config | --token-file) compopt -o default ;;
 	--listen | --gpus | --session-memory | --max-sessions) ;;
 	*) mapfile -t COMPREPLY < <(compgen -W "--listen --address-file --socket --driver --gpus --session-memory --max-sessions --config
-		--print-config --log-level --token-file --insecure --user --version --help" -- "$cur") ;;
+		--print-config --log-level --token-file --insecure --user --grace --claim-timeout --image-dir --hooks --on-term --version --help" -- "$cur") ;;
 	esac
 }
 

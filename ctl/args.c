@@ -15,6 +15,10 @@ struct option {
 static const struct option options[] = {
 	{"server", true, VALUE(server)},    {"json", true, FLAG(json)},	      {"help", true, FLAG(help)}, {"version", true, FLAG(version)},
 	{"stop", false, FLAG(stop)},	    {"deadline", false, VALUE(deadline)}, {"gpu", false, VALUE(gpu)},
+	{"to", false, VALUE(to)},	    {"client-address", false, VALUE(client_address)},
+	{"incremental", false, VALUE(incremental)}, {"every", false, VALUE(every)}, {"keep", false, VALUE(keep)},
+	{"server-side", false, VALUE(server_side)}, {"to-memory", false, FLAG(to_memory)}, {"compress", false, FLAG(compress)},
+	{"for", false, VALUE(pause_for)},   {"until", false, VALUE(until)},   {"follow", false, FLAG(follow)},
 };
 
 static int usage(const char *format, const char *a, const char *b)

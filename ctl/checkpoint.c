@@ -2,92 +2,19 @@
  * cricketctl checkpoint SESSION DIR
  *
  * The image is written into a new directory beside DIR, which takes DIR's name once all of it is on the disk: DIR is whole or not there.
+ * On the server's host the worker writes there itself; from elsewhere the server keeps the image until it has been fetched.  A session
+ * that is to be stopped stays frozen until its image has its name.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl.h"
+#include "rpc/fault.h"
 
-enum { DEFAULT_DEADLINE_S = 60, DEADLINE_MAX_S = 86400, PATH_SIZE = 4096, DEPTH_MAX = 8 };
+enum { DEFAULT_DEADLINE_S = 60, DEADLINE_MAX_S = 86400, RELEASE_MS = 120000 };
 
-static int refuse(const char *path, const char *why)
-{
-	fprintf(stderr, "cricketctl: %s: %s\n", path, why);
-	return CKT_EXIT_REFUSED;
-}
-
-/* Without the slashes at the end. */
-static int copy_path(const char *text, char ret_path[PATH_SIZE])
-{
-	size_t length = strlen(text);
-	while (length > 1 && text[length - 1] == '/')
-		length--;
-	if (!length || length >= PATH_SIZE)
-		return -ENAMETOOLONG;
-	memcpy(ret_path, text, length);
-	ret_path[length] = 0;
-	return 0;
-}
-
-/* An empty directory may be replaced; anything else that exists stays. */
-static int check_target(const char *path)
-{
-	struct stat st;
-	if (lstat(path, &st))
-		return errno == ENOENT ? CKT_EXIT_DONE : refuse(path, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return refuse(path, "exists and is no directory: name another");
-	DIR *dir = opendir(path);
-	if (!dir)
-		return refuse(path, strerror(errno));
-	unsigned entries = 0;
-	while (readdir(dir))
-		entries++;
-	closedir(dir);
-	return entries > 2 ? refuse(path, "exists and is not empty: name another directory, or remove it first") : CKT_EXIT_DONE;
-}
-
-/* Best effort: what is left over is named to the user. */
-static void remove_tree(int parent, const char *name, unsigned depth)
-{
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!dir && fd >= 0)
-		close(fd);
-	for (struct dirent *entry; dir && (entry = readdir(dir));) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		if (unlinkat(dirfd(dir), entry->d_name, 0) && depth < DEPTH_MAX)
-			remove_tree(dirfd(dir), entry->d_name, depth + 1);
-	}
-	if (dir)
-		closedir(dir);
-	unlinkat(parent, name, AT_REMOVEDIR);
-}
-
-static int sync_parent(const char *path)
-{
-	char parent[PATH_SIZE];
-	strcpy(parent, path);
-	char *slash = strrchr(parent, '/');
-	if (!slash)
-		strcpy(parent, ".");
-	else
-		slash[slash == parent] = 0;
-	int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	int result = fsync(fd) ? -errno : 0;
-	close(fd);
-	return result;
-}
-
-static int parse_deadline(const char *text, unsigned *ret_ms)
+int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms)
 {
 	char *end;
 	if (!text) {
@@ -104,71 +31,133 @@ static int parse_deadline(const char *text, unsigned *ret_ms)
 	return CKT_EXIT_DONE;
 }
 
-static int print(const struct ckt_ctl_args *args, const ckt_control_checkpoint_res *res, const char *path)
+int ckt_ctl_release(struct ckt_ctl_server *server, const char *session, bool end, bool parked, const char *moved_to)
+{
+	ckt_control_release_args call = {.session = (char *)session, .end = end, .parked = parked, .moved_to = (char *)moved_to};
+	ckt_control_result result = {0};
+	int status = ckt_ctl_call(server, CKT_CONTROL_RELEASE, (xdrproc_t)xdr_ckt_control_release_args, &call,
+				  (xdrproc_t)xdr_ckt_control_result, &result, RELEASE_MS, -1);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_result(&result);
+	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
+	return status;
+}
+
+static int print(const struct ckt_ctl_args *args, const ckt_control_save_res *res, const char *place)
 {
 	char size[32];
 	if (args->json)
-		return ckt_ctl_json_print(json_pack("{s:o, s:o, s:I, s:b}", "session", ckt_ctl_json_text(res->session), "directory",
-						    ckt_ctl_json_text(path), "bytes", (json_int_t)res->bytes, "stopped", args->stop));
-	printf("session %s written to %s, %s%s\n", res->session, path, ckt_ctl_size_text(res->bytes, size, sizeof size),
+		return ckt_ctl_json_print(json_pack("{s:o, s:o, s:I, s:b, s:I, s:I, s:I}", "session", ckt_ctl_json_text(res->session),
+						    "directory", ckt_ctl_json_text(place), "bytes", (json_int_t)res->bytes, "stopped",
+						    args->stop, "memory_bytes", (json_int_t)res->memory_bytes, "changed_bytes",
+						    (json_int_t)res->changed_bytes, "frozen_us", (json_int_t)res->stopped_us));
+	printf("session %s written to %s, %s%s\n", res->session, place, ckt_ctl_size_text(res->bytes, size, sizeof size),
 	       args->stop ? "; the session has ended" : "");
 	return ckt_ctl_flush();
 }
 
-/* temporary: a name that mkdtemp made. */
-static int save(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms, const char *temporary,
-		const char *path)
+/* A worker that knows only whole images and holds nothing. */
+static int save_plain(struct ckt_ctl_server *server, const ckt_control_save_args *save, bool stop, int fd, ckt_control_save_res *ret_res)
 {
-	ckt_control_checkpoint_args call = {.session = args->words[0], .stop = args->stop, .deadline_ms = deadline_ms};
+	ckt_control_checkpoint_args call = {.session = save->session, .stop = stop, .deadline_ms = save->deadline_ms};
 	ckt_control_checkpoint_res res = {0};
-	int fd = open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return refuse(temporary, strerror(errno));
-	/* How long the writing takes depends on the disk, so only the draining has a deadline. */
 	int status = ckt_ctl_call(server, CKT_CONTROL_CHECKPOINT, (xdrproc_t)xdr_ckt_control_checkpoint_args, &call,
 				  (xdrproc_t)xdr_ckt_control_checkpoint_res, &res, -1, fd);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&res.result);
-	if (status == CKT_EXIT_DONE && fsync(fd))
-		status = refuse(temporary, strerror(errno));
-	close(fd);
-	if (status == CKT_EXIT_DONE) {
-		int result = rename(temporary, path) ? -errno : 0;
-		if (!result)
-			result = sync_parent(path);
-		status = result ? refuse(path, strerror(-result)) : print(args, &res, path);
-	}
+	ret_res->bytes = res.bytes;
 	xdr_free((xdrproc_t)xdr_ckt_control_checkpoint_res, (char *)&res);
+	return status;
+}
+
+int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, bool stop, int fd, ckt_control_save_res *ret_res)
+{
+	/* How long the writing takes depends on the disk, so only the draining has a deadline. */
+	int status = ckt_ctl_call(server, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args, call,
+				  (xdrproc_t)xdr_ckt_control_save_res, ret_res, -1, fd);
+	if (status == CKT_EXIT_DONE && ret_res->plain && fd >= 0 && !call->incremental && (!call->hold || stop))
+		return save_plain(server, call, stop, fd, ret_res);
+	return status == CKT_EXIT_DONE ? ckt_ctl_result(&ret_res->result) : status;
+}
+
+static ckt_control_save_args save_args(const struct ckt_ctl_args *args, char *stage, unsigned deadline_ms)
+{
+	return (ckt_control_save_args){.session = (char *)args->words[0], .stage = stage, .deadline_ms = deadline_ms,
+				       .compress = args->compress, .hold = args->stop};
+}
+
+static int finish(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const ckt_control_save_res *res, const char *place)
+{
+	int status = CKT_EXIT_DONE;
+	if (args->stop && !res->plain)
+		status = ckt_ctl_release(server, res->session, true, true, "");
+	return status == CKT_EXIT_DONE ? print(args, res, place) : status;
+}
+
+static int save_here(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
+{
+	char path[CKT_CTL_PATH_SIZE], stage[CKT_CONTROL_NAME_MAX + 1] = "";
+	struct ckt_ctl_partial partial = {.fd = -1};
+	ckt_control_save_res res = {0};
+	int status = ckt_ctl_path_copy(args->words[1], path);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_partial_make(path, &partial);
+	if (status == CKT_EXIT_DONE && !server->is_unix)
+		status = ckt_ctl_stage_make(server, stage);
+	ckt_control_save_args call = save_args(args, stage, deadline_ms);
+	struct ckt_ctl_progress *progress = status == CKT_EXIT_DONE ? ckt_ctl_progress_begin(args, server, args->words[0]) : NULL;
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_save(server, &call, args->stop, server->is_unix ? partial.fd : -1, &res);
+	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
+	if (status == CKT_EXIT_DONE && *stage)
+		status = ckt_ctl_fetch(args, server, stage, partial.fd, progress);
+	ckt_ctl_progress_end(progress);
+	if (status == CKT_EXIT_DONE && *stage)
+		status = ckt_ctl_stage_remove(server, stage);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_partial_keep(&partial);
+	if (status == CKT_EXIT_DONE)
+		status = finish(args, server, &res, path);
+	else
+		ckt_ctl_partial_drop(&partial);
+	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
+	return status;
+}
+
+static int save_there(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
+{
+	char stage[CKT_CONTROL_NAME_MAX + 1] = "";
+	ckt_control_save_res res = {0};
+	int status = ckt_ctl_stage_make(server, stage);
+	ckt_control_save_args call = save_args(args, stage, deadline_ms);
+	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, args->words[0]);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_save(server, &call, args->stop, -1, &res);
+	ckt_ctl_progress_end(progress);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_stage_keep(server, stage, args->server_side);
+	if (status == CKT_EXIT_DONE)
+		status = finish(args, server, &res, args->server_side);
+	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
 	return status;
 }
 
 int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 {
 	struct ckt_ctl_server server;
-	char path[PATH_SIZE], temporary[PATH_SIZE + 32];
 	unsigned deadline_ms;
-	int status = parse_deadline(args->deadline, &deadline_ms);
-	if (status != CKT_EXIT_DONE)
-		return status;
-	status = ckt_ctl_connect_unix(args, &server);
+	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
+	if (status == CKT_EXIT_DONE && (args->word_count == 2) == (args->server_side != NULL)) {
+		fprintf(stderr, "cricketctl: checkpoint: name either a directory here or --server-side NAME\n");
+		status = CKT_EXIT_USAGE;
+	}
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_connect_near(args, &server);
 	if (status != CKT_EXIT_DONE)
 		return status;
 	status = ckt_ctl_check_session(args->words[0]);
 	if (status == CKT_EXIT_DONE)
-		status = copy_path(args->words[1], path) ? refuse(args->words[1], "the path is empty or too long") : check_target(path);
-	if (status == CKT_EXIT_DONE) {
-		snprintf(temporary, sizeof temporary, "%s.partial.XXXXXX", path);
-		if (!mkdtemp(temporary)) {
-			status = refuse(path, strerror(errno));
-		} else {
-			status = save(args, &server, deadline_ms, temporary, path);
-			if (status != CKT_EXIT_DONE) {
-				remove_tree(AT_FDCWD, temporary, 0);
-				if (access(temporary, F_OK) == 0)
-					fprintf(stderr, "cricketctl: %s is left over and may be removed\n", temporary);
-			}
-		}
-	}
+		status = args->server_side ? save_there(args, &server, deadline_ms) : save_here(args, &server, deadline_ms);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

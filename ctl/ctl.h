@@ -30,6 +30,14 @@ struct ckt_ctl_args {
 	bool stop;			/* checkpoint --stop */
 	const char *deadline;		/* checkpoint --deadline SECONDS */
 	const char *gpu;		/* restore --gpu N */
+	const char *to;			/* redirect, migrate --to ADDRESS */
+	const char *client_address;	/* migrate, restore --client-address ADDRESS */
+	const char *incremental;	/* checkpoint --incremental BASE */
+	const char *every, *keep;	/* checkpoint --every 30s --keep 3 */
+	const char *server_side;	/* checkpoint, restore --server-side NAME */
+	bool to_memory, compress;	/* checkpoint */
+	const char *pause_for, *until;	/* pause --for 30m --until 18:00 */
+	bool follow;			/* events --follow */
 	const char *command;		/* the subcommand */
 	char *const *words;		/* what follows it; not owned */
 	int word_count;
@@ -52,6 +60,7 @@ int ckt_ctl_stats(const struct ckt_ctl_args *args);
 int ckt_ctl_doctor(const struct ckt_ctl_args *args);
 int ckt_ctl_checkpoint(const struct ckt_ctl_args *args);
 int ckt_ctl_restore(const struct ckt_ctl_args *args);
+int ckt_ctl_redirect(const struct ckt_ctl_args *args);
 
 /* args.c: CKT_EXIT_DONE or CKT_EXIT_USAGE with the reason said. ret_command is NULL with --help or --version alone. */
 int ckt_ctl_parse(const struct ckt_ctl_command *commands, int argc, char **argv, struct ckt_ctl_args *ret_args,
@@ -68,8 +77,8 @@ struct ckt_ctl_server {
 int ckt_ctl_try_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server, char *ret_message, size_t message_size);
 /* The same, said. */
 int ckt_ctl_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server);
-/* As above, and over the server's UNIX socket, because a descriptor has to travel. */
-int ckt_ctl_connect_unix(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server);
+/* As above, and over the server's UNIX socket where it can be reached from here, so that descriptors can travel. */
+int ckt_ctl_connect_near(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server);
 void ckt_ctl_disconnect(struct ckt_ctl_server *server);
 /* One call; ret_result is zeroed by the caller and freed with xdr_free.  timeout_ms -1: as long as it takes. An exit code; said. */
 int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_result, void *ret_result,
@@ -94,3 +103,61 @@ json_t *ckt_ctl_json_text(const char *text);
 /* Prints and frees; CKT_EXIT_DONE, or CKT_EXIT_REFUSED where stdout is full. */
 int ckt_ctl_json_print(json_t *value);
 int ckt_ctl_flush(void);
+
+/* ---- state.c: writes the file in which the client of the session looks for its address; 0, or -errno with the reason. */
+int ckt_ctl_state_write(const char *session, const char *address, char *ret_message, size_t message_size);
+
+/* ---- files.c: directories of images on this host.  Exit codes, said. */
+enum { CKT_CTL_PATH_SIZE = 4096 };
+
+int ckt_ctl_refuse(const char *path, const char *why);
+/* Without the slashes at the end. */
+int ckt_ctl_path_copy(const char *text, char ret_path[CKT_CTL_PATH_SIZE]);
+/* Gives back where the last name begins. */
+int ckt_ctl_path_parent(const char *path, char ret_parent[CKT_CTL_PATH_SIZE]);
+/* Best effort: what is left over is named to the user. */
+void ckt_ctl_tree_remove(int parent, const char *name, unsigned depth);
+
+/* An image in the making: a directory beside its place, locked as long as we live, which takes the name once all is on the disk. */
+struct ckt_ctl_partial {
+	char path[CKT_CTL_PATH_SIZE], temporary[CKT_CTL_PATH_SIZE + 32];
+	int fd;
+};
+int ckt_ctl_partial_make(const char *path, struct ckt_ctl_partial *ret_partial);
+int ckt_ctl_partial_keep(struct ckt_ctl_partial *partial);
+void ckt_ctl_partial_drop(struct ckt_ctl_partial *partial);
+
+/* The file `base` of an incremental image names the directory that it builds on.  0 or -errno. */
+int ckt_ctl_base_write(int dir_fd, const char *from, const char *base);
+bool ckt_ctl_base_read(const char *path, char ret_base[CKT_CTL_PATH_SIZE]);
+
+/* ---- progress.c: a bar on stderr; NULL where that is no terminal, and the others take that. */
+struct ckt_ctl_progress;
+struct ckt_ctl_progress *ckt_ctl_progress_begin(const struct ckt_ctl_args *args, const struct ckt_ctl_server *server, const char *session);
+/* From here on it counts what ckt_ctl_progress_add says instead of asking the worker. */
+void ckt_ctl_progress_phase(struct ckt_ctl_progress *progress, const char *phase, uint64_t total_bytes);
+void ckt_ctl_progress_add(struct ckt_ctl_progress *progress, uint64_t bytes);
+void ckt_ctl_progress_end(struct ckt_ctl_progress *progress);
+
+/* ---- transfer.c: images that travel.  Exit codes, said. */
+bool ckt_ctl_name_good(const char *name);
+int ckt_ctl_stage_make(struct ckt_ctl_server *server, char ret_stage[CKT_CONTROL_NAME_MAX + 1]);
+int ckt_ctl_stage_remove(struct ckt_ctl_server *server, const char *stage);
+int ckt_ctl_stage_keep(struct ckt_ctl_server *server, const char *stage, const char *name);
+/* Between a stage of the server and a directory here; fetched files are on the disk afterwards. */
+int ckt_ctl_fetch(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *stage, int dir_fd,
+		  struct ckt_ctl_progress *progress);
+int ckt_ctl_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *stage, int dir_fd,
+		 struct ckt_ctl_progress *progress);
+
+/* ---- checkpoint.c, restore.c: the parts that others use.  Exit codes, said. */
+int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms);
+int ckt_ctl_parse_gpu(const char *text, int *ret_gpu);
+int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, bool stop, int fd, ckt_control_save_res *ret_res);
+int ckt_ctl_release(struct ckt_ctl_server *server, const char *session, bool end, bool parked, const char *moved_to);
+int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_stage_args *stages, unsigned count,
+			   char ret_session[CKT_SESSION_ID_SIZE + 1]);
+/* What a restore or a move means to the client: its file is written where it is ours to write, else the line to run there is printed. */
+void ckt_ctl_tell_client(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *session);
+/* The text of the address at which clients on other hosts reach the server. */
+int ckt_ctl_public_address(struct ckt_ctl_server *server, char *ret_text, size_t text_size);

@@ -1,4 +1,9 @@
-/* cricketctl restore DIR */
+/*
+ * cricketctl restore DIR
+ *
+ * On the server's host the directories of the chain go to it as descriptors; from elsewhere they are sent, and the server removes its
+ * copies when this connection ends.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -6,8 +11,11 @@
 #include <unistd.h>
 
 #include "ctl.h"
+#include "rpc/identity.h"
 
-static int parse_gpu(const char *text, int *ret_gpu)
+enum { ANSWER_MS = 15000 };
+
+int ckt_ctl_parse_gpu(const char *text, int *ret_gpu)
 {
 	char *end;
 	*ret_gpu = -1;
@@ -22,36 +30,191 @@ static int parse_gpu(const char *text, int *ret_gpu)
 	return CKT_EXIT_DONE;
 }
 
+/* ---- The client */
+
+int ckt_ctl_public_address(struct ckt_ctl_server *server, char *ret_text, size_t text_size)
+{
+	ckt_control_info_res info = {0};
+	struct ckt_address address;
+	char message[512];
+	int status = ckt_ctl_call(server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &info, ANSWER_MS, -1);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	snprintf(ret_text, text_size, "HOST:PORT");
+	if (info.listening.listening_len &&
+	    ckt_address_parse(info.listening.listening_val[0].text, &address, message, sizeof message) == 0) {
+		/* What was bound may be a wildcard or loopback; the host's name is what others know. */
+		snprintf(address.host, sizeof address.host, "%.255s", info.host);
+		ckt_address_format(&address, ret_text, text_size);
+	}
+	xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&info);
+	return CKT_EXIT_DONE;
+}
+
+/* The session's owner and its client's host, from the list. */
+static bool find_client(struct ckt_ctl_server *server, const char *session, char *ret_host, size_t host_size, uint32_t *ret_uid)
+{
+	/* The list begins behind the name given: this one is just before the session. */
+	char after[CKT_SESSION_ID_SIZE + 1];
+	ckt_control_list_args call = {.after = after};
+	ckt_control_list_res res = {0};
+	snprintf(after, sizeof after, "%.*s", CKT_SESSION_ID_SIZE - 1, session);
+	if (ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args, &call, (xdrproc_t)xdr_ckt_control_list_res, &res,
+			 ANSWER_MS, -1) != CKT_EXIT_DONE)
+		return false;
+	bool found = false;
+	for (u_int i = 0; i < res.sessions.sessions_len && !found; i++) {
+		const ckt_control_session *one = &res.sessions.sessions_val[i];
+		found = strcmp(one->session, session) == 0;
+		if (found) {
+			snprintf(ret_host, host_size, "%s", one->client);
+			*ret_uid = one->uid;
+		}
+	}
+	xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
+	return found;
+}
+
+void ckt_ctl_tell_client(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *session)
+{
+	char client[CKT_ADDRESS_MAX + 1], here[CKT_NAME_MAX] = "", address[CKT_ADDRESS_TEXT_MAX], message[1200], clean[CKT_ADDRESS_MAX + 1];
+	uint32_t uid;
+	if (!find_client(server, session, client, sizeof client, &uid))
+		return;
+	gethostname(here, sizeof here - 1);
+	bool ours = strcmp(client, here) == 0 && (uid == CKT_UID_UNKNOWN || uid == getuid());
+	if (args->client_address)
+		snprintf(address, sizeof address, "%s", args->client_address);
+	else if (strcmp(client, here) == 0)
+		snprintf(address, sizeof address, "%s", server->address);
+	else if (ckt_ctl_public_address(server, address, sizeof address) != CKT_EXIT_DONE)
+		return;
+	if (ours && ckt_ctl_state_write(session, address, message, sizeof message) == 0)
+		return;
+	if (ours)
+		fprintf(stderr, "cricketctl: %s\n", message);
+	fprintf(stderr, "cricketctl: unless %s is where the client looks already, run on %s, as its user:\n  cricketctl redirect %s --to %s\n",
+		address, ckt_ctl_clean(client, clean, sizeof clean), session, address);
+}
+
+/* ---- The chain */
+
+struct chain {
+	int fds[CKT_CONTROL_CHAIN_MAX];
+	char stages[CKT_CONTROL_CHAIN_MAX][CKT_CONTROL_NAME_MAX + 1];
+	unsigned count;
+};
+
+static void chain_close(struct chain *chain)
+{
+	for (unsigned i = 0; i < chain->count; i++)
+		if (chain->fds[i] >= 0)
+			close(chain->fds[i]);
+}
+
+static int chain_open(const char *first, struct chain *chain)
+{
+	char path[CKT_CTL_PATH_SIZE], base[CKT_CTL_PATH_SIZE];
+	int status = ckt_ctl_path_copy(first, path);
+	for (bool more = true; status == CKT_EXIT_DONE && more;) {
+		if (chain->count == CKT_CONTROL_CHAIN_MAX)
+			return ckt_ctl_refuse(first, "builds on more images than can be: write a full one with 'cricketctl image flatten'");
+		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return ckt_ctl_refuse(path, errno == ENOTDIR ? "is no directory, and an image is one" : strerror(errno));
+		chain->fds[chain->count++] = fd;
+		more = ckt_ctl_base_read(path, base);
+		if (more)
+			strcpy(path, base);
+	}
+	return status;
+}
+
+static int chain_pass(struct ckt_ctl_server *server, const struct chain *chain)
+{
+	int status = CKT_EXIT_DONE;
+	for (unsigned i = 0; i < chain->count && status == CKT_EXIT_DONE; i++) {
+		ckt_control_image_args call = {.index = i};
+		ckt_control_result result = {0};
+		status = ckt_ctl_call(server, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &call,
+				      (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, chain->fds[i]);
+		if (status == CKT_EXIT_DONE)
+			status = ckt_ctl_result(&result);
+		xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
+	}
+	return status;
+}
+
+static int chain_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, struct chain *chain, struct ckt_ctl_progress *progress)
+{
+	int status = CKT_EXIT_DONE;
+	for (unsigned i = 0; i < chain->count && status == CKT_EXIT_DONE; i++) {
+		status = ckt_ctl_stage_make(server, chain->stages[i]);
+		if (status == CKT_EXIT_DONE)
+			status = ckt_ctl_send(args, server, chain->stages[i], chain->fds[i], progress);
+	}
+	return status;
+}
+
+int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_stage_args *stages, unsigned count,
+			   char ret_session[CKT_SESSION_ID_SIZE + 1])
+{
+	ckt_control_restore2_args call = {.gpu = gpu, .stages = {count, stages}};
+	ckt_control_restore_res res = {0};
+	int status = ckt_ctl_call(server, CKT_CONTROL_RESTORE2, (xdrproc_t)xdr_ckt_control_restore2_args, &call,
+				  (xdrproc_t)xdr_ckt_control_restore_res, &res, -1, -1);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_result(&res.result);
+	if (status == CKT_EXIT_DONE)
+		snprintf(ret_session, CKT_SESSION_ID_SIZE + 1, "%s", res.session);
+	xdr_free((xdrproc_t)xdr_ckt_control_restore_res, (char *)&res);
+	return status;
+}
+
+static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, int gpu, char ret_session[CKT_SESSION_ID_SIZE + 1])
+{
+	static struct chain chain;
+	ckt_control_stage_args stages[CKT_CONTROL_CHAIN_MAX];
+	unsigned count = 0;
+	int status = CKT_EXIT_DONE;
+	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, "");
+	if (args->server_side)
+		stages[count++].stage = (char *)args->server_side;
+	else
+		status = chain_open(args->words[0], &chain);
+	if (status == CKT_EXIT_DONE && chain.count)
+		status = server->is_unix ? chain_pass(server, &chain) : chain_send(args, server, &chain, progress);
+	for (; !server->is_unix && count < chain.count; count++)
+		stages[count].stage = chain.stages[count];
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_restore_stages(server, gpu, stages, count, ret_session);
+	ckt_ctl_progress_end(progress);
+	chain_close(&chain);
+	return status;
+}
+
 int ckt_ctl_restore(const struct ckt_ctl_args *args)
 {
 	struct ckt_ctl_server server;
-	const char *path = args->words[0];
-	ckt_control_restore_args call;
-	ckt_control_restore_res res = {0};
-	int status = parse_gpu(args->gpu, &call.gpu);
-	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_connect_unix(args, &server);
-	if (status != CKT_EXIT_DONE)
-		return status;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		fprintf(stderr, "cricketctl: %s: %s\n", path, errno == ENOTDIR ? "is no directory, and an image is one" : strerror(errno));
-		ckt_ctl_disconnect(&server);
-		return CKT_EXIT_REFUSED;
+	char session[CKT_SESSION_ID_SIZE + 1];
+	int gpu, status = ckt_ctl_parse_gpu(args->gpu, &gpu);
+	if (status == CKT_EXIT_DONE && (args->word_count == 1) == (args->server_side != NULL)) {
+		fprintf(stderr, "cricketctl: restore: name either a directory here or --server-side NAME\n");
+		status = CKT_EXIT_USAGE;
 	}
-	status = ckt_ctl_call(&server, CKT_CONTROL_RESTORE, (xdrproc_t)xdr_ckt_control_restore_args, &call,
-			      (xdrproc_t)xdr_ckt_control_restore_res, &res, -1, fd);
-	close(fd);
-	ckt_ctl_disconnect(&server);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_connect_near(args, &server);
 	if (status != CKT_EXIT_DONE)
 		return status;
-	status = ckt_ctl_result(&res.result);
+	status = restore(args, &server, gpu, session);
+	if (status == CKT_EXIT_DONE)
+		ckt_ctl_tell_client(args, &server, session);
+	ckt_ctl_disconnect(&server);
 	if (status == CKT_EXIT_DONE && args->json) {
-		status = ckt_ctl_json_print(json_pack("{s:o}", "session", ckt_ctl_json_text(res.session)));
+		status = ckt_ctl_json_print(json_pack("{s:o}", "session", ckt_ctl_json_text(session)));
 	} else if (status == CKT_EXIT_DONE) {
-		printf("session %s restored from %s\n", res.session, path);
+		printf("session %s restored from %s\n", session, args->server_side ? args->server_side : args->words[0]);
 		status = ckt_ctl_flush();
 	}
-	xdr_free((xdrproc_t)xdr_ckt_control_restore_res, (char *)&res);
 	return status;
 }

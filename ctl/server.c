@@ -177,11 +177,12 @@ void ckt_ctl_disconnect(struct ckt_ctl_server *server)
 	server->fd = -1;
 }
 
-int ckt_ctl_connect_unix(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server)
+int ckt_ctl_connect_near(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server)
 {
 	struct ckt_ctl_server server;
 	ckt_control_info_res there = {0}, here = {0};
-	char host[CKT_NAME_MAX] = "", address[CKT_ADDRESS_TEXT_MAX] = "unix:", message[1200] = "", remote[CKT_NAME_MAX] = "";
+	char host[CKT_NAME_MAX] = "", address[CKT_ADDRESS_TEXT_MAX] = "unix:", message[1200] = "";
+	struct ckt_ctl_server near;
 	int status = ckt_ctl_connect(args, &server);
 	if (status != CKT_EXIT_DONE || server.is_unix) {
 		*ret_server = server;
@@ -189,29 +190,26 @@ int ckt_ctl_connect_unix(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 	}
 	/* TCP, perhaps to this very host: then its UNIX socket leads to the same server. */
 	status = ckt_ctl_call(&server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &there, HELLO_TIMEOUT_MS, -1);
-	ckt_ctl_disconnect(&server);
-	if (status != CKT_EXIT_DONE)
+	if (status != CKT_EXIT_DONE) {
+		ckt_ctl_disconnect(&server);
 		return status;
+	}
 	gethostname(host, sizeof host - 1);
-	ckt_ctl_clean(there.host, remote, sizeof remote);
 	bool same = false;
 	if (strcmp(host, there.host) == 0 && snprintf(address, sizeof address, "unix:%s", there.socket) < (int)sizeof address &&
-	    try_address(address, &server, message, sizeof message) == CKT_EXIT_DONE) {
-		if (ckt_ctl_call(&server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &here, HELLO_TIMEOUT_MS, -1) ==
+	    try_address(address, &near, message, sizeof message) == CKT_EXIT_DONE) {
+		if (ckt_ctl_call(&near, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &here, HELLO_TIMEOUT_MS, -1) ==
 		    CKT_EXIT_DONE)
 			same = here.pid == there.pid && here.started == there.started;
 		if (!same)
-			ckt_ctl_disconnect(&server);
+			ckt_ctl_disconnect(&near);
 	}
 	xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&there);
 	xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&here);
-	if (same) {
-		*ret_server = server;
-		return CKT_EXIT_DONE;
-	}
-	fprintf(stderr, "cricketctl: images pass over the server's UNIX socket, which cannot be reached from here: run this on %s\n",
-		remote);
-	return CKT_EXIT_REFUSED;
+	if (same)
+		ckt_ctl_disconnect(&server);
+	*ret_server = same ? near : server;
+	return CKT_EXIT_DONE;
 }
 
 int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_result, void *ret_result,

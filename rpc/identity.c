@@ -212,28 +212,3 @@ int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer)
 	*ret_peer = peer;
 	return 0;
 }
-
-int ckt_local_socket_path(char *ret_path, size_t path_size, char *ret_message, size_t message_size)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char directory[64];
-	struct stat st;
-	if (geteuid() == 0) {
-		snprintf(ret_path, path_size, "/run/cricket/socket");
-		return 0;
-	}
-	if (runtime && *runtime == '/') {
-		snprintf(ret_path, path_size, "%s/cricket/socket", runtime);
-		return 0;
-	}
-	/* Anyone can make a directory in /tmp under our name. */
-	snprintf(directory, sizeof directory, "/tmp/cricket-%u", (unsigned)geteuid());
-	if (lstat(directory, &st) == 0 ? !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 0022
-				       : mkdir(directory, 0700) && errno != EEXIST) {
-		snprintf(ret_message, message_size, "%s is not a directory of this user alone: set XDG_RUNTIME_DIR, or name the socket",
-			 directory);
-		return -EPERM;
-	}
-	snprintf(ret_path, path_size, "%s/socket", directory);
-	return 0;
-}

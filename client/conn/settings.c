@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rpc/identity.h"
 #include "rpc/log.h"
 #include "client/patch/environment.h"
 
@@ -83,16 +84,11 @@ static void load_address(void)
 		return;
 	}
 	/* Nothing said: a server of this user or of the system on this very host, if there is one. */
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	if (runtime && *runtime) {
-		char path[400];
-		snprintf(path, sizeof path, "%s/cricket/socket", runtime);
-		if (access(path, R_OK | W_OK) == 0) {
-			snprintf(ckt_settings.address, sizeof ckt_settings.address, "unix:%s", path);
-			return;
-		}
-	}
-	strcpy(ckt_settings.address, "unix:/run/cricket/socket");
+	char path[400], message[256];
+	if (ckt_local_socket_path(path, sizeof path, message, sizeof message) == 0 && access(path, R_OK | W_OK) == 0)
+		snprintf(ckt_settings.address, sizeof ckt_settings.address, "unix:%s", path);
+	else
+		strcpy(ckt_settings.address, "unix:/run/cricket/socket");
 }
 
 void ckt_settings_load(void)

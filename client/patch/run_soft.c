@@ -73,7 +73,7 @@ static void server_process(const struct soft *soft, const struct run_options *op
 	char address[sizeof(soft->socket)];
 
 	snprintf(address, sizeof(address), "%s", soft->socket);
-	char *const command[] = {(char *)path, "--driver", "soft", "--socket", address, "--listen", "none", "--log-level",
+	char *const command[] = {(char *)path, "--driver", "soft", "--socket", address, "--listen", "none", "--grace", "0", "--log-level",
 				 options->verbose ? "debug" : "info", NULL};
 
 	/* Dies with cricket-run, also when that is killed; the check closes the gap before prctl. */

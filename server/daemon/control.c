@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "control.h"
+#include "marks.h"
 #include "peer.h"
 #include "rpc/log.h"
 #include "session.h"
@@ -15,14 +17,13 @@ enum {
 	STATS_TIMEOUT_MS = 10000,
 };
 
-static void finish_void(struct ckt_peer *peer)
+static void finish_void(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
+	(void)decoded, (void)passed_fd;
 	ckt_peer_reply(peer, NULL, NULL);
 }
 
-static void result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX], ckt_control_status status, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-static void result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX], ckt_control_status status, const char *format, ...)
+void ckt_control_result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX], ckt_control_status status, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
@@ -35,7 +36,7 @@ static void result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX],
 /* ---- Which session */
 
 /* Among those that the peer may see. NULL: result says why. */
-static struct ckt_session *select_session(struct ckt_peer *peer, const char *prefix, ckt_control_result *ret_result,
+struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix, ckt_control_result *ret_result,
 					  char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_session *found = NULL;
@@ -50,17 +51,18 @@ static struct ckt_session *select_session(struct ckt_peer *peer, const char *pre
 	if (length && count == 1)
 		return found;
 	if (length && count > 1)
-		result_set(ret_result, buffer, CKT_CONTROL_AMBIGUOUS, "'%s' fits %u sessions: write more of it", prefix, count);
+		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_AMBIGUOUS, "'%s' fits %u sessions: write more of it", prefix, count);
 	else
-		result_set(ret_result, buffer, CKT_CONTROL_NO_SESSION, "there is no session '%s' on %s (or it is another user's)", prefix,
+		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_NO_SESSION, "there is no session '%s' on %s (or it is another user's)", prefix,
 			   peer->server->host);
 	return NULL;
 }
 
 /* ---- info */
 
-static void call_info(struct ckt_peer *peer)
+static void call_info(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
+	(void)decoded, (void)passed_fd;
 	struct ckt_server *server = peer->server;
 	ckt_control_gpu gpus[CKT_DEVICES_MAX];
 	ckt_control_address listening[CKT_CONTROL_LISTEN_MAX];
@@ -178,8 +180,10 @@ static int ask_status(struct ckt_session *session, ckt_request_done done, void *
 				sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS, done, context);
 }
 
-static void call_list(struct ckt_peer *peer, ckt_control_list_args *args)
+static void call_list(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
+	ckt_control_list_args *args = decoded;
+	(void)passed_fd;
 	unsigned asked = 0;
 	struct list *list = calloc(1, sizeof *list);
 	if (!list) {
@@ -211,18 +215,20 @@ static void kill_done(struct ckt_session *session, void *context, int error, con
 		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }
 
-static void call_kill(struct ckt_peer *peer, ckt_control_session_args *args)
+static void call_kill(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
+	ckt_control_session_args *args = decoded;
+	(void)passed_fd;
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_result result = {0};
-	struct ckt_session *session = select_session(peer, args->session, &result, buffer);
+	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
 	if (session && ckt_session_wait_gone(session, kill_done, peer) == 0) {
 		ckt_peer_hold(peer);
 		ckt_session_kill(session, "cricketctl kill");
 		return;
 	}
 	if (session)
-		result_set(&result, buffer, CKT_CONTROL_REFUSED, "out of memory");
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "out of memory");
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }
 
@@ -254,16 +260,18 @@ static void stats_done(struct ckt_session *session, void *context, int error, vo
 	if (!ckt_peer_release(peer))
 		return;
 	if (error)
-		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker does not answer: %s", session->id,
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker does not answer: %s", session->id,
 			   strerror(-error));
 	stats_reply(peer, result, error ? NULL : session, stats);
 }
 
-static void call_stats(struct ckt_peer *peer, ckt_control_session_args *args)
+static void call_stats(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
+	ckt_control_session_args *args = decoded;
+	(void)passed_fd;
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_result result = {0};
-	struct ckt_session *session = select_session(peer, args->session, &result, buffer);
+	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
 	if (session) {
 		int error = session->phase != CKT_SESSION_LIVE ? -EAGAIN :
 			ckt_session_call(session, CKT_WORKER_STATS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_stats_res,
@@ -272,7 +280,7 @@ static void call_stats(struct ckt_peer *peer, ckt_control_session_args *args)
 			ckt_peer_hold(peer);
 			return;
 		}
-		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is %s", session->id,
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is %s", session->id,
 			   session->phase == CKT_SESSION_ENDING     ? "ending"
 			   : session->phase == CKT_SESSION_STARTING ? "starting"
 								    : "not answering");
@@ -312,12 +320,14 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	ckt_loan_end(&save->peer->loan);
 	if (error)
-		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
 			   session->id, strerror(-error));
 	else if (res->status)
-		result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
 	else
 		save->bytes = res->bytes;
+	if (result.status == CKT_CONTROL_OK && save->stop)
+		ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->status.program_name);
 	if (result.status == CKT_CONTROL_OK && save->stop && ckt_session_wait_gone(session, save_stopped, save) == 0)
 		ckt_session_expect_end(session);
 	else
@@ -342,13 +352,16 @@ static int save_start(struct ckt_peer *peer, struct ckt_session *session, const 
 	return result;
 }
 
-static void call_checkpoint(struct ckt_peer *peer, ckt_control_checkpoint_args *args, int directory_fd)
+static void call_checkpoint(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
+	ckt_control_checkpoint_args *args = decoded;
+	int directory_fd = *passed_fd;
+	*passed_fd = -1;
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_checkpoint_res res = {.session = ""};
-	struct ckt_session *session = select_session(peer, args->session, &res.result, buffer);
+	struct ckt_session *session = ckt_control_select(peer, args->session, &res.result, buffer);
 	if (session && (directory_fd < 0 || session->phase != CKT_SESSION_LIVE)) {
-		result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
 			   directory_fd < 0 ? "no directory came along with the call to checkpoint %s"
 					    : "session %s is starting or ending: try again",
 			   session->id);
@@ -360,7 +373,7 @@ static void call_checkpoint(struct ckt_peer *peer, ckt_control_checkpoint_args *
 		if (!error)
 			return;
 		ckt_loan_end(&peer->loan);
-		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker cannot be reached: %s", session->id,
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker cannot be reached: %s", session->id,
 			   strerror(-error));
 	}
 	if (directory_fd >= 0)
@@ -377,18 +390,18 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 	if (!ckt_peer_release(peer))
 		return;
 	if (error)
-		result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "%.500s", message);
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "%.500s", message);
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
 /* Why a restore cannot even begin; empty where it can. */
-static void restore_obstacle(struct ckt_peer *peer, const ckt_control_restore_args *args, int directory_fd, char buffer[CKT_MESSAGE_MAX])
+void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, int directory_fd, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_server *server = peer->server;
 	unsigned max = server->options.max_sessions;
-	bool gpu_allowed = args->gpu < (int)server->driver.gpu_count && (args->gpu < 0 || server->gpu_count == 0);
+	bool gpu_allowed = gpu < (int)server->driver.gpu_count && (gpu < 0 || server->gpu_count == 0);
 	for (unsigned i = 0; i < server->gpu_count; i++)
-		gpu_allowed |= args->gpu == (int)server->gpus[i] || args->gpu < 0;
+		gpu_allowed |= gpu == (int)server->gpus[i] || gpu < 0;
 	buffer[0] = 0;
 	if (directory_fd < 0)
 		snprintf(buffer, CKT_MESSAGE_MAX, "no directory came along with the call to restore");
@@ -397,15 +410,18 @@ static void restore_obstacle(struct ckt_peer *peer, const ckt_control_restore_ar
 	else if (max && server->session_count >= max)
 		snprintf(buffer, CKT_MESSAGE_MAX, "the server on %s has all its %u sessions (--max-sessions)", server->host, max);
 	else if (!gpu_allowed)
-		snprintf(buffer, CKT_MESSAGE_MAX, "GPU %d is not among those of this server: see cricketctl info", args->gpu);
+		snprintf(buffer, CKT_MESSAGE_MAX, "GPU %d is not among those of this server: see cricketctl info", gpu);
 }
 
-static void call_restore(struct ckt_peer *peer, ckt_control_restore_args *args, int directory_fd)
+static void call_restore(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
+	ckt_control_restore_args *args = decoded;
+	int directory_fd = *passed_fd;
+	*passed_fd = -1;
 	struct ckt_session *session;
 	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = directory_fd, .gpu = args->gpu};
 	char buffer[CKT_MESSAGE_MAX];
-	restore_obstacle(peer, args, directory_fd, buffer);
+	ckt_control_restore_obstacle(peer, args->gpu, directory_fd, buffer);
 	if (!*buffer && ckt_loan_make(peer->server, directory_fd, peer->who.uid, &peer->loan, buffer, sizeof buffer) == 0 &&
 	    ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
 		ckt_peer_hold(peer);
@@ -431,53 +447,44 @@ union control_args {
 	ckt_control_session_args session;
 	ckt_control_checkpoint_args checkpoint;
 	ckt_control_restore_args restore;
+	ckt_control_stage_args stage;
+	ckt_control_save_args save;
+	ckt_control_release_args release;
+	ckt_control_image_args image;
+	ckt_control_restore2_args restore2;
+	ckt_control_pause_args pause;
+	ckt_control_events_args events;
+	ckt_control_keep_args keep;
 };
 
-static xdrproc_t args_decoder(uint32_t proc)
-{
-	switch (proc) {
-	case CKT_CONTROL_LIST:
-		return (xdrproc_t)xdr_ckt_control_list_args;
-	case CKT_CONTROL_KILL:
-	case CKT_CONTROL_STATS:
-		return (xdrproc_t)xdr_ckt_control_session_args;
-	case CKT_CONTROL_CHECKPOINT:
-		return (xdrproc_t)xdr_ckt_control_checkpoint_args;
-	case CKT_CONTROL_RESTORE:
-		return (xdrproc_t)xdr_ckt_control_restore_args;
-	default:
-		return NULL;
-	}
-}
+/* passed_fd: what came along; set to -1 by who takes it over. */
+struct call {
+	xdrproc_t decoder;	/* NULL: no arguments */
+	void (*call)(struct ckt_peer *peer, void *args, int *passed_fd);
+};
 
-static void dispatch(struct ckt_peer *peer, union control_args *args, int *passed_fd)
-{
-	switch (peer->proc) {
-	case CKT_CONTROL_NULL:
-		finish_void(peer);
-		break;
-	case CKT_CONTROL_INFO:
-		call_info(peer);
-		break;
-	case CKT_CONTROL_LIST:
-		call_list(peer, &args->list);
-		break;
-	case CKT_CONTROL_KILL:
-		call_kill(peer, &args->session);
-		break;
-	case CKT_CONTROL_STATS:
-		call_stats(peer, &args->session);
-		break;
-	case CKT_CONTROL_CHECKPOINT:
-		call_checkpoint(peer, &args->checkpoint, *passed_fd);
-		*passed_fd = -1;
-		break;
-	case CKT_CONTROL_RESTORE:
-		call_restore(peer, &args->restore, *passed_fd);
-		*passed_fd = -1;
-		break;
-	}
-}
+static const struct call calls[] = {
+	[CKT_CONTROL_NULL] = {NULL, finish_void},
+	[CKT_CONTROL_INFO] = {NULL, call_info},
+	[CKT_CONTROL_LIST] = {(xdrproc_t)xdr_ckt_control_list_args, call_list},
+	[CKT_CONTROL_KILL] = {(xdrproc_t)xdr_ckt_control_session_args, call_kill},
+	[CKT_CONTROL_STATS] = {(xdrproc_t)xdr_ckt_control_session_args, call_stats},
+	[CKT_CONTROL_CHECKPOINT] = {(xdrproc_t)xdr_ckt_control_checkpoint_args, call_checkpoint},
+	[CKT_CONTROL_RESTORE] = {(xdrproc_t)xdr_ckt_control_restore_args, call_restore},
+	[CKT_CONTROL_STAGE_MAKE] = {NULL, ckt_control_stage_make},
+	[CKT_CONTROL_STAGE_LIST] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_stage_list},
+	[CKT_CONTROL_STAGE_REMOVE] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_stage_remove},
+	[CKT_CONTROL_STAGE_DATA] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_stage_data},
+	[CKT_CONTROL_SAVE] = {(xdrproc_t)xdr_ckt_control_save_args, ckt_control_save},
+	[CKT_CONTROL_RELEASE] = {(xdrproc_t)xdr_ckt_control_release_args, ckt_control_release},
+	[CKT_CONTROL_IMAGE] = {(xdrproc_t)xdr_ckt_control_image_args, ckt_control_image},
+	[CKT_CONTROL_RESTORE2] = {(xdrproc_t)xdr_ckt_control_restore2_args, ckt_control_restore2},
+	[CKT_CONTROL_PAUSE] = {(xdrproc_t)xdr_ckt_control_pause_args, ckt_control_pause},
+	[CKT_CONTROL_UNPAUSE] = {(xdrproc_t)xdr_ckt_control_session_args, ckt_control_unpause},
+	[CKT_CONTROL_PROGRESS] = {(xdrproc_t)xdr_ckt_control_session_args, ckt_control_progress},
+	[CKT_CONTROL_EVENTS] = {(xdrproc_t)xdr_ckt_control_events_args, ckt_control_events},
+	[CKT_CONTROL_STAGE_KEEP] = {(xdrproc_t)xdr_ckt_control_keep_args, ckt_control_stage_keep},
+};
 
 void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int passed_fd)
 {
@@ -485,17 +492,20 @@ void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int pas
 	struct ckt_call_header header = {0};
 	union control_args args = {0};
 	bool good = ckt_call_header_get(&c, &header) && header.prog == CRICKET_CONTROL_PROG && header.vers == CRICKET_CONTROL_VERS &&
-		    header.proc <= CKT_CONTROL_RESTORE;
-	xdrproc_t decoder = good ? args_decoder(header.proc) : NULL;
+		    header.proc < sizeof calls / sizeof *calls && calls[header.proc].call;
+	xdrproc_t decoder = good ? calls[header.proc].decoder : NULL;
 	if (good)
 		good = decoder ? ckt_net_decode(&c, decoder, &args) == 0 : c.p == c.end;
 	free(data);
 	if (good) {
 		peer->xid = header.xid;
 		peer->proc = header.proc;
-		/* No further call is read before this one is answered, and a peer that hangs up is noticed. */
+		/* No further call is read before this one is answered, and a peer that hangs up is noticed.  The hold keeps the peer for us
+		 * where the call ends it. */
+		ckt_peer_hold(peer);
 		ckt_stream_pause(&peer->stream, true);
-		dispatch(peer, &args, &passed_fd);
+		calls[header.proc].call(peer, &args, &passed_fd);
+		ckt_peer_release(peer);
 		if (decoder)
 			xdr_free(decoder, (char *)&args);
 	} else {

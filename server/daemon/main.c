@@ -2,7 +2,8 @@
  * cricket-server: one a node (or several, each with a socket of its own).
  *
  * Process model
- *	cricket-server		one thread, one epoll loop, never loads a CUDA driver.  Owns the listening sockets, the lock beside
+ *	cricket-server		one epoll loop, never loads a CUDA driver; a thread for each connection that carries files of an image
+ *				(data.c) and none besides.  Owns the listening sockets, the lock beside
  *				--socket, and of every worker a pidfd and a connection to its control socket.
  *	  probe			a child at start that loads the driver, tells what it finds and ends.
  *	  cricket-worker	a direct child for each session, in a session (setsid) of its own, never root.  Inherits
@@ -25,9 +26,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "events.h"
+#include "marks.h"
 #include "peer.h"
 #include "rpc/log.h"
 #include "session.h"
+#include "stage.h"
+#include "term.h"
 
 enum { EXIT_USAGE = 2, MESSAGE_SIZE = 1024, LONELY_MS = 500 };
 
@@ -52,6 +57,10 @@ void ckt_server_session_gone(struct ckt_server *server)
 static void grace_over(struct ckt_timer *timer)
 {
 	struct ckt_server *server = CKT_CONTAINER(timer, struct ckt_server, stop_timer);
+	if (server->term_saves) {
+		ckt_timer_set(&server->loop, timer, LONELY_MS);
+		return;
+	}
 	ckt_info("%u sessions still run after %u s of grace", server->session_count, server->options.grace);
 	kill_sessions(server);
 }
@@ -62,7 +71,8 @@ static void end_if_alone(struct ckt_session *session, void *context, int error, 
 	struct ckt_worker_status_res *status = result;
 	(void)context;
 	if (!error && (status->state == CKT_STATE_DETACHED || status->state == CKT_STATE_RESTORED))
-		ckt_session_kill(session, "the server ends, and it has no client");
+		if (!session->server->term_saves)
+			ckt_session_kill(session, "the server ends, and it has no client");
 }
 
 static void look_for_lonely(struct ckt_timer *timer)
@@ -94,6 +104,7 @@ static void signal_ready(struct ckt_source *source, uint32_t events)
 		server->loop.stop = true;
 		return;
 	}
+	ckt_term_save_all(server);
 	server->stop_timer.fire = grace_over;
 	ckt_timer_set(&server->loop, &server->stop_timer, (int64_t)server->options.grace * 1000);
 	server->lonely_timer.fire = look_for_lonely;
@@ -194,6 +205,12 @@ static int init(struct ckt_server *server, char *message)
 		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	if (ckt_spawn_check(server, message, MESSAGE_SIZE))
 		return EXIT_FAILURE;
+	result = ckt_stages_init(server, message, MESSAGE_SIZE);
+	if (!result)
+		result = ckt_events_init(server, message, MESSAGE_SIZE);
+	if (result)
+		return EXIT_FAILURE;
+	ckt_marks_watch(server);
 	ckt_session_adopt_all(server);
 	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
 }
@@ -211,6 +228,7 @@ static void fini(struct ckt_server *server)
 {
 	while (server->peers_first)
 		ckt_peer_close(server->peers_first);
+	ckt_stages_fini(server);
 	ckt_listen_close(server);
 	explicit_bzero(&server->token, sizeof server->token);
 	ckt_loop_fini(&server->loop);

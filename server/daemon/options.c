@@ -46,6 +46,11 @@ static int check_absolute(const char *value)
 	return *value == '/' ? 0 : -EINVAL;
 }
 
+static int check_on_term(const char *value)
+{
+	return strncmp(value, "checkpoint:/", 12) == 0 ? 0 : -EINVAL;
+}
+
 static int check_driver(const char *value)
 {
 	return strcmp(value, "auto") == 0 || strcmp(value, "soft") == 0 ? 0 : check_absolute(value);
@@ -90,6 +95,12 @@ static const struct option_entry table[] = {
 	 "time that running sessions get after SIGTERM (default 10)"},
 	{"claim-timeout", KIND_COUNT, AT(claim_timeout), NULL, "SECONDS", "write a whole number of seconds",
 	 "time that a restored session waits for its client (default 300)"},
+	{"image-dir", KIND_TEXT, AT(image_dir), check_absolute, "DIR", "give an absolute path",
+	 "images that travel or stay here (default: the socket's name\nwith .images), mode 0700"},
+	{"hooks", KIND_TEXT, AT(hooks), check_absolute, "DIR", "give an absolute path",
+	 "executables that are run for every event of a session"},
+	{"on-term", KIND_TEXT, AT(on_term), check_on_term, "ACTION", "write checkpoint: and the absolute path of a directory",
+	 "checkpoint:DIR writes every session to DIR/SESSION at SIGTERM"},
 	{"log-level", KIND_TEXT, AT(log_level), check_level, "LEVEL", "write error, warning, info, debug or quiet",
 	 "error, warning, info, debug or quiet (default info)"},
 	{"config", KIND_TEXT, AT(config), check_path, "FILE", "give the path of an INI file",

@@ -30,6 +30,9 @@ struct ckt_options {
 	char *user;			/* of the workers, when started by root; NULL: cricket, else nobody */
 	unsigned grace;			/* seconds */
 	unsigned claim_timeout;		/* seconds */
+	char *image_dir;		/* NULL: SOCKET.images */
+	char *hooks;			/* a directory; NULL: none */
+	char *on_term;			/* NULL or "checkpoint:DIR" */
 	char *log_level;
 	char *config;
 	bool print_config, version, help;

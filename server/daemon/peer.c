@@ -10,8 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "control.h"
+#include "marks.h"
 #include "rpc/log.h"
 #include "session.h"
+#include "stage.h"
 
 enum {
 	HELLO_TIMEOUT_MS = 5000,
@@ -51,6 +54,8 @@ void ckt_peer_close(struct ckt_peer *peer)
 	ckt_stream_fini(&peer->stream);
 	peer_unlink(peer);
 	peer->gone = true;
+	ckt_image_peer_gone(peer);
+	ckt_stage_peer_gone(peer);
 	if (!peer->holds)
 		peer_free(peer);
 }
@@ -119,6 +124,18 @@ bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid)
 
 /* ---- Hello */
 
+static void refuse_text(struct ckt_peer *peer, ckt_hello_status status, char *message, char *moved_to)
+{
+	ckt_info("%s: refused: %s", peer->who.text, message);
+	ckt_hello_res res = {.status = status, .ckt_hello_res_u.refused = {.message = message, .moved_to = moved_to}};
+	left_greeting(peer);
+	peer->phase = CKT_PEER_WAITING;
+	ckt_peer_hold(peer);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_hello_res, &res);
+	if (ckt_peer_release(peer))
+		ckt_stream_finish(&peer->stream);
+}
+
 static void __attribute__((format(printf, 3, 4))) refuse(struct ckt_peer *peer, ckt_hello_status status, const char *format, ...)
 {
 	char message[CKT_MESSAGE_MAX];
@@ -126,14 +143,23 @@ static void __attribute__((format(printf, 3, 4))) refuse(struct ckt_peer *peer, 
 	va_start(arguments, format);
 	vsnprintf(message, sizeof message, format, arguments);
 	va_end(arguments);
-	ckt_info("%s: refused: %s", peer->who.text, message);
-	ckt_hello_res res = {.status = status, .ckt_hello_res_u.refused = {.message = message, .moved_to = ""}};
-	left_greeting(peer);
-	peer->phase = CKT_PEER_WAITING;
-	ckt_peer_hold(peer);
-	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_hello_res, &res);
-	if (ckt_peer_release(peer))
-		ckt_stream_finish(&peer->stream);
+	refuse_text(peer, status, message, (char *)"");
+}
+
+/* A session that is not here: it may have been sent away or stopped on purpose, and then its client must not give up. */
+static void refuse_absent(struct ckt_peer *peer)
+{
+	struct ckt_server *server = peer->server;
+	char text[CKT_ADDRESS_MAX + 1], message[CKT_MESSAGE_MAX];
+	if (ckt_mark_read(server, peer->hello.session, CKT_MARK_MOVED, text, sizeof text)) {
+		snprintf(message, sizeof message, "session %s has moved to %s", peer->hello.session, text);
+		refuse_text(peer, CKT_HELLO_MOVED, message, text);
+	} else if (ckt_mark_read(server, peer->hello.session, CKT_MARK_PARKED, text, sizeof text)) {
+		refuse(peer, CKT_HELLO_PARKED, "session %s was stopped on purpose on %s: wait until it is restored", peer->hello.session,
+		       server->host);
+	} else {
+		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is not on %s", peer->hello.session, server->host);
+	}
 }
 
 /* Reads the header and the token of a hello; the cursor stays at the arguments.  False: not such a call at all. */
@@ -228,7 +254,7 @@ static void wait_for(struct ckt_peer *peer, struct ckt_session *session)
 	ckt_peer_hold(peer);
 	int result = ckt_session_wait_started(session, session_ready, peer);
 	if (result && ckt_peer_release(peer))
-		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is ending", session->id);
+		refuse_absent(peer);
 }
 
 static void start_session(struct ckt_peer *peer)
@@ -293,7 +319,7 @@ static void hello_existing(struct ckt_peer *peer)
 	if (session)
 		wait_for(peer, session);	/* who it belongs to is proved by the secret, which the worker knows */
 	else
-		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is not on %s", peer->hello.session, peer->server->host);
+		refuse_absent(peer);
 }
 
 static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)

@@ -28,6 +28,10 @@ struct ckt_peer {
 	uint32_t proc;
 	struct ckt_loan loan;		/* of the image's directory, during checkpoint and restore */
 	struct ckt_hello_args hello;
+	int *images;			/* what IMAGE passed */
+	unsigned image_count;
+	bool wants_events;		/* waits for one beyond events_after */
+	uint64_t events_after;
 };
 
 void ckt_peer_accept(struct ckt_server *server, int fd);

@@ -17,6 +17,7 @@
 
 struct ckt_peer;
 struct ckt_session;
+struct ckt_stage;
 
 enum {
 	CKT_PATH_MAX = 4096,
@@ -66,9 +67,16 @@ struct ckt_server {
 	struct ckt_peer *peers_first, *peers_last;	/* oldest first */
 	unsigned peers_waiting;
 
+	struct ckt_stage *stages;
+	char image_dir[CKT_PATH_MAX];
+	int image_dir_fd;
+
 	struct ckt_source signals;
+	struct ckt_timer marks_timer, memory_timer;
+	bool memory_low[CKT_GPUS_MAX];	/* was told */
 	struct ckt_timer stop_timer, lonely_timer;
 	bool stopping, killing;
+	unsigned term_saves;		/* images being written because of SIGTERM */
 };
 
 /* listen.c: sockets and files that the server owns.  -errno with the reason in ret_message. */

@@ -13,6 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "control.h"
+#include "events.h"
+#include "marks.h"
+#include "pause.h"
 #include "request.h"
 #include "rpc/log.h"
 
@@ -116,9 +120,12 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 {
 	char path[CKT_PATH_MAX];
 	session_path(session, path);
-	if (!keep_socket)
+	if (!keep_socket) {
 		unlink(path);
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED);
+	}
 	ckt_timer_clear(&session->timer);
+	ckt_timer_clear(&session->pause_timer);
 	for (int kind = 0; kind < CKT_LINKS; kind++)
 		ckt_stream_fini(&session->links[kind].stream);
 	int fd = ckt_loop_remove(&session->server->loop, &session->pidfd);
@@ -145,6 +152,7 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	wait_call_all(&session->on_started, session, session->failure ? session->failure : -EIO,
 		      session->failure ? session->failure_message : message);
 	wait_call_all(&session->on_gone, session, 0, message);
+	ckt_event(session, bad && !session->failure ? CKT_EVENT_LOST : CKT_EVENT_ENDED, "%s", how);
 	session_free(session, false);
 	ckt_server_session_gone(server);
 }
@@ -217,6 +225,11 @@ static void session_live(struct ckt_session *session)
 	ckt_timer_clear(&session->timer);
 	session->phase = CKT_SESSION_LIVE;
 	ckt_info("session %s: worker %d ready%s", session->id, (int)session->pid, session->restore ? ", restored" : "");
+	if (session->restore) {
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED);
+		ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED);
+	}
+	ckt_event(session, session->restore ? CKT_EVENT_RESTORED : CKT_EVENT_STARTED, "worker %d", (int)session->pid);
 	wait_call_all(&session->on_started, session, 0, "");
 }
 
@@ -284,6 +297,29 @@ static int make_id(struct ckt_server *server, char ret_id[CKT_SESSION_ID_SIZE + 
 		for (size_t i = 0; i < sizeof bytes; i++)
 			snprintf(ret_id + 2 * i, 3, "%02x", bytes[i]);
 	} while (ckt_session_find(server, ret_id));
+	return 0;
+}
+
+static void image_taken(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct ckt_worker_result *res = answer;
+	(void)context;
+	if (session->phase == CKT_SESSION_STARTING && !error && res->status)
+		session_refuse(session, res->status, res->message);
+}
+
+/* A chain goes to the worker image by image, before START. */
+static int send_images(struct ckt_session *session, const struct ckt_session_spec *spec)
+{
+	for (u_int i = 0; spec->image_count > 1 && i < spec->image_count; i++) {
+		struct ckt_worker_image_args args = {.index = i};
+		int fd = fcntl(spec->image_fds[i], F_DUPFD_CLOEXEC, 3);
+		int result = fd < 0 ? -errno :
+			ckt_session_call(session, CKT_WORKER_IMAGE, (xdrproc_t)xdr_ckt_worker_image_args, &args, fd,
+					 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), 0, image_taken, NULL);
+		if (result)
+			return result;
+	}
 	return 0;
 }
 
@@ -385,7 +421,9 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		server->session_count++;
 		session->timer.fire = start_late;
 		ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
-		result = send_start(session, spec->image_fd);
+		result = send_images(session, spec);
+		if (!result)
+			result = send_start(session, spec->image_fd);
 		/* worker_gone cleans up. */
 		if (result)
 			ckt_session_kill(session, "cannot reach its worker");
@@ -414,6 +452,10 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 		return;
 	session->uid = status->uid;
 	session->started = status->started;
+	ckt_pause_adopt(session);
+	/* Whoever had it frozen spoke to the server that died. */
+	if (status->state == CKT_STATE_FROZEN)
+		ckt_image_let_go(session);
 	/* Its server died before it told the worker what to be. */
 	if (status->state == CKT_STATE_STARTING && !*status->program_name)
 		ckt_session_kill(session, "it was never started");

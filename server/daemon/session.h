@@ -12,6 +12,7 @@
 #include "rpc/worker.h"
 #include "server.h"
 
+struct ckt_peer;
 struct ckt_request;
 
 /* A worker serves each connection in order, so what takes long has one of its own and STATUS need not wait behind it. */
@@ -53,6 +54,8 @@ struct ckt_session {
 	uint32_t uid;			/* the owner, CKT_UID_UNKNOWN where not known */
 	time_t started;
 	int gpu;			/* wanted by a restore; -1 */
+	struct ckt_peer *holder;	/* whose connection keeps it frozen, see image.c */
+	struct ckt_timer pause_timer;	/* see pause.c */
 	/* The latest answer to STATUS; filled in from the hello until then. */
 	struct ckt_worker_status_res status;
 };
@@ -62,6 +65,8 @@ struct ckt_session_spec {
 	uint32_t uid;
 	const struct ckt_hello_args *hello;	/* NULL for a restore */
 	int image_fd;				/* restore: the image's directory, stays the caller's; -1 */
+	const int *image_fds;			/* restore of a chain: all of it, newest first */
+	unsigned image_count;
 	int gpu;				/* -1: as --gpus */
 };
 

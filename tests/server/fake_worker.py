@@ -2,7 +2,8 @@
 """A worker without CUDA: rpc/worker.x and a hello, nothing else.  Lets the server's tests misbehave on purpose.
 
 CRICKET_SOFT_FAKE (passed on by the server as every CRICKET_SOFT_*) holds words: slow (START takes 2 s), refuse (START fails),
-nodevice, crash (dies in START), deaf (ignores KILL), garbage (answers STATUS with garbage).
+nodevice, crash (dies in START), deaf (ignores KILL), garbage (answers STATUS with garbage), plain (knows nothing beyond SAVE), nomemory
+(UNPAUSE finds no memory until the file CRICKET_SOFT_MEMORY exists), badsave (SAVE2 fails).
 """
 import os
 import resource
@@ -36,7 +37,7 @@ START_FDS = sorted(os.listdir("/proc/self/fd"), key=int)[:-1]
 
 def status():
     hello = state["hello"] or {"program": "", "host": "", "pid": 0}
-    return (text(state["session"]) + u32(1 if clients else 3 if state.get("restored") else 2) + text(hello["program"]) + text(hello["host"]) +
+    return (text(state["session"]) + u32(6 if state.get("paused") else 4 if state.get("held") else 1 if clients else 3 if state.get("restored") else 2) + text(hello["program"]) + text(hello["host"]) +
             u32(hello["pid"]) + u32(state["peer_uid"]) + u32(os.getpid()) + u32(0) + u64(4096) + u64(state["started"]) + bytes(32) + u64(0) +
             u64(5) + text(describe_process()[:512]))
 
@@ -64,6 +65,10 @@ def start(r, fds):
             return u32(-error.errno) + text("manifest: " + error.strerror)
         os.close(directory)
         state["restored"], state["timeout"] = True, state["claim"]
+        for index, fd in state.get("images", []):
+            with open(os.open("manifest", os.O_RDONLY, dir_fd=fd)) as f:
+                if f.read() != state["session"]:
+                    return u32(-74) + text("image %d is another session's" % index)
     return u32(0) + text("")
 
 
@@ -89,6 +94,62 @@ def save(r, fds):
     return u32(0) + text("") + u64(12)
 
 
+def save2(r, fds):
+    """deadline, compress, incremental, base, to_memory, hold, keep_hashes"""
+    r.u32(), r.u32()
+    incremental, base, to_memory, hold, _keep = r.u32(), r.take(16), r.u32(), r.u32(), r.u32()
+    r.done()
+    if incremental and base != state.get("image"):
+        return u32(-116) + text("the image is not the last one") + bytes(16) + 4 * u64(0)
+    if "badsave" in MODE:
+        return u32(-28) + text("no space on purpose") + bytes(16) + 4 * u64(0)
+    state["image"] = os.urandom(16)
+    content = state["session"].encode()
+    if not to_memory:
+        directory = fds.pop()
+        for name, data in (("manifest", content), ("data-0", b"x" * (3 << 20) if not incremental else b"y" * 5000), ("data-1", b"")):
+            with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory), "wb") as f:
+                f.write(data)
+        os.close(directory)
+    state["held"] = bool(hold)
+    state["saves"] = state.get("saves", 0) + 1
+    changed = max(4096 >> state["saves"], 1)
+    return u32(0) + text("") + state["image"] + u64(len(content)) + u64(4096) + u64(changed) + u64(77)
+
+
+def release(r, fds):
+    end, parked = r.u32(), r.u32()
+    message, moved = r.text(), r.text()
+    r.done()
+    if not state.get("held"):
+        return u32(-22) + text("not held") + u64(0)
+    state["held"] = False
+    for sock in clients if end and (parked or moved) else []:
+        wire.write_record(sock, wire.call_header(0, wire.CALLBACK, 3 if moved else 4) + text(moved or message))
+    state["stop"] = bool(end)
+    return u32(0) + text("") + u64(0)
+
+
+def pause(r, fds):
+    r.u32()
+    state["paused"] = True
+    return u32(0) + text("") + u64(4096)
+
+
+def unpause(r, fds):
+    if not state.get("paused"):
+        return u32(-22) + text("not paused") + u64(0)
+    if "nomemory" in MODE and not os.path.exists(os.environ["CRICKET_SOFT_MEMORY"]):
+        return u32(-12) + text("no memory") + u64(1234)
+    state["paused"] = False
+    return u32(0) + text("") + u64(4096)
+
+
+def image(r, fds):
+    state.setdefault("images", []).append((r.u32(), fds.pop()))
+    return u32(0) + text("") + u64(0)
+
+
 def stats(_r, _fds):
     calls = [("cuMemAlloc", 3, 0, 3, 300), ("cuLaunchKernel", 1000, 1000, 0, 64000)]
     return u32(len(calls)) + b"".join(text(c[0]) + b"".join(u64(n) for n in c[1:]) for c in calls)
@@ -103,7 +164,10 @@ def serve(sock):
     if proc == 3 and "garbage" in MODE:
         wire.write_record(sock, b"garbage")
         return
-    answers = {0: lambda r, f: b"", 1: start, 2: client, 3: lambda r, f: status(), 4: stats, 5: save, 6: lambda r, f: b""}
+    answers = {0: lambda r, f: b"", 1: start, 2: client, 3: lambda r, f: status(), 4: stats, 5: save, 6: lambda r, f: b"", 7: image, 8: save2,
+               9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2)}
+    if proc > 6 and "plain" in MODE:
+        raise wire.Closed
     wire.write_record(sock, wire.reply_header(xid) + answers[proc](r, fds))
     if proc == 6 or state.get("stop"):
         sys.exit(0)
@@ -120,6 +184,7 @@ while True:
                 serve(sock)
             except wire.Closed:
                 controls.remove(sock)
+                sock.close()
         else:
             try:
                 data = sock.recv(4096)

@@ -564,7 +564,7 @@ class Ctl(ServerTest):
             done = self.ctl("checkpoint", session[:8], image, server="%s:%d" % self.tcp)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(stat.S_IMODE(os.stat(image).st_mode), 0o700)
-            self.assertEqual(os.listdir(image), ["manifest"])
+            self.assertEqual(sorted(os.listdir(image)), ["data-0", "data-1", "manifest"])
             self.assertEqual(self.ctl("checkpoint", session, image).returncode, 1, "an image is not overwritten")
             self.assertEqual([n for n in os.listdir(self.dir) if "partial" in n], [])
             self.assertEqual(self.ctl("restore", image).returncode, 1, "the session still lives here")

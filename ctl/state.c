@@ -1,0 +1,66 @@
+/*
+ * Where a client looks for its session: the file STATE_DIR/SESSION, whose first line is an address.  See client/conn/resume.c for the
+ * reader.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl.h"
+#include "rpc/fault.h"
+
+enum { PATH_SIZE = 4096 };
+
+static int state_dir(char ret_path[PATH_SIZE])
+{
+	const char *own = getenv("CRICKET_STATE_DIR"), *home = getenv("HOME");
+	int n = own && *own ? snprintf(ret_path, PATH_SIZE, "%s", own)
+		: home && *home ? snprintf(ret_path, PATH_SIZE, "%s/.local/state/cricket", home) : -1;
+	return n < 0 ? -ENOENT : n >= PATH_SIZE - 32 ? -ENAMETOOLONG : 0;
+}
+
+/* All of them that are missing, for this user alone. */
+static int make_directories(char *path)
+{
+	for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
+		if (slash)
+			*slash = 0;
+		int failed = mkdir(path, 0700) && errno != EEXIST ? errno : 0;
+		if (slash)
+			*slash = '/';
+		if (failed || !slash)
+			return -failed;
+	}
+}
+
+int ckt_ctl_state_write(const char *session, const char *address, char *ret_message, size_t message_size)
+{
+	char directory[PATH_SIZE], path[PATH_SIZE + 32], temporary[PATH_SIZE + 48];
+	int fd = -1, result = state_dir(directory);
+	if (result) {
+		snprintf(ret_message, message_size, "where the file should lie is not known: set HOME or CRICKET_STATE_DIR");
+		return result;
+	}
+	result = make_directories(directory);
+	snprintf(path, sizeof path, "%s/%s", directory, session);
+	snprintf(temporary, sizeof temporary, "%s/.%s.XXXXXX", directory, session);
+	if (!result) {
+		fd = mkostemp(temporary, O_CLOEXEC);	/* 0600 */
+		result = fd < 0 ? -errno : 0;
+	}
+	if (!result && (dprintf(fd, "%s\n", address) < 0 || fsync(fd)))
+		result = -errno;
+	ckt_fault(CKT_FAULT_CTL_STATE_FILE);
+	if (!result && rename(temporary, path))
+		result = -errno;
+	if (fd >= 0)
+		close(fd);
+	if (result && fd >= 0)
+		unlink(temporary);
+	if (result)
+		snprintf(ret_message, message_size, "%s: %s", path, strerror(-result));
+	return result;
+}

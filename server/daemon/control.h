@@ -1,0 +1,38 @@
+/*
+ * The control calls, spread over several files: control.c (listings, simple images), stage.c (images that travel), image.c (chains,
+ * held sessions), pause.c, events.c.  Each gets the decoded arguments and answers with ckt_peer_reply, at once or from a callback with the
+ * peer held; passed_fd is the descriptor that came along or -1, set to -1 by who takes it over.
+ *
+ * Threading: the loop's thread.
+ */
+#pragma once
+
+#include "peer.h"
+#include "session.h"
+
+void ckt_control_result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX], ckt_control_status status, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Among those that the peer may see. NULL: result says why. */
+struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix, ckt_control_result *ret_result,
+				       char buffer[CKT_MESSAGE_MAX]);
+/* Why a restore cannot even begin; empty where it can. */
+void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, int directory_fd, char buffer[CKT_MESSAGE_MAX]);
+
+/* image.c: the peer ends: what it holds goes on, what it passed is closed. */
+void ckt_image_peer_gone(struct ckt_peer *peer);
+/* Nobody holds the session any more. */
+void ckt_image_let_go(struct ckt_session *session);
+
+void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_stage_list(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_stage_remove(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_stage_data(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_stage_keep(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_save(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_release(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_image(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_restore2(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_pause(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_unpause(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_progress(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_events(struct ckt_peer *peer, void *args, int *passed_fd);

@@ -1,0 +1,283 @@
+/*
+ * Connections that carry the files of a stage: a thread each, since reading and writing files waits for disks and the loop must not.
+ *
+ * Threading: the loop makes and ends; the threads share the directory under a lock that each holds for one piece at most, so that
+ * an end waits for a piece and no longer.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rpc/fault.h"
+#include "rpc/log.h"
+#include "stage.h"
+
+enum { CONNECTIONS_MAX = 16, IDLE_MS = 60000, THREAD_STACK = 256 << 10 };
+static const uint64_t file_bytes_max = UINT64_C(1) << 50;
+
+struct ckt_data {
+	atomic_uint refs;
+	pthread_rwlock_t lock;	/* read: a piece is being moved; write: the end */
+	bool dead;
+	int dir_fd;
+	atomic_uint files;
+	pthread_mutex_t fds_lock;
+	int fds[CONNECTIONS_MAX];
+};
+
+struct connection {
+	struct ckt_data *data;
+	int fd;
+	unsigned slot;
+};
+
+static void data_unref(struct ckt_data *data)
+{
+	if (atomic_fetch_sub(&data->refs, 1) != 1)
+		return;
+	close(data->dir_fd);
+	pthread_rwlock_destroy(&data->lock);
+	pthread_mutex_destroy(&data->fds_lock);
+	free(data);
+}
+
+struct ckt_data *ckt_data_create(int dir_fd)
+{
+	struct ckt_data *data = calloc(1, sizeof *data);
+	if (!data)
+		return NULL;
+	data->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
+	if (data->dir_fd < 0) {
+		free(data);
+		return NULL;
+	}
+	pthread_rwlock_init(&data->lock, NULL);
+	pthread_mutex_init(&data->fds_lock, NULL);
+	memset(data->fds, -1, sizeof data->fds);
+	atomic_store(&data->refs, 1);
+	return data;
+}
+
+void ckt_data_release(struct ckt_data *data)
+{
+	data_unref(data);
+}
+
+void ckt_data_destroy(struct ckt_data *data)
+{
+	if (!data)
+		return;
+	pthread_rwlock_wrlock(&data->lock);
+	data->dead = true;
+	pthread_rwlock_unlock(&data->lock);
+	pthread_mutex_lock(&data->fds_lock);
+	for (unsigned i = 0; i < CONNECTIONS_MAX; i++)
+		if (data->fds[i] >= 0)
+			shutdown(data->fds[i], SHUT_RDWR);
+	pthread_mutex_unlock(&data->fds_lock);
+	data_unref(data);
+}
+
+/* A plain file of the directory, or -errno. */
+static int open_file(struct ckt_data *data, const char *name, bool write)
+{
+	struct stat st;
+	if (!ckt_stage_name_good(name))
+		return -EINVAL;
+	int fd = openat(data->dir_fd, name, (write ? O_WRONLY : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && write) {
+		if (atomic_fetch_add(&data->files, 1) >= CKT_CONTROL_FILES_MAX)
+			return -EMFILE;
+		fd = openat(data->dir_fd, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	}
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EINVAL;
+	}
+	return fd;
+}
+
+static int read_piece(struct ckt_data *data, const ckt_control_read_args *args, char *buffer, u_int *ret_size)
+{
+	if (args->offset > file_bytes_max || args->bytes > CKT_CONTROL_DATA_MAX)
+		return -EINVAL;
+	int fd = open_file(data, args->file, false);
+	if (fd < 0)
+		return fd;
+	size_t have = 0;
+	int result = 0;
+	while (have < args->bytes) {
+		ssize_t n = pread(fd, buffer + have, args->bytes - have, (off_t)(args->offset + have));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			result = -errno;
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+	}
+	close(fd);
+	*ret_size = (u_int)have;
+	return result;
+}
+
+static int write_piece(struct ckt_data *data, const ckt_control_write_args *args)
+{
+	const char *p = args->data.data_val;
+	size_t left = args->data.data_len;
+	uint64_t offset = args->offset;
+	if (offset > file_bytes_max)
+		return -EINVAL;
+	int fd = open_file(data, args->file, true);
+	if (fd < 0)
+		return fd;
+	int result = 0;
+	while (left && !result) {
+		ssize_t n = pwrite(fd, p, left, (off_t)offset);
+		if (n < 0 && errno != EINTR)
+			result = -errno;
+		if (n > 0) {
+			p += n;
+			left -= (size_t)n;
+			offset += (uint64_t)n;
+		}
+	}
+	if (close(fd) && !result)
+		result = -errno;
+	return result;
+}
+
+static int reply(int fd, uint32_t xid, xdrproc_t xdr, void *res)
+{
+	uint8_t *data;
+	size_t size;
+	int result = ckt_net_encode_reply(xid, 0, xdr, res, &data, &size);
+	if (result)
+		return result;
+	result = ckt_net_write_record(fd, data, size, ckt_net_now_ms() + IDLE_MS, -1);
+	free(data);
+	return result;
+}
+
+static int serve_read(struct connection *connection, uint32_t xid, struct ckt_cursor *c, char *buffer)
+{
+	struct ckt_data *data = connection->data;
+	ckt_control_read_args args = {0};
+	ckt_control_read_res res = {.data = {.data_val = buffer}};
+	int result = ckt_net_decode(c, (xdrproc_t)xdr_ckt_control_read_args, &args);
+	if (result)
+		return result;
+	ckt_fault(CKT_FAULT_SERVER_STAGE_READ);
+	pthread_rwlock_rdlock(&data->lock);
+	res.status = data->dead ? -ESTALE : read_piece(data, &args, buffer, &res.data.data_len);
+	pthread_rwlock_unlock(&data->lock);
+	xdr_free((xdrproc_t)xdr_ckt_control_read_args, (char *)&args);
+	return reply(connection->fd, xid, (xdrproc_t)xdr_ckt_control_read_res, &res);
+}
+
+static int serve_write(struct connection *connection, uint32_t xid, struct ckt_cursor *c)
+{
+	struct ckt_data *data = connection->data;
+	ckt_control_write_args args = {0};
+	int result = ckt_net_decode(c, (xdrproc_t)xdr_ckt_control_write_args, &args);
+	if (result)
+		return result;
+	pthread_rwlock_rdlock(&data->lock);
+	int status = data->dead ? -ESTALE : write_piece(data, &args);
+	pthread_rwlock_unlock(&data->lock);
+	ckt_fault(CKT_FAULT_SERVER_STAGE_WRITE);
+	xdr_free((xdrproc_t)xdr_ckt_control_write_args, (char *)&args);
+	return reply(connection->fd, xid, (xdrproc_t)xdr_int, &status);
+}
+
+static void *data_thread(void *opaque)
+{
+	struct connection *connection = opaque;
+	struct ckt_data *data = connection->data;
+	char *buffer = malloc(CKT_CONTROL_DATA_MAX);
+	int result = buffer ? 0 : -ENOMEM;
+	while (!result) {
+		uint8_t *record;
+		size_t size;
+		struct ckt_call_header header = {0};
+		result = ckt_net_read_record(connection->fd, CKT_RECORD_MAX, ckt_net_now_ms() + IDLE_MS, &record, &size, NULL);
+		if (result)
+			break;
+		struct ckt_cursor c = {.p = record, .end = record + size};
+		bool good = ckt_call_header_get(&c, &header) && header.prog == CRICKET_CONTROL_PROG;
+		if (good && header.proc == CKT_CONTROL_READ)
+			result = serve_read(connection, header.xid, &c, buffer);
+		else if (good && header.proc == CKT_CONTROL_WRITE)
+			result = serve_write(connection, header.xid, &c);
+		else
+			result = -EPROTO;
+		free(record);
+	}
+	free(buffer);
+	pthread_mutex_lock(&data->fds_lock);
+	data->fds[connection->slot] = -1;
+	close(connection->fd);
+	pthread_mutex_unlock(&data->fds_lock);
+	data_unref(data);
+	free(connection);
+	return NULL;
+}
+
+static int find_slot(struct ckt_data *data, int fd, unsigned *ret_slot)
+{
+	int result = -EBUSY;
+	pthread_mutex_lock(&data->fds_lock);
+	for (unsigned i = 0; i < CONNECTIONS_MAX && result; i++) {
+		if (data->fds[i] >= 0)
+			continue;
+		data->fds[i] = fd;
+		*ret_slot = i;
+		result = 0;
+	}
+	pthread_mutex_unlock(&data->fds_lock);
+	return result;
+}
+
+int ckt_data_serve(struct ckt_data *data, int fd)
+{
+	struct connection *connection = calloc(1, sizeof *connection);
+	pthread_attr_t attributes;
+	pthread_t thread;
+	sigset_t all, before;
+	int result = connection ? find_slot(data, fd, &connection->slot) : -ENOMEM;
+	if (result) {
+		free(connection);
+		close(fd);
+		return result;
+	}
+	connection->data = data;
+	connection->fd = fd;
+	atomic_fetch_add(&data->refs, 1);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, THREAD_STACK);
+	/* Signals are the loop's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = -pthread_create(&thread, &attributes, data_thread, connection);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	if (result) {
+		pthread_mutex_lock(&data->fds_lock);
+		data->fds[connection->slot] = -1;
+		pthread_mutex_unlock(&data->fds_lock);
+		close(fd);
+		data_unref(data);
+		free(connection);
+	}
+	return result;
+}

@@ -1,0 +1,145 @@
+/* Events; see events.h. */
+#include "events.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "control.h"
+#include "rpc/log.h"
+
+enum {
+	KEPT = 512,			/* a follower that is further behind misses some and sees it by the numbers */
+	MEMORY_WATCH_MS = 5000,
+	STATUS_TIMEOUT_MS = 2000,
+	MEMORY_LOW_PERCENT = 90,
+	MEMORY_FINE_PERCENT = 85,	/* lower, so that a session at the border does not tell it again and again */
+};
+
+struct kept {
+	uint64_t number;		/* 0: empty */
+	int64_t when;
+	uint32_t uid;
+	enum ckt_event_name name;
+	char session[CKT_SESSION_ID_SIZE + 1];
+	char program[CKT_NAME_MAX + 1];
+	char detail[CKT_MESSAGE_MAX];
+};
+
+static const char *const names[] = {"started", "ended", "frozen", "saved", "restored", "moved", "paused", "resumed", "memory-low", "lost"};
+static struct kept ring[KEPT];
+static uint64_t last;
+
+static ckt_control_event describe(struct kept *kept)
+{
+	return (ckt_control_event){.number = kept->number, .when = kept->when, .name = (char *)names[kept->name], .session = kept->session,
+				   .program_name = kept->program, .detail = kept->detail};
+}
+
+/* Whether there was something to tell. */
+static bool tell(struct ckt_peer *peer)
+{
+	ckt_control_event events[CKT_CONTROL_EVENTS_MAX];
+	ckt_control_events_res res = {.events = {.events_val = events}, .last = peer->events_after};
+	uint64_t from = last > KEPT ? last - KEPT + 1 : 1;
+	if (peer->events_after >= from)
+		from = peer->events_after + 1;
+	for (uint64_t number = from; number <= last && res.events.events_len < CKT_CONTROL_EVENTS_MAX; number++) {
+		struct kept *kept = &ring[number % KEPT];
+		res.last = number;
+		if (ckt_peer_may(peer, kept->uid))
+			events[res.events.events_len++] = describe(kept);
+	}
+	peer->events_after = res.last;
+	if (!res.events.events_len)
+		return false;
+	peer->wants_events = false;
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_events_res, &res);
+	return true;
+}
+
+void ckt_control_events(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_events_args *args = decoded;
+	(void)passed_fd;
+	peer->events_after = args->after > last ? last : args->after;
+	peer->wants_events = !tell(peer);
+}
+
+void ckt_event(struct ckt_session *session, enum ckt_event_name name, const char *format, ...)
+{
+	struct ckt_server *server = session->server;
+	struct kept *kept = &ring[++last % KEPT];
+	va_list arguments;
+	*kept = (struct kept){.number = last, .when = time(NULL), .uid = session->uid, .name = name};
+	snprintf(kept->session, sizeof kept->session, "%s", session->id);
+	snprintf(kept->program, sizeof kept->program, "%s", session->status.program_name ? session->status.program_name : "");
+	va_start(arguments, format);
+	vsnprintf(kept->detail, sizeof kept->detail, format, arguments);
+	va_end(arguments);
+	ckt_debug("session %s: event %s %s", kept->session, names[name], kept->detail);
+	for (struct ckt_peer *peer = server->peers_first, *next; peer; peer = next) {
+		next = peer->next;
+		if (peer->wants_events)
+			tell(peer);
+	}
+	ckt_control_event event = describe(kept);
+	if (server->options.hooks)
+		ckt_hooks_run(server, &event);
+}
+
+/* ---- Memory */
+
+static void look_at_gpu(struct ckt_server *server, unsigned gpu)
+{
+	struct ckt_session *largest = NULL;
+	uint64_t used = 0, total = server->driver.gpus[gpu].memory_bytes;
+	for (struct ckt_session *session = server->sessions; session; session = session->next) {
+		if (session->phase != CKT_SESSION_LIVE || session->status.gpu != (int)gpu)
+			continue;
+		used += session->status.memory_bytes;
+		if (!largest || session->status.memory_bytes > largest->status.memory_bytes)
+			largest = session;
+	}
+	if (largest && !server->memory_low[gpu] && total && used >= total / 100 * MEMORY_LOW_PERCENT) {
+		server->memory_low[gpu] = true;
+		ckt_event(largest, CKT_EVENT_MEMORY_LOW, "GPU %u: sessions hold %llu of %llu bytes", gpu, (unsigned long long)used,
+			  (unsigned long long)total);
+	} else if (used < total / 100 * MEMORY_FINE_PERCENT) {
+		server->memory_low[gpu] = false;
+	}
+}
+
+static void memory_status(struct ckt_session *session, void *context, int error, void *result)
+{
+	struct ckt_worker_status_res *status = result;
+	(void)context;
+	if (error)
+		return;
+	session->status.memory_bytes = status->memory_bytes;
+	if (status->gpu >= 0 && status->gpu < (int)session->server->driver.gpu_count)
+		look_at_gpu(session->server, (unsigned)status->gpu);
+}
+
+static void watch_memory(struct ckt_timer *timer)
+{
+	struct ckt_server *server = CKT_CONTAINER(timer, struct ckt_server, memory_timer);
+	bool wanted = server->options.hooks != NULL;
+	for (struct ckt_peer *peer = server->peers_first; peer && !wanted; peer = peer->next)
+		wanted = peer->wants_events;
+	for (struct ckt_session *session = server->sessions; wanted && session; session = session->next)
+		if (session->phase == CKT_SESSION_LIVE)
+			ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
+					 sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS, memory_status, NULL);
+	ckt_timer_set(&server->loop, timer, MEMORY_WATCH_MS);
+}
+
+int ckt_events_init(struct ckt_server *server, char *ret_message, size_t message_size)
+{
+	int result = server->options.hooks ? ckt_hooks_check(server->options.hooks, ret_message, message_size) : 0;
+	if (result)
+		return result;
+	server->memory_timer.fire = watch_memory;
+	ckt_timer_set(&server->loop, &server->memory_timer, MEMORY_WATCH_MS);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * What happens to sessions, for those who follow (cricketctl events) and for executables in --hooks DIR.
+ *
+ * The last events are kept in memory; hooks run one event after the other in a child of the server, each with a time limit, so that
+ * neither a slow follower nor a slow hook holds up the loop.
+ *
+ * Threading: the loop's thread.
+ */
+#pragma once
+
+#include "session.h"
+
+enum ckt_event_name {
+	CKT_EVENT_STARTED,
+	CKT_EVENT_ENDED,
+	CKT_EVENT_FROZEN,
+	CKT_EVENT_SAVED,
+	CKT_EVENT_RESTORED,
+	CKT_EVENT_MOVED,
+	CKT_EVENT_PAUSED,
+	CKT_EVENT_RESUMED,
+	CKT_EVENT_MEMORY_LOW,
+	CKT_EVENT_LOST,
+};
+
+void ckt_event(struct ckt_session *session, enum ckt_event_name name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Checks --hooks and begins to look at memory. -errno with the reason. */
+int ckt_events_init(struct ckt_server *server, char *ret_message, size_t message_size);
+
+/* hooks.c: queues a run of every executable in the directory. */
+struct ckt_control_event;
+int ckt_hooks_check(const char *directory, char *ret_message, size_t message_size);
+void ckt_hooks_run(struct ckt_server *server, const struct ckt_control_event *event);

@@ -1,0 +1,348 @@
+/*
+ * Images of sessions that may be held frozen, chains of images, and what becomes of a held session.
+ *
+ *	SAVE hold -> frozen -> RELEASE end=false, or the connection that asked goes away -> goes on here
+ *	                    -> RELEASE end=true -> the mark "parked" or "moved" is written, then the worker ends
+ *
+ * The marks come first, so that a client which loses its connection never meets a server that knows nothing of its session.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "events.h"
+#include "marks.h"
+#include "rpc/fault.h"
+#include "rpc/log.h"
+#include "stage.h"
+
+enum { RELEASE_TIMEOUT_MS = 60000 };
+
+/* ---- Held sessions */
+
+static void let_go_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct ckt_worker_result *res = answer;
+	(void)context;
+	if (error || res->status)
+		ckt_warning("session %s: cannot let it go on: %s", session->id, error ? strerror(-error) : res->message);
+	else
+		ckt_info("session %s: goes on: nobody holds it any more", session->id);
+}
+
+void ckt_image_let_go(struct ckt_session *session)
+{
+	struct ckt_worker_release_args args = {.message = (char *)"", .moved_to = (char *)""};
+	session->holder = NULL;
+	if (session->phase == CKT_SESSION_LIVE)
+		ckt_session_call(session, CKT_WORKER_RELEASE, (xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
+				 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, let_go_done, NULL);
+}
+
+void ckt_image_peer_gone(struct ckt_peer *peer)
+{
+	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
+		if (session->holder == peer)
+			ckt_image_let_go(session);
+	for (unsigned i = 0; i < peer->image_count; i++)
+		close(peer->images[i]);
+	free(peer->images);
+	peer->images = NULL;
+	peer->image_count = 0;
+}
+
+/* ---- Save */
+
+struct save {
+	struct ckt_peer *peer;
+	struct ckt_loan loan;
+	bool hold, to_memory;
+};
+
+static void save_reply(struct ckt_peer *peer, const char *session, const ckt_control_result *result, const struct ckt_worker_save2_res *saved,
+		       bool plain)
+{
+	ckt_control_save_res res = {.result = *result, .session = (char *)session, .plain = plain};
+	if (saved) {
+		res.stale = saved->status == -ESTALE;
+		memcpy(res.image, saved->image, sizeof res.image);
+		res.bytes = saved->bytes;
+		res.memory_bytes = saved->memory_bytes;
+		res.changed_bytes = saved->changed_bytes;
+		res.stopped_us = saved->stopped_us;
+	}
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_save_res, &res);
+}
+
+static void save_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct save *save = context;
+	struct ckt_peer *peer = save->peer;
+	struct ckt_worker_save2_res *res = answer;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	ckt_control_result result = {CKT_CONTROL_OK, buffer};
+	bool done = !error && !res->status;
+	ckt_fault(CKT_FAULT_SERVER_SAVED);
+	ckt_loan_end(&save->loan);
+	if (error)
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
+				       session->id, strerror(-error));
+	else if (res->status)
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
+	if (done)
+		ckt_event(session, CKT_EVENT_SAVED, "%llu bytes, stopped for %llu us", (unsigned long long)res->bytes,
+			  (unsigned long long)res->stopped_us);
+	if (done && save->hold)
+		session->holder = peer;
+	if (ckt_peer_release(peer))
+		save_reply(peer, session->id, &result, error ? NULL : res, (error == -ECONNRESET || error == -EPROTO) &&
+			   session->phase == CKT_SESSION_LIVE);
+	else if (done && save->hold)
+		ckt_image_let_go(session);
+	free(save);
+}
+
+static const char *save_begin(struct ckt_session *session, struct save *save, const ckt_control_save_args *args, int directory_fd)
+{
+	struct ckt_worker_save2_args call = {.deadline_ms = args->deadline_ms, .compress = args->compress, .incremental = args->incremental,
+					     .to_memory = args->to_memory, .hold = args->hold, .keep_hashes = args->keep_hashes};
+	memcpy(call.base, args->base, sizeof call.base);
+	int pass_fd = args->to_memory ? -1 : fcntl(directory_fd, F_DUPFD_CLOEXEC, 3);
+	if (!args->to_memory && pass_fd < 0)
+		return strerror(errno);
+	int result = ckt_session_call(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &call, pass_fd,
+				      (xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res), 0, save_done, save);
+	return result ? strerror(-result) : NULL;
+}
+
+void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_save_args *args = decoded;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	ckt_control_result result = {0};
+	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
+	struct ckt_stage *stage = *args->stage ? ckt_stage_find(peer, args->stage) : NULL;
+	int directory_fd = stage ? ckt_stage_fd(stage) : *passed_fd;
+	struct save *save = NULL;
+	if (!session) {
+		save_reply(peer, "", &result, NULL, false);
+		return;
+	}
+	if (session->phase != CKT_SESSION_LIVE)
+		snprintf(buffer, sizeof buffer, "session %s is starting or ending: try again", session->id);
+	else if (session->holder)
+		snprintf(buffer, sizeof buffer, "session %s is held by another checkpoint or migration: try again", session->id);
+	else if (*args->stage && !stage)
+		snprintf(buffer, sizeof buffer, "there is no stage '%s' here", args->stage);
+	else if (!args->to_memory && directory_fd < 0)
+		snprintf(buffer, sizeof buffer, "no directory came along with the call to save %s", session->id);
+	else if (!(save = calloc(1, sizeof *save)))
+		snprintf(buffer, sizeof buffer, "out of memory");
+	if (save) {
+		*save = (struct save){.peer = peer, .loan = {.fd = -1}, .hold = args->hold, .to_memory = args->to_memory};
+		/* A stage is the server's own. */
+		if (args->to_memory || ckt_loan_make(peer->server, directory_fd, stage ? 0 : peer->who.uid, &save->loan, buffer,
+						     sizeof buffer) == 0) {
+			ckt_event(session, CKT_EVENT_FROZEN, "%s", args->hold ? "to be stopped or moved" : "an image is being written");
+			const char *problem = save_begin(session, save, args, directory_fd);
+			if (!problem) {
+				ckt_peer_hold(peer);
+				return;
+			}
+			snprintf(buffer, sizeof buffer, "session %s: its worker cannot be reached: %s", session->id, problem);
+		}
+		ckt_loan_end(&save->loan);
+		free(save);
+	}
+	result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
+	save_reply(peer, session->id, &result, NULL, false);
+}
+
+/* ---- Release */
+
+struct release {
+	struct ckt_peer *peer;
+	bool end, parked;
+	char moved_to[CKT_ADDRESS_MAX + 1];
+};
+
+static void release_reply(struct release *release, ckt_control_result result)
+{
+	if (ckt_peer_release(release->peer))
+		ckt_peer_reply(release->peer, (xdrproc_t)xdr_ckt_control_result, &result);
+	free(release);
+}
+
+static void release_gone(struct ckt_session *session, void *context, int error, const char *message)
+{
+	(void)session, (void)error, (void)message;
+	release_reply(context, (ckt_control_result){CKT_CONTROL_OK, (char *)""});
+}
+
+static void release_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct release *release = context;
+	struct ckt_worker_result *res = answer;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	ckt_control_result result = {CKT_CONTROL_OK, buffer};
+	if (error || res->status) {
+		/* An end that was only not heard of leaves its mark: the client waits rather than gives up. */
+		if (!error)
+			ckt_mark_remove(session->server, session->id, release->parked ? CKT_MARK_PARKED : CKT_MARK_MOVED);
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id,
+				       error ? strerror(-error) : res->message);
+		release_reply(release, result);
+		return;
+	}
+	if (release->end && *release->moved_to)
+		ckt_event(session, CKT_EVENT_MOVED, "%s", release->moved_to);
+	if (release->end && ckt_session_wait_gone(session, release_gone, release) == 0)
+		ckt_session_expect_end(session);
+	else
+		release_reply(release, result);
+}
+
+/* What a client will be told must be on the disk before the worker tells it the first time. */
+static int release_mark(struct ckt_session *session, const ckt_control_release_args *args)
+{
+	if (!args->end)
+		return 0;
+	if (*args->moved_to) {
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED);
+		return ckt_mark_write(session->server, session->id, CKT_MARK_MOVED, args->moved_to);
+	}
+	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED);
+	return args->parked ? ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->status.program_name) : 0;
+}
+
+void ckt_control_release(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_release_args *args = decoded;
+	char buffer[CKT_MESSAGE_MAX], message[CKT_MESSAGE_MAX] = "";
+	ckt_control_result result = {0};
+	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
+	struct release *release = session ? calloc(1, sizeof *release) : NULL;
+	(void)passed_fd;
+	struct ckt_worker_release_args call = {.end = args->end, .parked = args->parked, .message = message, .moved_to = args->moved_to};
+	if (session && session->holder != peer) {
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is not held by this connection", session->id);
+	} else if (release) {
+		*release = (struct release){.peer = peer, .end = args->end, .parked = args->parked};
+		snprintf(release->moved_to, sizeof release->moved_to, "%s", args->moved_to);
+		snprintf(message, sizeof message, "stopped by a checkpoint on %s", peer->server->host);
+		int error = release_mark(session, args);
+		ckt_fault(CKT_FAULT_SERVER_RELEASE);
+		if (!error)
+			error = ckt_session_call(session, CKT_WORKER_RELEASE, (xdrproc_t)xdr_ckt_worker_release_args, &call, -1,
+						 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS,
+						 release_done, release);
+		if (!error) {
+			session->holder = NULL;
+			ckt_peer_hold(peer);
+			return;
+		}
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %s", session->id, strerror(-error));
+	} else if (session) {
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "out of memory");
+	}
+	free(release);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
+}
+
+/* ---- Chains */
+
+void ckt_control_image(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_image_args *args = decoded;
+	ckt_control_result result = {CKT_CONTROL_OK, (char *)""};
+	if (!peer->images)
+		peer->images = calloc(CKT_CONTROL_CHAIN_MAX, sizeof *peer->images);
+	if (!peer->images || *passed_fd < 0 || args->index != peer->image_count || args->index >= CKT_CONTROL_CHAIN_MAX) {
+		result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"a chain is at most 64 directories, passed one after the other"};
+	} else {
+		peer->images[peer->image_count++] = *passed_fd;
+		*passed_fd = -1;
+	}
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
+}
+
+struct restore {
+	struct ckt_peer *peer;
+	struct ckt_loan loans[CKT_CONTROL_CHAIN_MAX];
+	unsigned count;
+};
+
+static void restore_free(struct restore *restore)
+{
+	for (unsigned i = 0; restore && i < restore->count; i++)
+		ckt_loan_end(&restore->loans[i]);
+	free(restore);
+}
+
+static void restore_done(struct ckt_session *session, void *context, int error, const char *message)
+{
+	struct restore *restore = context;
+	struct ckt_peer *peer = restore->peer;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	ckt_control_restore_res res = {.result = {CKT_CONTROL_OK, buffer}, .session = error ? (char *)"" : session->id};
+	ckt_fault(CKT_FAULT_SERVER_RESTORED);
+	restore_free(restore);
+	if (!ckt_peer_release(peer))
+		return;
+	if (error)
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "%.500s", message);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
+}
+
+/* The descriptors of the chain; they stay their owners'. 0, or why not in buffer. */
+static unsigned collect(struct ckt_peer *peer, const ckt_control_restore2_args *args, int ret_fds[CKT_CONTROL_CHAIN_MAX],
+			char buffer[CKT_MESSAGE_MAX])
+{
+	for (unsigned i = 0; i < args->stages.stages_len; i++) {
+		struct ckt_stage *stage = ckt_stage_find(peer, args->stages.stages_val[i].stage);
+		if (!stage) {
+			snprintf(buffer, CKT_MESSAGE_MAX, "there is no stage '%s' here", args->stages.stages_val[i].stage);
+			return 0;
+		}
+		ret_fds[i] = ckt_stage_fd(stage);
+	}
+	if (args->stages.stages_len)
+		return args->stages.stages_len;
+	if (peer->image_count)
+		memcpy(ret_fds, peer->images, peer->image_count * sizeof *ret_fds);
+	else
+		snprintf(buffer, CKT_MESSAGE_MAX, "no directory came along with the call to restore");
+	return peer->image_count;
+}
+
+void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_restore2_args *args = decoded;
+	int fds[CKT_CONTROL_CHAIN_MAX];
+	char buffer[CKT_MESSAGE_MAX] = "";
+	struct ckt_session *session;
+	struct restore *restore = calloc(1, sizeof *restore);
+	unsigned count = restore ? collect(peer, args, fds, buffer) : 0;
+	(void)passed_fd;
+	if (count)
+		ckt_control_restore_obstacle(peer, args->gpu, fds[0], buffer);
+	for (unsigned i = 0; i < count && !*buffer; i++)
+		if (ckt_loan_make(peer->server, fds[i], args->stages.stages_len ? 0 : peer->who.uid, &restore->loans[i], buffer,
+				  sizeof buffer) == 0)
+			restore->count++;
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .gpu = args->gpu};
+	if (count && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
+		restore->peer = peer;
+		ckt_peer_hold(peer);
+		if (ckt_session_wait_started(session, restore_done, restore) == 0)
+			return;
+		ckt_peer_release(peer);
+		ckt_session_kill(session, "nobody waits for it");
+		snprintf(buffer, sizeof buffer, "out of memory");
+	}
+	restore_free(restore);
+	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = (char *)""};
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
+}

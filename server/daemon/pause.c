@@ -1,0 +1,226 @@
+/*
+ * Pauses: the worker gives its GPU memory up and its client's calls wait.
+ *
+ *	PAUSE -> worker PAUSE -> SOCKET.d/SESSION.paused says until when (a server started again goes by it) -> timer -> worker UNPAUSE
+ *
+ * A session whose memory is taken meanwhile stays paused; where a time had been said, it is tried again until the memory is there.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "control.h"
+#include "events.h"
+#include "marks.h"
+#include "pause.h"
+#include "rpc/fault.h"
+#include "rpc/log.h"
+
+enum { RETRY_MS = 10000, STATUS_TIMEOUT_MS = 2000 };
+
+static void bytes_reply(struct ckt_peer *peer, const char *session, const ckt_control_result *result, uint64_t bytes)
+{
+	ckt_control_bytes_res res = {.result = *result, .session = (char *)session, .bytes = bytes};
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_bytes_res, &res);
+}
+
+/* NULL: answered already. */
+static struct ckt_session *select_live(struct ckt_peer *peer, const char *prefix)
+{
+	char buffer[CKT_MESSAGE_MAX];
+	ckt_control_result result = {0};
+	struct ckt_session *session = ckt_control_select(peer, prefix, &result, buffer);
+	if (session && session->phase == CKT_SESSION_LIVE && !session->holder)
+		return session;
+	if (session)
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is starting, ending or being saved: try again",
+				       session->id);
+	bytes_reply(peer, "", &result, 0);
+	return NULL;
+}
+
+/* ---- Going on */
+
+static void unpause_late(struct ckt_timer *timer);
+
+static void set_timer(struct ckt_session *session, int64_t until)
+{
+	int64_t delay_s = until - time(NULL);
+	session->pause_timer.fire = unpause_late;
+	ckt_timer_set(&session->server->loop, &session->pause_timer, delay_s < 0 ? 0 : delay_s * 1000);
+}
+
+/* The sentence for a failure goes to buffer. */
+static bool unpaused(struct ckt_session *session, int error, const struct ckt_worker_result *res, char buffer[CKT_MESSAGE_MAX])
+{
+	if (!error && !res->status) {
+		ckt_timer_clear(&session->pause_timer);
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED);
+		ckt_event(session, CKT_EVENT_RESUMED, "%llu bytes", (unsigned long long)res->bytes);
+		return true;
+	}
+	if (!error && res->status == -ENOMEM)
+		snprintf(buffer, CKT_MESSAGE_MAX, "session %s stays paused: %llu bytes of GPU memory are missing", session->id,
+			 (unsigned long long)res->bytes);
+	else
+		snprintf(buffer, CKT_MESSAGE_MAX, "session %s: %.400s", session->id, error ? strerror(-error) : res->message);
+	return false;
+}
+
+static void timed_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	char buffer[CKT_MESSAGE_MAX] = "";
+	(void)context;
+	if (unpaused(session, error, answer, buffer))
+		return;
+	ckt_warning("%s", buffer);
+	/* Somebody else's resume answers -EINVAL: then there is nothing left to do. */
+	struct ckt_worker_result *res = answer;
+	if (!error && res->status == -ENOMEM)
+		ckt_timer_set(&session->server->loop, &session->pause_timer, RETRY_MS);
+	else if (!error)
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED);
+}
+
+static int call_unpause(struct ckt_session *session, ckt_request_done done, void *context)
+{
+	return ckt_session_call(session, CKT_WORKER_UNPAUSE, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_result,
+				sizeof(struct ckt_worker_result), 0, done, context);
+}
+
+static void unpause_late(struct ckt_timer *timer)
+{
+	struct ckt_session *session = CKT_CONTAINER(timer, struct ckt_session, pause_timer);
+	if (session->phase == CKT_SESSION_LIVE && call_unpause(session, timed_done, NULL))
+		ckt_timer_set(&session->server->loop, timer, RETRY_MS);
+}
+
+static void unpause_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct ckt_peer *peer = context;
+	struct ckt_worker_result *res = answer;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	ckt_control_result result = {CKT_CONTROL_OK, buffer};
+	if (!unpaused(session, error, res, buffer))
+		result.status = CKT_CONTROL_REFUSED;
+	if (ckt_peer_release(peer))
+		bytes_reply(peer, session->id, &result, error ? 0 : res->bytes);
+}
+
+void ckt_control_unpause(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_session_args *args = decoded;
+	struct ckt_session *session = select_live(peer, args->session);
+	(void)passed_fd;
+	if (!session)
+		return;
+	ckt_peer_hold(peer);
+	int error = call_unpause(session, unpause_done, peer);
+	if (error)
+		unpause_done(session, peer, error, NULL);
+}
+
+void ckt_pause_adopt(struct ckt_session *session)
+{
+	char text[64];
+	if (!ckt_mark_read(session->server, session->id, CKT_MARK_PAUSED, text, sizeof text))
+		return;
+	int64_t until = strtoll(text, NULL, 10);
+	ckt_info("session %s: is paused%s", session->id, until ? ", and goes on at its time" : "");
+	if (until)
+		set_timer(session, until);
+}
+
+/* ---- Pausing */
+
+struct pause {
+	struct ckt_peer *peer;
+	int64_t until;
+};
+
+static void pause_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct pause *pause = context;
+	struct ckt_worker_result *res = answer;
+	char buffer[CKT_MESSAGE_MAX] = "", text[32];
+	ckt_control_result result = {CKT_CONTROL_OK, buffer};
+	ckt_fault(CKT_FAULT_SERVER_PAUSED);
+	if (error || res->status) {
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id,
+				       error ? strerror(-error) : res->message);
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED);
+	} else {
+		snprintf(text, sizeof text, "%lld", (long long)pause->until);
+		ckt_event(session, CKT_EVENT_PAUSED, "%llu bytes%s%s", (unsigned long long)res->bytes, pause->until ? " until " : "",
+			  pause->until ? text : "");
+		if (pause->until)
+			set_timer(session, pause->until);
+	}
+	if (ckt_peer_release(pause->peer))
+		bytes_reply(pause->peer, session->id, &result, error ? 0 : res->bytes);
+	free(pause);
+}
+
+void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_pause_args *args = decoded;
+	struct ckt_session *session = select_live(peer, args->session);
+	struct pause *pause = session ? calloc(1, sizeof *pause) : NULL;
+	struct ckt_worker_pause_args call = {.deadline_ms = args->deadline_ms};
+	char text[32];
+	(void)passed_fd;
+	if (!session)
+		return;
+	/* Before the pause: a server that dies in between leaves nothing paused for ever. */
+	snprintf(text, sizeof text, "%lld", (long long)args->until);
+	int error = pause ? ckt_mark_write(peer->server, session->id, CKT_MARK_PAUSED, text) : -ENOMEM;
+	if (!error) {
+		*pause = (struct pause){.peer = peer, .until = args->until};
+		error = ckt_session_call(session, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &call, -1,
+					 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), 0, pause_done, pause);
+	}
+	if (!error) {
+		ckt_peer_hold(peer);
+		return;
+	}
+	free(pause);
+	ckt_control_result result = {CKT_CONTROL_REFUSED, strerror(-error)};
+	bytes_reply(peer, session->id, &result, 0);
+}
+
+/* ---- Progress */
+
+static void progress_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct ckt_peer *peer = context;
+	struct ckt_worker_progress_res *progress = answer;
+	ckt_control_progress_res res = {.result = {CKT_CONTROL_OK, (char *)""}, .phase = (char *)""};
+	(void)session;
+	if (!ckt_peer_release(peer))
+		return;
+	if (error) {
+		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, strerror(-error)};
+	} else {
+		res.phase = progress->phase;
+		res.done_bytes = progress->done_bytes;
+		res.total_bytes = progress->total_bytes;
+	}
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_progress_res, &res);
+}
+
+void ckt_control_progress(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_session_args *args = decoded;
+	char buffer[CKT_MESSAGE_MAX];
+	ckt_control_progress_res res = {.phase = (char *)""};
+	struct ckt_session *session = ckt_control_select(peer, args->session, &res.result, buffer);
+	(void)passed_fd;
+	int error = !session ? 0 : ckt_session_call(session, CKT_WORKER_PROGRESS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_progress_res,
+						    sizeof(struct ckt_worker_progress_res), STATUS_TIMEOUT_MS, progress_done, peer);
+	if (session && !error) {
+		ckt_peer_hold(peer);
+		return;
+	}
+	if (session)
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: %s", session->id, strerror(-error));
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_progress_res, &res);
+}

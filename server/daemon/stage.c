@@ -1,0 +1,307 @@
+/* Stages; see stage.h. */
+#include "stage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "rpc/fault.h"
+#include "rpc/log.h"
+
+struct ckt_stage {
+	struct ckt_stage *next;
+	struct ckt_peer *peer;	/* goes with it */
+	char name[CKT_CONTROL_NAME_MAX + 1];
+	uint32_t uid;
+	bool temporary;
+	int fd;
+	struct ckt_data *data;	/* NULL until a data connection comes */
+};
+
+bool ckt_stage_name_good(const char *name)
+{
+	size_t length = strlen(name);
+	return length && length <= CKT_CONTROL_NAME_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+}
+
+int ckt_stage_fd(const struct ckt_stage *stage)
+{
+	return stage->fd;
+}
+
+/* Plain files only are in it. */
+static void remove_directory(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!dir && fd >= 0)
+		close(fd);
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	if (unlinkat(parent, name, AT_REMOVEDIR) && errno != ENOENT)
+		ckt_warning("stage %s cannot be removed: %s", name, strerror(errno));
+}
+
+int ckt_stages_init(struct ckt_server *server, char *ret_message, size_t message_size)
+{
+	char *path = server->image_dir;
+	struct stat st;
+	if (server->options.image_dir)
+		snprintf(path, CKT_PATH_MAX, "%s", server->options.image_dir);
+	else
+		snprintf(path, CKT_PATH_MAX, "%.4000s.images", server->socket_path);
+	int result = ckt_paths_make_parent(path);
+	if (!result && mkdir(path, 0700) && errno != EEXIST)
+		result = -errno;
+	server->image_dir_fd = result ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!result && server->image_dir_fd < 0)
+		result = -errno;
+	/* Images hold what programs computed: nobody else's business. */
+	if (!result && (fstat(server->image_dir_fd, &st) || st.st_uid != geteuid() || st.st_mode & 0077))
+		result = -EPERM;
+	if (result) {
+		snprintf(ret_message, message_size, "--image-dir: '%s': %s", path,
+			 result == -EPERM ? "must be a directory of the server's user with mode 0700" : strerror(-result));
+		return result;
+	}
+	int fd = openat(server->image_dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		if (strncmp(entry->d_name, "tmp-", 4) == 0)
+			remove_directory(server->image_dir_fd, entry->d_name);
+	if (dir)
+		closedir(dir);
+	return 0;
+}
+
+static void stage_free(struct ckt_server *server, struct ckt_stage *stage)
+{
+	struct ckt_stage **place = &server->stages;
+	while (*place && *place != stage)
+		place = &(*place)->next;
+	if (*place)
+		*place = stage->next;
+	ckt_data_destroy(stage->data);
+	if (stage->temporary)
+		remove_directory(server->image_dir_fd, stage->name);
+	if (stage->fd >= 0)
+		close(stage->fd);
+	free(stage);
+}
+
+void ckt_stages_fini(struct ckt_server *server)
+{
+	while (server->stages)
+		stage_free(server, server->stages);
+	if (server->image_dir_fd > 0)
+		close(server->image_dir_fd);
+	if (!server->options.image_dir && *server->image_dir)
+		rmdir(server->image_dir);
+}
+
+void ckt_stage_peer_gone(struct ckt_peer *peer)
+{
+	for (struct ckt_stage *stage = peer->server->stages, *next; stage; stage = next) {
+		next = stage->next;
+		if (stage->peer == peer)
+			stage_free(peer->server, stage);
+	}
+}
+
+static struct ckt_stage *stage_new(struct ckt_peer *peer, const char *name, uint32_t uid, bool temporary)
+{
+	struct ckt_server *server = peer->server;
+	struct ckt_stage *stage = calloc(1, sizeof *stage);
+	if (!stage)
+		return NULL;
+	*stage = (struct ckt_stage){.peer = peer, .uid = uid, .temporary = temporary};
+	snprintf(stage->name, sizeof stage->name, "%s", name);
+	stage->fd = openat(server->image_dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (stage->fd < 0) {
+		free(stage);
+		return NULL;
+	}
+	stage->next = server->stages;
+	server->stages = stage;
+	return stage;
+}
+
+/* Whose a kept stage is; a file that cannot be read makes it root's. */
+static uint32_t kept_owner(const struct ckt_server *server, const char *name)
+{
+	char file[CKT_CONTROL_NAME_MAX + 16], text[32] = "";
+	snprintf(file, sizeof file, "%s.owner", name);
+	int fd = openat(server->image_dir_fd, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	return n > 0 ? (uint32_t)strtoul(text, NULL, 10) : 0;
+}
+
+struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name)
+{
+	if (!ckt_stage_name_good(name))
+		return NULL;
+	for (struct ckt_stage *stage = peer->server->stages; stage; stage = stage->next)
+		if (strcmp(stage->name, name) == 0 && (stage->temporary || stage->peer == peer))
+			return ckt_peer_may(peer, stage->uid) ? stage : NULL;
+	if (strncmp(name, "tmp-", 4) == 0)
+		return NULL;
+	uint32_t owner = kept_owner(peer->server, name);
+	return ckt_peer_may(peer, owner) ? stage_new(peer, name, owner, false) : NULL;
+}
+
+/* ---- Calls */
+
+void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd)
+{
+	char name[CKT_CONTROL_NAME_MAX + 1];
+	uint64_t number;
+	ckt_control_stage_res res = {.stage = (char *)""};
+	struct ckt_stage *stage = NULL;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	(void)args, (void)passed_fd;
+	if (getrandom(&number, sizeof number, 0) != sizeof number)
+		number = 0;
+	snprintf(name, sizeof name, "tmp-%016llx", (unsigned long long)number);
+	if (mkdirat(peer->server->image_dir_fd, name, 0700) == 0)
+		stage = stage_new(peer, name, peer->who.uid, true);
+	ckt_fault(CKT_FAULT_SERVER_STAGE_MADE);
+	if (stage)
+		res.stage = name;
+	else
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "cannot make a directory in --image-dir of the server on %s: %s",
+				       peer->server->host, strerror(errno));
+	if (!res.result.message)
+		res.result.message = buffer;
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_stage_res, &res);
+}
+
+static struct ckt_stage *find_or_say(struct ckt_peer *peer, const char *name, ckt_control_result *ret_result, char buffer[CKT_MESSAGE_MAX])
+{
+	struct ckt_stage *stage = ckt_stage_find(peer, name);
+	*ret_result = (ckt_control_result){CKT_CONTROL_OK, (char *)""};
+	if (!stage)
+		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_REFUSED,
+				       "there is no image '%s' on %s (or it is another user's)", ckt_stage_name_good(name) ? name : "?",
+				       peer->server->host);
+	return stage;
+}
+
+void ckt_control_stage_list(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_stage_args *args = decoded;
+	static ckt_control_file files[CKT_CONTROL_FILES_MAX];
+	static char names[CKT_CONTROL_FILES_MAX][CKT_CONTROL_NAME_MAX + 1];
+	char buffer[CKT_MESSAGE_MAX];
+	ckt_control_files_res res = {.files = {.files_val = files}};
+	struct ckt_stage *stage = find_or_say(peer, args->stage, &res.result, buffer);
+	int fd = stage ? openat(stage->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	(void)passed_fd;
+	for (struct dirent *entry; dir && (entry = readdir(dir));) {
+		struct stat st;
+		u_int i = res.files.files_len;
+		if (!ckt_stage_name_good(entry->d_name) || i >= CKT_CONTROL_FILES_MAX ||
+		    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+			continue;
+		snprintf(names[i], sizeof names[i], "%.64s", entry->d_name);
+		files[i] = (ckt_control_file){names[i], (u_quad_t)st.st_size};
+		res.files.files_len++;
+	}
+	if (dir)
+		closedir(dir);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_files_res, &res);
+}
+
+void ckt_control_stage_remove(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_stage_args *args = decoded;
+	char buffer[CKT_MESSAGE_MAX], file[CKT_CONTROL_NAME_MAX + 16];
+	ckt_control_result result;
+	struct ckt_stage *stage = find_or_say(peer, args->stage, &result, buffer);
+	(void)passed_fd;
+	if (stage) {
+		snprintf(file, sizeof file, "%s.owner", stage->name);
+		if (!stage->temporary)
+			unlinkat(peer->server->image_dir_fd, file, 0);
+		stage->temporary = true;
+		stage_free(peer->server, stage);
+	}
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
+}
+
+/* The owner's file comes first: a directory without it is nobody's but root's. */
+static int keep(struct ckt_server *server, struct ckt_stage *stage, const char *name)
+{
+	char file[CKT_CONTROL_NAME_MAX + 16];
+	if (!ckt_stage_name_good(name) || strncmp(name, "tmp-", 4) == 0)
+		return -EINVAL;
+	if (faccessat(server->image_dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
+	snprintf(file, sizeof file, "%s.owner", name);
+	int fd = openat(server->image_dir_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	int result = dprintf(fd, "%u\n", stage->uid) < 0 || fsync(fd) ? -errno : 0;
+	close(fd);
+	if (!result && (renameat(server->image_dir_fd, stage->name, server->image_dir_fd, name) || fsync(server->image_dir_fd)))
+		result = -errno;
+	if (result)
+		unlinkat(server->image_dir_fd, file, 0);
+	return result;
+}
+
+void ckt_control_stage_keep(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_keep_args *args = decoded;
+	char buffer[CKT_MESSAGE_MAX];
+	ckt_control_result result;
+	struct ckt_stage *stage = find_or_say(peer, args->stage, &result, buffer);
+	(void)passed_fd;
+	int error = stage && stage->temporary ? keep(peer->server, stage, args->name) : stage ? -EINVAL : 0;
+	if (error) {
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "the image cannot be kept as '%.64s': %s",
+				       ckt_stage_name_good(args->name) ? args->name : "?",
+				       error == -EINVAL ? "names are made of a-z, 0-9 and -, at most 64" : strerror(-error));
+	} else if (stage) {
+		snprintf(stage->name, sizeof stage->name, "%s", args->name);
+		stage->temporary = false;
+	}
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
+}
+
+void ckt_control_stage_data(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_stage_args *args = decoded;
+	char buffer[CKT_MESSAGE_MAX];
+	ckt_control_result result;
+	struct ckt_stage *stage = find_or_say(peer, args->stage, &result, buffer);
+	(void)passed_fd;
+	if (stage && !stage->data)
+		stage->data = ckt_data_create(stage->fd);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
+	if (!stage)
+		return;
+	/* What lies in the socket from here on is the thread's to read. */
+	struct ckt_data *data = stage->data;
+	int fd = !data || ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
+	int error = fd < 0 ? -EPROTO : ckt_data_serve(data, fd);
+	if (error)
+		ckt_warning("%s: cannot serve an image: %s", peer->who.text, strerror(-error));
+	/* A kept stage that this very connection opened goes with it: its thread does not. */
+	if (data && !stage->temporary && stage->peer == peer) {
+		stage->data = NULL;
+		ckt_data_release(data);
+	}
+	ckt_peer_close(peer);
+}

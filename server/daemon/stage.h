@@ -1,0 +1,41 @@
+/*
+ * Stages: images that travel over the network, each in a directory of its own below --image-dir.
+ *
+ *	--image-dir/tmp-RANDOM	belongs to the connection that made it and goes with it, or when the server starts again
+ *	--image-dir/NAME	was kept; NAME.owner says whose it is
+ *
+ * A connection that carries an image's files is served by a thread of its own (data.c), because files are waited for.  Nothing that a
+ * peer names is opened but plain files of the stage, [a-z0-9-]+.
+ *
+ * Threading: the loop's thread.
+ */
+#pragma once
+
+#include "peer.h"
+
+struct ckt_stage;
+
+/* Makes --image-dir where it is missing and clears what an earlier server left. -errno with the reason. */
+int ckt_stages_init(struct ckt_server *server, char *ret_message, size_t message_size);
+/* Removes what is temporary, and the default directory where it is empty. */
+void ckt_stages_fini(struct ckt_server *server);
+/* A stage that the peer may use: one that some connection made, or a kept one. NULL where there is none. */
+struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name);
+/* Its directory; stays the stage's. */
+int ckt_stage_fd(const struct ckt_stage *stage);
+/* The peer ends. */
+void ckt_stage_peer_gone(struct ckt_peer *peer);
+/* [a-z0-9-]+, bounded. */
+bool ckt_stage_name_good(const char *name);
+
+/* ---- data.c */
+struct ckt_data;
+
+/* dir_fd is duplicated. */
+struct ckt_data *ckt_data_create(int dir_fd);
+/* Starts a thread that serves READ and WRITE on fd, which becomes its own in every case.  0 or -errno. */
+int ckt_data_serve(struct ckt_data *data, int fd);
+/* Leaves it to its threads, if any. */
+void ckt_data_release(struct ckt_data *data);
+/* No thread touches the directory after this returns. */
+void ckt_data_destroy(struct ckt_data *data);

@@ -1,0 +1,136 @@
+/*
+ * --on-term checkpoint:DIR: at SIGTERM every session is written to DIR/SESSION and ended, its client told to wait.  For batch systems
+ * that announce the end of a job.  A session that cannot be written is ended like without the option, after the grace period.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "events.h"
+#include "lend.h"
+#include "marks.h"
+#include "rpc/log.h"
+#include "term.h"
+
+enum { DEADLINE_MS = 60000, RELEASE_TIMEOUT_MS = 60000 };
+
+struct save {
+	struct ckt_server *server;
+	struct ckt_loan loan;
+	int parent_fd;
+	char session[CKT_SESSION_ID_SIZE + 1], partial[CKT_SESSION_ID_SIZE + 16];
+};
+
+static void remove_partial(const struct save *save)
+{
+	int fd = openat(save->parent_fd, save->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	unlinkat(save->parent_fd, save->partial, AT_REMOVEDIR);
+}
+
+static void release_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct ckt_worker_result *res = answer;
+	(void)context;
+	if (error || res->status)
+		ckt_session_kill(session, "it is written, and does not end by itself");
+	else
+		ckt_session_expect_end(session);
+}
+
+static void save_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct save *save = context;
+	struct ckt_worker_save2_res *res = answer;
+	struct ckt_worker_release_args args = {.end = true, .parked = true, .message = (char *)"the server was told to end", .moved_to = (char *)""};
+	ckt_loan_end(&save->loan);
+	int result = error ? error : res->status;
+	const char *why = !error && res->status ? res->message : strerror(-result);
+	if (!result && (renameat(save->parent_fd, save->partial, save->parent_fd, save->session) || fsync(save->parent_fd))) {
+		result = -errno;
+		why = strerror(errno);
+	}
+	if (result) {
+		ckt_error("session %s: not written at SIGTERM: %s", save->session, why);
+		remove_partial(save);
+		if (!error && !res->status)
+			ckt_image_let_go(session);
+	} else {
+		ckt_info("session %s: written at SIGTERM", save->session);
+		ckt_event(session, CKT_EVENT_SAVED, "%llu bytes, at SIGTERM", (unsigned long long)res->bytes);
+		ckt_mark_write(save->server, save->session, CKT_MARK_PARKED, session->status.program_name);
+		if (ckt_session_call(session, CKT_WORKER_RELEASE, (xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
+				     (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, release_done, NULL))
+			ckt_session_kill(session, "it is written, and its worker cannot be reached");
+	}
+	close(save->parent_fd);
+	save->server->term_saves--;
+	free(save);
+}
+
+static int save_begin(struct ckt_server *server, struct ckt_session *session, const char *directory, char *message)
+{
+	struct ckt_worker_save2_args args = {.deadline_ms = DEADLINE_MS, .hold = true};
+	struct save *save = calloc(1, sizeof *save);
+	if (!save)
+		return -ENOMEM;
+	*save = (struct save){.server = server, .loan = {.fd = -1}};
+	snprintf(save->session, sizeof save->session, "%s", session->id);
+	snprintf(save->partial, sizeof save->partial, "%s.partial", session->id);
+	save->parent_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int result = save->parent_fd < 0 ? -errno : 0, fd = -1;
+	if (!result) {
+		remove_partial(save);
+		if (mkdirat(save->parent_fd, save->partial, 0700))
+			result = -errno;
+	}
+	if (!result) {
+		fd = openat(save->parent_fd, save->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		result = fd < 0 ? -errno : ckt_loan_make(server, fd, 0, &save->loan, message, CKT_MESSAGE_MAX);
+	}
+	if (!result) {
+		result = ckt_session_call(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &args, fd,
+					  (xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res), 0, save_done, save);
+		fd = -1;
+	}
+	if (!result) {
+		server->term_saves++;
+		return 0;
+	}
+	ckt_loan_end(&save->loan);
+	if (fd >= 0)
+		close(fd);
+	if (save->parent_fd >= 0) {
+		remove_partial(save);
+		close(save->parent_fd);
+	}
+	free(save);
+	return result;
+}
+
+void ckt_term_save_all(struct ckt_server *server)
+{
+	char probe[CKT_PATH_MAX];
+	const char *directory = server->options.on_term ? strchr(server->options.on_term, ':') + 1 : NULL;
+	if (!directory)
+		return;
+	snprintf(probe, sizeof probe, "%.4000s/x", directory);
+	int made = ckt_paths_make_parent(probe);
+	for (struct ckt_session *session = server->sessions; session; session = session->next) {
+		char message[CKT_MESSAGE_MAX] = "";
+		if (session->phase != CKT_SESSION_LIVE || session->holder)
+			continue;
+		int result = made ? made : save_begin(server, session, directory, message);
+		if (result)
+			ckt_error("session %s: not written at SIGTERM: %s", session->id, *message ? message : strerror(-result));
+	}
+}
