@@ -31,6 +31,7 @@ enum {
 	PTX_MAX_OPERANDS = 12,
 	PTX_MAX_ELEMENTS = 8,
 	PTX_MAX_BARRIERS = 16,
+	PTX_MAX_CLUSTER = 16,
 };
 
 /*
@@ -394,7 +395,7 @@ struct ptx_opcode { const char *name; void (*decode)(struct ptx_parser *p); };
 /* One table a file op_*.c, ended by a NULL name. */
 extern const struct ptx_opcode ckt_ptx_opcodes_int[], ckt_ptx_opcodes_bits[], ckt_ptx_opcodes_compare[], ckt_ptx_opcodes_float[],
 	ckt_ptx_opcodes_cvt[], ckt_ptx_opcodes_data[], ckt_ptx_opcodes_mem[], ckt_ptx_opcodes_atom[], ckt_ptx_opcodes_warp[],
-	ckt_ptx_opcodes_control[], ckt_ptx_opcodes_async[], ckt_ptx_opcodes_video[], ckt_ptx_opcodes_matrix[];
+	ckt_ptx_opcodes_control[], ckt_ptx_opcodes_async[], ckt_ptx_opcodes_video[], ckt_ptx_opcodes_matrix[], ckt_ptx_opcodes_cluster[];
 
 /* ---- Special registers (sreg.c) */
 int ckt_ptx_sreg_find(const char *name, size_t size);	/* -1: not one */
@@ -459,6 +460,7 @@ struct ptx_warp {
 	struct ptx_group groups[PTX_LANES];
 	unsigned n_groups;
 	uint32_t arrived[PTX_MAX_BARRIERS];
+	uint32_t cluster_arrived;	/* lanes that came to the cluster's barrier in its present phase */
 	uint32_t tid[3][PTX_LANES];
 	uint64_t stage[PTX_LANES];	/* what waiting lanes bring to a shuffle or vote */
 	struct ptx_frame *spare;	/* frames to use again */
@@ -466,11 +468,23 @@ struct ptx_warp {
 	struct ptx_frame *base;
 };
 
+/*
+ * Blocks that see each other's shared memory.  All of a cluster are run by one thread, in turn; a block without a cluster is one by
+ * itself.
+ */
+struct ptx_cluster {
+	uint32_t n;
+	bool arrived;			/* somebody waits for the barrier to complete */
+	struct ptx_block *blocks[PTX_MAX_CLUSTER];	/* by rank */
+};
+
 struct ptx_block {
 	struct ptx_grid *grid;
 	struct ptx_block *next;
 	uint32_t ctaid[3];
 	uint64_t linear;
+	struct ptx_cluster *cluster, own_cluster;	/* cluster: that of its first block */
+	uint32_t rank;
 	uint8_t *shared;
 	uint32_t shared_bytes;
 	uint32_t n_warps, live_warps, n_threads;
@@ -484,7 +498,8 @@ struct ptx_grid {
 	const struct ckt_ptx_function *entry;
 	const struct ptx_prepared *prepared;
 	const struct ckt_ptx_launch *launch;
-	uint64_t n_blocks, next_block, done_blocks;	/* under the pool's lock */
+	uint32_t cluster[3], cluster_size;		/* ones where the launch has none */
+	uint64_t n_blocks, next_block, done_blocks;	/* clusters, in fact; under the pool's lock */
 	uint32_t resident, window, running;
 	bool turn;
 	struct ptx_block *ready_head, **ready_tail, *spare_blocks;
@@ -505,6 +520,8 @@ int ckt_ptx_fault(struct ptx_warp *w, unsigned lane, enum ckt_ptx_fault fault, c
 enum ptx_slice { SLICE_RAN, SLICE_BLOCKED, SLICE_DONE, SLICE_WAITING, SLICE_FAULT };
 enum ptx_slice ckt_ptx_warp_run(struct ptx_warp *w, unsigned budget);
 enum ptx_slice ckt_ptx_block_run(struct ptx_block *block);
+enum ptx_slice ckt_ptx_cluster_run(struct ptx_cluster *cluster);
+void ckt_ptx_cluster_check(struct ptx_cluster *cluster);	/* completes its barrier when all living threads have come */
 void ckt_ptx_group_store(struct ptx_warp *w, struct ptx_frame *frame, uint32_t mask, uint32_t pc);
 struct ptx_frame *ckt_ptx_frame_enter(struct ptx_warp *w, const struct ckt_ptx_function *function, struct ptx_frame *parent, uint32_t mask);
 void ckt_ptx_frame_leave(struct ptx_warp *w, struct ptx_frame *frame, uint32_t mask);

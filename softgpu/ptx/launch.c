@@ -85,10 +85,14 @@ static void block_start(struct ptx_block *block, uint64_t number)
 {
 	struct ptx_grid *grid = block->grid;
 	const struct ckt_ptx_launch *launch = grid->launch;
-	block->linear = number;
-	block->ctaid[0] = (uint32_t)(number % launch->grid[0]);
-	block->ctaid[1] = (uint32_t)(number / launch->grid[0] % launch->grid[1]);
-	block->ctaid[2] = (uint32_t)(number / launch->grid[0] / launch->grid[1]);
+	uint64_t rest = number, rank = block->rank;
+	for (unsigned k = 0; k < 3; k++) {
+		uint32_t clusters = launch->grid[k] / grid->cluster[k];
+		block->ctaid[k] = (uint32_t)(rest % clusters * grid->cluster[k] + rank % grid->cluster[k]);
+		rest /= clusters;
+		rank /= grid->cluster[k];
+	}
+	block->linear = ((uint64_t)block->ctaid[2] * launch->grid[1] + block->ctaid[1]) * launch->grid[0] + block->ctaid[0];
 	block->live_warps = block->n_warps;
 	memset(block->barriers, 0, sizeof block->barriers);
 	for (uint32_t n = 0; n < block->n_warps; n++) {
@@ -103,6 +107,7 @@ static void block_start(struct ptx_block *block, uint64_t number)
 		frame->local_base = frame->depth = frame->extra = 0;
 		memset(frame->regs, 0, grid->entry->reg_bytes);
 		memset(w->arrived, 0, sizeof w->arrived);
+		w->cluster_arrived = 0;
 		w->n_groups = 0;
 		w->fair_left = 0;
 		w->oldest_next = false;
@@ -122,6 +127,42 @@ static void block_free(struct ptx_block *block)
 		}
 	}
 	munmap(block->memory, block->memory_bytes);
+}
+
+/* A cluster's blocks hang on its first, which stands for all. */
+static void cluster_free(struct ptx_block *first)
+{
+	struct ptx_cluster cluster = first->own_cluster;
+	for (uint32_t k = 0; k < cluster.n; k++)
+		block_free(cluster.blocks[k]);
+}
+
+static struct ptx_block *cluster_allocate(struct ptx_grid *grid)
+{
+	struct ptx_block *first = block_allocate(grid);
+	if (!first)
+		return NULL;
+	struct ptx_cluster *cluster = &first->own_cluster;
+	first->cluster = cluster;
+	cluster->blocks[cluster->n++] = first;
+	while (cluster->n < grid->cluster_size) {
+		struct ptx_block *block = block_allocate(grid);
+		if (!block) {
+			cluster_free(first);
+			return NULL;
+		}
+		block->cluster = cluster;
+		block->rank = cluster->n;
+		cluster->blocks[cluster->n++] = block;
+	}
+	return first;
+}
+
+static void cluster_start(struct ptx_cluster *cluster, uint64_t number)
+{
+	cluster->arrived = false;
+	for (uint32_t k = 0; k < cluster->n; k++)
+		block_start(cluster->blocks[k], number);
 }
 
 /* ---- Scheduling.  All under the pool's lock. */
@@ -167,7 +208,7 @@ static void run_slice(struct ptx_grid *grid)
 	}
 	pthread_mutex_unlock(&pool.lock);
 	if (fresh && !block)
-		block = block_allocate(grid);
+		block = cluster_allocate(grid);
 	enum ptx_slice slice = SLICE_FAULT;
 	if (!block) {
 		pthread_mutex_lock(&grid->fault_lock);
@@ -178,8 +219,8 @@ static void run_slice(struct ptx_grid *grid)
 		pthread_mutex_unlock(&grid->fault_lock);
 	} else {
 		if (fresh)
-			block_start(block, number);
-		slice = ckt_ptx_block_run(block);
+			cluster_start(block->cluster, number);
+		slice = block->cluster->n > 1 ? ckt_ptx_cluster_run(block->cluster) : ckt_ptx_block_run(block);
 	}
 	pthread_mutex_lock(&pool.lock);
 	grid->running--;
@@ -320,12 +361,29 @@ static void choose_window(struct ptx_grid *grid)
 {
 	const struct ckt_ptx_launch *launch = grid->launch;
 	uint32_t n_threads = launch->block[0] * launch->block[1] * launch->block[2];
-	size_t each = block_bytes(grid, (n_threads + 31) / 32, grid->prepared->dynamic_shared_offset + launch->dynamic_shared_bytes);
+	size_t each = grid->cluster_size * block_bytes(grid, (n_threads + 31) / 32, grid->prepared->dynamic_shared_offset + launch->dynamic_shared_bytes);
 	uint64_t window = RESIDENT_BYTES / each, least = 8, most = launch->device->n_sm > 8 ? launch->device->n_sm : 8;
 	window = window < least ? least : window > most ? most : window;
 	if (launch->cooperative || window > grid->n_blocks)
 		window = grid->n_blocks;
 	grid->window = (uint32_t)(window > UINT32_MAX ? UINT32_MAX : window);
+}
+
+/* The launch's clusters, else those that the function asks for.  False where they do not fit the grid. */
+static bool choose_cluster(struct ptx_grid *grid)
+{
+	const struct ckt_ptx_launch *launch = grid->launch;
+	const uint32_t *wanted = launch->cluster[0] ? launch->cluster : grid->entry->info.cluster;
+	grid->cluster_size = 1;
+	grid->n_blocks = 1;
+	for (unsigned k = 0; k < 3; k++) {
+		grid->cluster[k] = wanted[k] ? wanted[k] : 1;
+		if (grid->cluster[k] > PTX_MAX_CLUSTER || launch->grid[k] % grid->cluster[k])
+			return false;
+		grid->cluster_size *= grid->cluster[k];
+		grid->n_blocks *= launch->grid[k] / grid->cluster[k];
+	}
+	return grid->cluster_size <= PTX_MAX_CLUSTER;
 }
 
 enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function, const struct ckt_ptx_launch *launch, char *ret_message,
@@ -335,9 +393,8 @@ enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function, const
 	if (ret_message && message_size_bytes)
 		ret_message[0] = 0;
 	uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
-	grid.n_blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-	if (!threads || threads > 1024 || !grid.n_blocks)
-		return refuse(ret_message, message_size_bytes, function, "bad grid or block size");
+	if (!threads || threads > 1024 || !launch->grid[0] || !launch->grid[1] || !launch->grid[2] || !choose_cluster(&grid))
+		return refuse(ret_message, message_size_bytes, function, "bad grid, cluster or block size");
 	if (!function->module->bound || ckt_ptx_prepare(function, &grid.prepared))
 		return refuse(ret_message, message_size_bytes, function, "module not ready, or out of memory");
 	if ((uint64_t)grid.prepared->dynamic_shared_offset + launch->dynamic_shared_bytes >= PTX_SHARED_MAX)
@@ -362,7 +419,7 @@ enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function, const
 	while (grid.spare_blocks || grid.ready_head) {
 		struct ptx_block **list = grid.spare_blocks ? &grid.spare_blocks : &grid.ready_head, *block = *list;
 		*list = block->next;
-		block_free(block);
+		cluster_free(block);
 	}
 	workspace_destroy(grid.workspace);
 	pthread_cond_destroy(&grid.done);

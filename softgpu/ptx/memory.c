@@ -5,12 +5,18 @@
 
 static uint8_t *shared(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t size)
 {
-	if (address + size > w->block->shared_bytes || address + size < address) {
+	const struct ptx_block *block = w->block;
+	uint64_t rank = address >> 24;
+	if (rank && rank <= block->cluster->n) {	/* another block of the cluster, or the own one by its rank */
+		block = block->cluster->blocks[rank - 1];
+		address &= PTX_SHARED_MAX - 1;
+	}
+	if (address + size > block->shared_bytes || address + size < address) {
 		ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "%u bytes at shared address 0x%llx: the block has %u", size,
-			      (unsigned long long)address, w->block->shared_bytes);
+			      (unsigned long long)address, block->shared_bytes);
 		return NULL;
 	}
-	return w->block->shared + address;
+	return block->shared + address;
 }
 
 static uint8_t *local(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t size)
@@ -56,7 +62,7 @@ uint8_t *ckt_ptx_memory(struct ptx_warp *w, unsigned lane, enum ptx_space space,
 		return NULL;
 	}
 	switch (space) {
-	case SP_SHARED: return shared(w, lane, address >> 24 == 0 ? address : address - PTX_SHARED_WINDOW, size);
+	case SP_SHARED: return shared(w, lane, address >> 32 == 0 ? address : address - PTX_SHARED_WINDOW, size);
 	case SP_LOCAL: case SP_PARAM: return local(w, lane, address, size);
 	case SP_PARAM_ENTRY: return param(w, lane, address, size, access);
 	default: break;

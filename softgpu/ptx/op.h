@@ -63,6 +63,12 @@ static inline uint32_t ptx_canonical(float f)
 
 /* bar.warp.sync (op_warp.c). */
 void ckt_ptx_decode_warp_barrier(struct ptx_parser *p);
+/* barrier.cluster (op_cluster.c). */
+void ckt_ptx_decode_cluster_barrier(struct ptx_parser *p);
+/* Takes bytes off what a memory barrier in shared memory waits for; false after a fault (op_async.c). */
+bool ckt_ptx_mbarrier_complete(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t bytes);
+/* cp.async.bulk and cp.reduce.async.bulk, with p->raw.op and the modifiers up to .bulk taken (op_cluster.c). */
+void ckt_ptx_decode_bulk(struct ptx_parser *p);
 
 /* An address operand: a base register or constant, or none for one relative to the frame, and an offset (op_mem.c). */
 struct ptx_address {

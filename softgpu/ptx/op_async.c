@@ -33,6 +33,18 @@ static void complete(struct barrier *b)
 	}
 }
 
+bool ckt_ptx_mbarrier_complete(struct ptx_warp *w, unsigned lane, uint64_t address, uint32_t bytes)
+{
+	uint64_t *word = (uint64_t *)ckt_ptx_memory(w, lane, SP_SHARED, address, 8, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE);
+	if (!word)
+		return false;
+	struct barrier b = unpack(*word);
+	b.bytes -= (int32_t)bytes;
+	complete(&b);
+	*word = pack(b);
+	return true;
+}
+
 enum { MB_INIT, MB_INVAL, MB_ARRIVE, MB_ARRIVE_DROP, MB_EXPECT_TX, MB_COMPLETE_TX, MB_WAIT };
 enum { MB_FLAG_EXPECT = 1, MB_FLAG_PARITY = 2, MB_FLAG_TRY = 4 };
 
@@ -214,8 +226,17 @@ static void decode_copy(struct ptx_parser *p)
 
 static void decode_cp(struct ptx_parser *p)
 {
-	if (!ckt_ptx_mod(p, "async") || ckt_ptx_mod(p, "bulk"))
-		ckt_ptx_bad(p, "bulk copies are not supported");
+	bool reduce = ckt_ptx_mod(p, "reduce");
+	if (!ckt_ptx_mod(p, "async"))
+		ckt_ptx_bad(p, ".async expected");
+	if (reduce || ckt_ptx_mod(p, "bulk")) {
+		if (reduce && !ckt_ptx_mod(p, "bulk"))
+			ckt_ptx_bad(p, ".bulk expected");
+		for (unsigned k = 0; k < p->raw.n_mods; k++)
+			p->raw.mod_used[k] &= strcmp(p->raw.mods[k], "reduce") != 0;
+		ckt_ptx_decode_bulk(p);
+		return;
+	}
 	if (ckt_ptx_mod(p, "commit_group") || ckt_ptx_mod(p, "wait_group") || ckt_ptx_mod(p, "wait_all")) {
 		ckt_ptx_emit(p, exec_nothing);
 	} else if (ckt_ptx_mod(p, "mbarrier")) {

@@ -340,8 +340,10 @@ static void decode_bar(struct ptx_parser *p)
 		ckt_ptx_decode_warp_barrier(p);
 		return;
 	}
-	if (ckt_ptx_mod(p, "cluster"))
-		ckt_ptx_bad(p, "clusters are not supported");
+	if (ckt_ptx_mod(p, "cluster")) {
+		ckt_ptx_decode_cluster_barrier(p);
+		return;
+	}
 	int kind = ckt_ptx_mod_one(p, kinds), join = -1;
 	if (kind < 0)
 		ckt_ptx_bad(p, ".sync, .arrive or .red expected");

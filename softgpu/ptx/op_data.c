@@ -136,7 +136,12 @@ HANDLER(isspacep)
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		bool yes;
 		switch (i->x) {
-		case SP_SHARED: yes = in_window(a[l], PTX_SHARED_WINDOW); break;
+		case SP_SHARED: {
+			/* Of the own block only, or of any of the cluster. */
+			uint64_t rank = a[l] >> 24 & 0xff;
+			yes = in_window(a[l], PTX_SHARED_WINDOW) && (i->y || !rank || rank == w->block->rank + 1);
+			break;
+		}
 		case SP_LOCAL: yes = in_window(a[l], PTX_LOCAL_WINDOW); break;
 		case SP_PARAM: yes = in_window(a[l], PTX_PARAM_WINDOW); break;
 		case SP_CONST: {
@@ -326,10 +331,12 @@ static void decode_cvta(struct ptx_parser *p)
 
 static void decode_isspacep(struct ptx_parser *p)
 {
-	enum ptx_space space = take_space(p);
+	bool cluster = ckt_ptx_mod(p, "shared::cluster");
+	enum ptx_space space = cluster ? SP_SHARED : take_space(p);
 	ckt_ptx_need_operands(p, 2, 2);
 	int32_t a = ckt_ptx_source(p, 1, T_U64), d = ckt_ptx_dest(p, 0, T_PRED);
 	struct ptx_insn *i = ckt_ptx_emit(p, isspacep);
+	i->y = cluster;
 	i->a = a;
 	i->d = d;
 	i->x = (uint8_t)space;

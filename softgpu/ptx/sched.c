@@ -283,6 +283,21 @@ void ckt_ptx_lanes_exit(struct ptx_warp *w, uint32_t mask)
 	if (!w->live)
 		w->block->live_warps--;
 	ckt_ptx_barriers_check(w->block);
+	ckt_ptx_cluster_check(w->block->cluster);
+}
+
+void ckt_ptx_cluster_check(struct ptx_cluster *cluster)
+{
+	if (!cluster->arrived)
+		return;
+	for (uint32_t k = 0; k < cluster->n; k++)
+		for (uint32_t n = 0; n < cluster->blocks[k]->n_warps; n++)
+			if (cluster->blocks[k]->warps[n].live & ~cluster->blocks[k]->warps[n].cluster_arrived)
+				return;
+	for (uint32_t k = 0; k < cluster->n; k++)
+		for (uint32_t n = 0; n < cluster->blocks[k]->n_warps; n++)
+			cluster->blocks[k]->warps[n].cluster_arrived = 0;
+	cluster->arrived = false;
 }
 
 /* ---- Blocks */
@@ -329,4 +344,20 @@ enum ptx_slice ckt_ptx_block_run(struct ptx_block *block)
 		left -= WARP_INSNS;
 	}
 	return SLICE_DONE;
+}
+
+/* A slice of every block that still lives. */
+enum ptx_slice ckt_ptx_cluster_run(struct ptx_cluster *cluster)
+{
+	bool ran = false, live = false;
+	for (uint32_t k = 0; k < cluster->n; k++) {
+		if (!cluster->blocks[k]->live_warps)
+			continue;
+		enum ptx_slice slice = ckt_ptx_block_run(cluster->blocks[k]);
+		if (slice == SLICE_FAULT)
+			return SLICE_FAULT;
+		ran |= slice != SLICE_WAITING;
+		live |= slice != SLICE_DONE;
+	}
+	return !live ? SLICE_DONE : ran ? SLICE_RAN : SLICE_WAITING;
 }

@@ -76,7 +76,8 @@ static uint64_t now(clockid_t clock)
 static uint64_t uniform(const struct ptx_warp *w, int sreg)
 {
 	const struct ptx_block *block = w->block;
-	const struct ckt_ptx_launch *launch = block->grid->launch;
+	const struct ptx_grid *grid = block->grid;
+	const struct ckt_ptx_launch *launch = grid->launch;
 	switch (sreg) {
 	case S_NTID_X: case S_NTID_Y: case S_NTID_Z: return launch->block[sreg - S_NTID_X];
 	case S_CTAID_X: case S_CTAID_Y: case S_CTAID_Z: return block->ctaid[sreg - S_CTAID_X];
@@ -96,9 +97,14 @@ static uint64_t uniform(const struct ptx_warp *w, int sreg)
 	case S_DYNAMIC_SMEM: return launch->dynamic_shared_bytes;
 	case S_TOTAL_SMEM: case S_AGGR_SMEM: return block->shared_bytes;
 	/* Without clusters every block is a cluster of its own. */
-	case S_CLUSTERID_X: case S_CLUSTERID_Y: case S_CLUSTERID_Z: return block->ctaid[sreg - S_CLUSTERID_X];
-	case S_NCLUSTERID_X: case S_NCLUSTERID_Y: case S_NCLUSTERID_Z: return launch->grid[sreg - S_NCLUSTERID_X];
-	case S_CLUSTER_NCTAID_X: case S_CLUSTER_NCTAID_Y: case S_CLUSTER_NCTAID_Z: case S_CLUSTER_NCTARANK: return 1;
+	case S_CLUSTERID_X: case S_CLUSTERID_Y: case S_CLUSTERID_Z: return block->ctaid[sreg - S_CLUSTERID_X] / grid->cluster[sreg - S_CLUSTERID_X];
+	case S_NCLUSTERID_X: case S_NCLUSTERID_Y: case S_NCLUSTERID_Z: return launch->grid[sreg - S_NCLUSTERID_X] / grid->cluster[sreg - S_NCLUSTERID_X];
+	case S_CLUSTER_CTAID_X: case S_CLUSTER_CTAID_Y: case S_CLUSTER_CTAID_Z:
+		return block->ctaid[sreg - S_CLUSTER_CTAID_X] % grid->cluster[sreg - S_CLUSTER_CTAID_X];
+	case S_CLUSTER_NCTAID_X: case S_CLUSTER_NCTAID_Y: case S_CLUSTER_NCTAID_Z: return grid->cluster[sreg - S_CLUSTER_NCTAID_X];
+	case S_CLUSTER_CTARANK: return block->rank;
+	case S_CLUSTER_NCTARANK: return grid->cluster_size;
+	case S_IS_EXPLICIT_CLUSTER: return launch->cluster[0] || grid->entry->info.cluster[0];
 	/* The address of a cooperative grid's barrier in two halves. */
 	case S_ENVREG0 + 1: return (uint64_t)(uintptr_t)block->grid->workspace >> 32;
 	case S_ENVREG0 + 2: return (uint32_t)(uintptr_t)block->grid->workspace;
