@@ -52,7 +52,9 @@ static enum ckt_ptx_result resolve(struct ptx_parser *p)
 			s->target = s->target->alias;
 		if (s->target->kind == SYM_FUNCTION && !s->target->defined)
 			s->target->builtin = ckt_ptx_builtin_find(s->name);
-		if (!s->target->defined && !s->target->builtin && !module->allow_undefined)
+		/* What libcudadevrt asks of the driver for launches from kernels: a module may hold the library without using it. */
+		bool device_runtime = s->kind == SYM_FUNCTION && !strncmp(s->name, "cnp", 3);
+		if (!s->target->defined && !s->target->builtin && !module->allow_undefined && !device_runtime)
 			return complain(p, CKT_PTX_UNRESOLVED, s->kind == SYM_FUNCTION ? "undefined function" : "undefined variable", s);
 		s->target->used_as_address |= s->used_as_address;
 	}

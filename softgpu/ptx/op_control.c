@@ -61,7 +61,7 @@ HANDLER(exec_ret)
 		return exec_exit(w, i, m);
 	const struct ptx_call *call = frame->call;
 	const struct ckt_ptx_function *f = frame->function;
-	for (unsigned k = 0; k < call->n_rets; k++) {
+	for (unsigned k = 0; k < call->n_rets && k < f->n_rets; k++) {
 		uint32_t size = call->ret_sizes[k] < f->rets[k].size_bytes ? call->ret_sizes[k] : f->rets[k].size_bytes;
 		for (uint32_t rest = m; rest; rest &= rest - 1) {
 			unsigned l = (unsigned)__builtin_ctz(rest);
@@ -85,8 +85,7 @@ static int enter(struct ptx_warp *w, const struct ptx_insn *i, const struct ckt_
 	const struct ptx_call *call = i->call;
 	struct ptx_frame *caller = w->frame;
 	unsigned lane = (unsigned)__builtin_ctz(m);
-	if (call->n_args != f->info.n_params || call->n_rets > f->n_rets)
-		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_INVALID_PC, "call of %s with other parameters than it has", f->info.name);
+	/* A caller that declares the function otherwise passes what both know, as it would in a GPU's registers. */
 	uint64_t base = (uint64_t)caller->local_base + caller->function->frame_bytes + caller->extra;
 	if (base + f->frame_bytes > w->stack_bytes)
 		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_STACK_OVERFLOW, "stack overflow in %s", f->info.name);
@@ -95,7 +94,7 @@ static int enter(struct ptx_warp *w, const struct ptx_insn *i, const struct ckt_
 		return ckt_ptx_fault(w, lane, CKT_PTX_FAULT_LAUNCH_FAILURE, "out of memory");
 	frame->call = call;
 	frame->return_pc = w->pc;
-	for (unsigned k = 0; k < call->n_args; k++) {
+	for (unsigned k = 0; k < call->n_args && k < f->info.n_params; k++) {
 		uint32_t size = call->arg_sizes[k] < f->params[k].size_bytes ? call->arg_sizes[k] : f->params[k].size_bytes;
 		for (uint32_t rest = m; rest; rest &= rest - 1) {
 			unsigned l = (unsigned)__builtin_ctz(rest);

@@ -245,12 +245,112 @@ static void decode_pair(struct ptx_parser *p, struct conversion *c, enum ptx_typ
 	i->side = c;
 }
 
+/* ---- 8-bit floats, always in pairs, and packing of integers */
+
+enum { F8_E4M3, F8_E5M2 };
+
+static uint8_t f8_from(int format, double v, unsigned flags)
+{
+	if ((flags & CVT_RELU) && v < 0)
+		v = 0;
+	return format == F8_E4M3 ? ckt_ptx_e4m3_from_double(v) : ckt_ptx_e5m2_from_double(v);
+}
+
+/* cvt.rn.satfinite.e4m3x2.f32 d, a, b: a into the upper byte; b is none for a pair of f16 or bf16 in a. */
+static int exec_f8_from(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+{
+	const uint32_t *a = ptx_at(w, i->a), *b = i->b == PTX_OPERAND_NONE ? NULL : ptx_at(w, i->b);
+	uint32_t *d = ptx_at(w, i->d);
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		double high = b ? ptx_float(a[l]) : read_float((enum ptx_type)i->y, a[l] >> 16), low = b ? ptx_float(b[l]) : read_float((enum ptx_type)i->y, (uint16_t)a[l]);
+		d[l] = (uint32_t)f8_from(i->x, high, i->z) << 8 | f8_from(i->x, low, i->z);
+	}
+	return RUN_NEXT;
+}
+
+static int exec_f8_to(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+{
+	const uint32_t *a = ptx_at(w, i->a);
+	uint32_t *d = ptx_at(w, i->d);
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		uint32_t r = 0;
+		for (unsigned k = 0; k < 2; k++) {
+			uint8_t bits = (uint8_t)(a[l] >> (8 * k));
+			double v = i->x == F8_E4M3 ? ckt_ptx_e4m3_to_float(bits) : ckt_ptx_e5m2_to_float(bits);
+			r |= (uint32_t)write_float(T_F16, v, ROUND_RN, i->z) << (16 * k);
+		}
+		d[l] = r;
+	}
+	return RUN_NEXT;
+}
+
+static void decode_f8(struct ptx_parser *p, const struct conversion *c)
+{
+	bool to = c->to == T_E4M3X2 || c->to == T_E5M2X2;
+	enum ptx_type other = to ? c->from : c->to;
+	bool two = to && other == T_F32;
+	if (!(to && (other == T_F32 || other == T_F16X2 || other == T_BF16X2)) && !(!to && other == T_F16X2))
+		ckt_ptx_bad(p, "unsuitable type");
+	if (to && !(c->flags & CVT_SATFINITE))
+		ckt_ptx_bad(p, ".satfinite expected");
+	ckt_ptx_need_operands(p, 2 + two, 2 + two);
+	int32_t a = ckt_ptx_source(p, 1, to ? T_B32 : T_B16), b = two ? ckt_ptx_source(p, 2, T_F32) : PTX_OPERAND_NONE;
+	int32_t d = ckt_ptx_dest(p, 0, to ? T_B16 : T_B32);
+	struct ptx_insn *i = ckt_ptx_emit(p, to ? exec_f8_from : exec_f8_to);
+	i->a = a;
+	i->b = b;
+	i->d = d;
+	i->x = (to ? c->to : c->from) == T_E4M3X2 ? F8_E4M3 : F8_E5M2;
+	i->y = other == T_BF16X2 ? T_BF16 : T_F16;
+	i->z = (uint8_t)c->flags;
+}
+
+/* cvt.pack.sat.TYPE.s32 d, a, b {, c}: b lowest, a above it, above both what fits of c.  x: bits of one, y: signed. */
+static int exec_pack(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+{
+	const uint32_t *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = i->c == PTX_OPERAND_NONE ? NULL : ptx_at(w, i->c);
+	uint32_t *d = ptx_at(w, i->d), mask = (1u << i->x) - 1;
+	int32_t least = i->y ? -(1 << (i->x - 1)) : 0, most = i->y ? (1 << (i->x - 1)) - 1 : (1 << i->x) - 1;
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		int32_t x = (int32_t)a[l], y = (int32_t)b[l];
+		x = x < least ? least : x > most ? most : x;
+		y = y < least ? least : y > most ? most : y;
+		d[l] = ((uint32_t)y & mask) | ((uint32_t)x & mask) << i->x | (c ? c[l] << (2 * i->x) : 0);
+	}
+	return RUN_NEXT;
+}
+
+static void decode_pack(struct ptx_parser *p)
+{
+	static const char *const names[] = {"u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2", NULL};
+	static const uint8_t bits[] = {16, 16, 8, 8, 4, 4, 2, 2};
+	bool sat = ckt_ptx_mod(p, "sat");
+	int to = ckt_ptx_mod_one(p, names);
+	if (!sat || to < 0 || ckt_ptx_need_type(p) != T_S32 || (to > 1 && ckt_ptx_need_type(p) != T_B32))
+		ckt_ptx_bad(p, "unknown packing");
+	ckt_ptx_need_operands(p, to > 1 ? 4 : 3, to > 1 ? 4 : 3);
+	int32_t a = ckt_ptx_source(p, 1, T_S32), b = ckt_ptx_source(p, 2, T_S32), c = to > 1 ? ckt_ptx_source(p, 3, T_B32) : PTX_OPERAND_NONE;
+	int32_t d = ckt_ptx_dest(p, 0, T_B32);
+	struct ptx_insn *i = ckt_ptx_emit(p, exec_pack);
+	i->a = a;
+	i->b = b;
+	i->c = c;
+	i->d = d;
+	i->x = bits[to];
+	i->y = to & 1;
+}
+
 static void decode_cvt(struct ptx_parser *p)
 {
 	static const char *const roundings[] = {"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", NULL};
 	struct conversion *c = ckt_ptx_new(p, sizeof *c);
-	if (ckt_ptx_mod(p, "pack"))
-		ckt_ptx_bad(p, "cvt.pack is not supported");
+	if (ckt_ptx_mod(p, "pack")) {
+		decode_pack(p);
+		return;
+	}
 	c->rounding = ckt_ptx_mod_one(p, roundings);
 	if (c->rounding < 0)
 		c->rounding = ROUND_RN;
@@ -260,6 +360,10 @@ static void decode_cvt(struct ptx_parser *p)
 	c->flags |= ckt_ptx_mod(p, "satfinite") ? CVT_SATFINITE : 0;
 	c->to = ckt_ptx_need_type(p);
 	c->from = ckt_ptx_need_type(p);
+	if (c->to == T_E4M3X2 || c->to == T_E5M2X2 || c->from == T_E4M3X2 || c->from == T_E5M2X2) {
+		decode_f8(p, c);
+		return;
+	}
 	if (c->to == T_F16X2 || c->to == T_BF16X2) {
 		decode_pair(p, c, c->to);
 		return;

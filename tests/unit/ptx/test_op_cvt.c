@@ -151,5 +151,57 @@ static void test_half(void)
 	unit_check(cases + 1, 2, some + 2, 5);
 }
 
-static const struct unit_test tests[] = {{"cvt", test_cvt}, {"half", test_half}};
+/* 8-bit floats by trying all: digits of the fraction, bias and the largest finite code say which format. */
+static double f8_value(unsigned code, int digits, int bias)
+{
+	int exponent = (int)(code >> digits), fraction = (int)(code & ((1u << digits) - 1));
+	return exponent ? ldexp((1 << digits) + fraction, exponent - bias - digits) : ldexp(fraction, 1 - bias - digits);
+}
+
+static uint64_t f8_of(double v, int digits, int bias, unsigned most)
+{
+	unsigned best = 0, sign = signbit(v) ? 0x80 : 0;
+	if (isnan(v))
+		return 0x7f;
+	for (unsigned code = 0; code <= most; code++) {
+		double error = fabs(f8_value(code, digits, bias) - fabs(v)), least = fabs(f8_value(best, digits, bias) - fabs(v));
+		if (error < least || (error == least && !(code & 1)))
+			best = code;
+	}
+	return (isinf(v) ? most : best) | sign;
+}
+
+E(e4m3_pair, f8_of(f(b), 3, 7, 0x7e) | f8_of(f(a), 3, 7, 0x7e) << 8)
+E(e5m2_pair, f8_of(f(b), 2, 15, 0x7b) | f8_of(f(a), 2, 15, 0x7b) << 8)
+E(e4m3_back, half_of(fb((float)copysign(f8_value(a & 0x7f, 3, 7), a & 0x80 ? -1 : 1)), 0, 0) | half_of(fb((float)copysign(f8_value(a >> 8 & 0x7f, 3, 7), a & 0x8000 ? -1 : 1)), 0, 0) << 16)
+
+static uint64_t clamp(uint64_t v, int least, int most)
+{
+	int x = (int)(uint32_t)v;
+	return (uint32_t)(x < least ? least : x > most ? most : x);
+}
+E(pack_s16, (uint16_t)clamp(b, -32768, 32767) | (uint32_t)(uint16_t)clamp(a, -32768, 32767) << 16)
+E(pack_u8, clamp(b, 0, 255) | clamp(a, 0, 255) << 8 | c << 16)
+E(pack_s4, (clamp(b, -8, 7) & 15) | (clamp(a, -8, 7) & 15) << 4 | c << 8)
+
+static void test_f8_and_pack(void)
+{
+	static const uint64_t some[] = {0, 0x80000000, 0x3f800000, 0xbf880000, 0x3f980000, 0x43e00000, 0x43e80000, 0x43f00000, 0xc7600000, 0x47780000, 0x3b000000, 0x3a800000, 0x3ac00000,
+					0x37000000, 0x37400000, 0x7f800000, 0xff800000, 0x7fc00000};
+	static const uint64_t codes[] = {0, 0x80, 0x3834, 0x7e01, 0x07fe, 0x8842};
+	static const uint64_t numbers[] = {0, 1, 7, 8, 0xfffffff8, 0xfffffff7, 255, 256, 0x8000, 0x7fff, 0xffff8000, 0x80000000, 0x7fffffff};
+	static const struct unit_case cases[] = {
+		{"cvt.rn.satfinite.e4m3x2.f32 ho, ra, rb;", UNIT_16, e4m3_pair, NULL},
+		{"cvt.rn.satfinite.e5m2x2.f32 ho, ra, rb;", UNIT_16, e5m2_pair, NULL},
+		{"cvt.rn.f16x2.e4m3x2 ro, ha;", UNIT_32, e4m3_back, NULL},
+		{"cvt.pack.sat.s16.s32 ro, ra, rb;", UNIT_32, pack_s16, NULL},
+		{"cvt.pack.sat.u8.s32.b32 ro, ra, rb, rc;", UNIT_32, pack_u8, NULL},
+		{"cvt.pack.sat.s4.s32.b32 ro, ra, rb, rc;", UNIT_32, pack_s4, NULL},
+	};
+	unit_check(cases, 2, some, sizeof some / sizeof *some);
+	unit_check(cases + 2, 1, codes, sizeof codes / sizeof *codes);
+	unit_check(cases + 3, 3, numbers, sizeof numbers / sizeof *numbers);
+}
+
+static const struct unit_test tests[] = {{"cvt", test_cvt}, {"half", test_half}, {"f8 and pack", test_f8_and_pack}};
 UNIT_MAIN("ptx conversions", tests)
