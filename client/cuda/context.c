@@ -117,8 +117,10 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	if (!ckt_device_get(device, &result))
 		return result;
 	result = CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .device = (uint32_t)device);
-	if (!result)
+	if (!result) {
+		ckt_managed_forget_context(ckt_handle_primary((unsigned)device));
 		ckt_call_forget_fault(ckt_handle_primary((unsigned)device));
+	}
 	return result;
 }
 
@@ -218,6 +220,7 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	if (result)
 		return result;
 	context->destroyed = true;
+	ckt_managed_forget_context(context->object.id);
 	ckt_call_forget_fault(context->object.id);
 	if (stack && stack->depth && stack->ids[stack->depth - 1] == context->object.id)
 		pop();

@@ -122,6 +122,7 @@ enum ckt_range_kind {
 	CKT_RANGE_DEVICE = 1,
 	CKT_RANGE_GLOBAL,
 	CKT_RANGE_MAPPED,	/* by the program itself: owner is the physical memory, flags the device's access */
+	CKT_RANGE_MANAGED,
 	CKT_RANGE_HOST_ALLOC,	/* from here on the host's */
 	CKT_RANGE_HOST_REGISTERED
 };
@@ -159,6 +160,29 @@ bool ckt_range_is_pinned(const void *address, uint64_t size);
 /* ---- pool.c */
 /* Whether anything was ever freed on a stream: it may be had back by waiting. */
 bool ckt_pool_may_settle(void);
+
+/* ---- managed.c */
+extern _Atomic unsigned ckt_managed_count;
+CUresult ckt_managed_before_launch_slow(void);
+CUresult ckt_managed_before_access_slow(uint64_t address, bool write);
+/* The memory is freed, or its context is gone. */
+void ckt_managed_forget(uint64_t address);
+void ckt_managed_forget_context(uint64_t context);
+
+/* Before anything runs that may use any managed memory: a kernel, a graph. */
+static inline CUresult ckt_managed_before_launch(void)
+{
+	return __builtin_expect(atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0) ? ckt_managed_before_launch_slow() :
+													  CUDA_SUCCESS;
+}
+
+/* Before a copy or fill that reads or writes device memory there, wherever the address leads. */
+static inline CUresult ckt_managed_before_access(uint64_t address, bool write)
+{
+	return __builtin_expect(atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0) ?
+		       ckt_managed_before_access_slow(address, write) :
+		       CUDA_SUCCESS;
+}
 
 /* ---- memcpy.c */
 struct ckt_copy2d {

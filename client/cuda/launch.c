@@ -1,4 +1,5 @@
 /* Launches: checked here against what the client knows of device and function, then sent and forgotten. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "client/cuda/internal.h"
@@ -123,6 +124,21 @@ static CUresult send_ex(const struct ckt_function *f, const struct launch *l, vo
 	return ckt_call_wait(&call, NULL);
 }
 
+/* Parameters may lie in managed memory themselves: they are read before it is closed, and outside of the queue's lock. */
+__attribute__((noinline)) static CUresult launch_managed(const struct ckt_function *f, const struct launch *l, void **params,
+							  const void *packed, uint32_t size)
+{
+	uint8_t copy[32768];
+	if (packed)
+		memcpy(copy, packed, size);
+	else if (f->param_count)
+		put_params(copy, f, params);
+	CUresult result = ckt_managed_before_launch();
+	if (result)
+		return result;
+	return l->attr_count ? send_ex(f, l, NULL, copy, size) : send_plain(f, l, NULL, copy, size);
+}
+
 static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
 {
 	struct ckt_function *f;
@@ -146,6 +162,8 @@ static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, voi
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((!packed && !params && f->param_count) || size < f->param_bytes || size > 32768)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_expect(atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0))
+		return launch_managed(f, l, params, packed, (uint32_t)size);
 	return l->attr_count ? send_ex(f, l, params, packed, (uint32_t)size) : send_plain(f, l, params, packed, (uint32_t)size);
 }
 

@@ -279,6 +279,10 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *c)
 	if ((c->dst_device && !ckt_range_is_device(c->dst, dst_extent)) || (c->src_device && !ckt_range_is_device(c->src, src_extent)) ||
 	    (!c->dst_device && !c->dst) || (!c->src_device && !c->src))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (c->src_device && (result = ckt_managed_before_access(c->src, false)))
+		return result;
+	if (c->dst_device && (result = ckt_managed_before_access(c->dst, true)))
+		return result;
 	if (c->dst_device && c->src_device) {
 		if (c->height == 1)
 			return CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = c->dst, .src = c->src, .size = c->width, .stream = stream);

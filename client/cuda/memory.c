@@ -56,7 +56,9 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	/* Taken out first, so that of two threads freeing the same block one is told. */
-	if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
+	if (ckt_range_remove(address, CKT_RANGE_MANAGED, &range))
+		ckt_managed_forget(address);
+	else if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t saved = ckt_call_context;
 	ckt_call_context = range.context;
@@ -118,6 +120,9 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	if (__builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, row, &extent) ||
 	    !ckt_range_is_device(dst, extent))
 		return CUDA_ERROR_INVALID_VALUE;
+	result = ckt_managed_before_access(dst, true);
+	if (result)
+		return result;
 	return CKT_BATCHED(memset, MEMSET, .dst = dst, .pitch = pitch, .element_size = element_size, .value = value, .width = width,
 			   .height = height, .stream = id);
 }

@@ -22,7 +22,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(CUdeviceptr *)data = address;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (device)
+		if (device && range->kind != CKT_RANGE_MANAGED)
 			return CUDA_ERROR_INVALID_VALUE;
 		*(void **)data = (void *)(uintptr_t)address;
 		return CUDA_SUCCESS;
@@ -33,6 +33,8 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(unsigned long long *)data = range->buffer_id;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		*(unsigned *)data = range->kind == CKT_RANGE_MANAGED;
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		*(unsigned *)data = 0;

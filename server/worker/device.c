@@ -17,9 +17,9 @@ static const struct {
 } overrides[] = {
 	{CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 0, "the program's memory is on another machine: a kernel cannot reach it"},
 	{CU_DEVICE_ATTRIBUTE_INTEGRATED, 0, "likewise"},
-	{CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0, "managed memory is not forwarded yet"},
-	{CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0, "managed memory"},
-	{CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0, "managed memory"},
+	{CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1, "by page protection in the client"},
+	{CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0, "pages are fetched after the GPU has finished"},
+	{CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0, "there is a network between host and device"},
 	{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0, "the program's pages are not this machine's"},
 	{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0, "likewise"},
 	{CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, 0, "there is a network between host and device"},

@@ -231,7 +231,7 @@ static void test_devices(void)
 	CU_ASSERT_EQUAL(device->total_bytes, (uint64_t)1 << 30);
 	CU_ASSERT_EQUAL(device->attributes.attributes_len, CU_DEVICE_ATTRIBUTE_MAX);
 	CU_ASSERT_EQUAL(device->attributes.attributes_val[CU_DEVICE_ATTRIBUTE_WARP_SIZE].value, 32);
-	CU_ASSERT_EQUAL(device->attributes.attributes_val[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY].value, 0);
+	CU_ASSERT_EQUAL(device->attributes.attributes_val[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY].value, 1);
 	CU_ASSERT_EQUAL(device->attributes.attributes_val[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED].value, 1);
 	xdr_free((xdrproc_t)xdr_ckt_devices_res, (char *)&res);
 	free(data);

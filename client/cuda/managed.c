@@ -1,0 +1,526 @@
+/*
+ * Managed memory: one address for the program and its kernels, by page protection.
+ *
+ * An allocation is ordinary device memory of the session, and the same addresses of this process lead to a memory file that is mapped a
+ * second time, always open, for ourselves.  Per chunk of 64 KiB:
+ *
+ *	DEVICE (no access) --touched: waits for the GPU, fetched--> CLEAN (read only) --written--> DIRTY (open)
+ *	        ^------------------------- launch or copy: what is DIRTY is sent first ---------------'
+ *
+ * That is right as long as the program keeps to what a device without concurrent managed access demands (and
+ * CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0): the CPU leaves managed memory alone while kernels run.  A touch that comes early
+ * waits for the GPU.  System calls do not fault but fail: read() into managed memory that a kernel has had returns EFAULT.
+ *
+ * The handler of SIGSEGV is there while managed memory is, and passes on every fault that is not ours.  It runs in the thread that
+ * touched the memory, which holds none of our locks: the library itself reads the program's memory before it takes any.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "client/cuda/internal.h"
+#include "rpc/log.h"
+
+#define CHUNK ((uint64_t)64 << 10)
+/* A block of its own in the worker's allocator, so that no other allocation shares its pages. */
+#define REGION_MIN ((uint64_t)2 << 20)
+enum { WINDOW_MAX = 64 };	/* chunks taken at once where the program goes through memory in order */
+
+enum state { STATE_DEVICE = 0, STATE_CLEAN, STATE_DIRTY };
+
+struct region {
+	struct region *next;
+	uint64_t base, size;
+	uint64_t context;
+	uint8_t *alias;			/* the same memory, always open */
+	uint8_t *states;		/* per chunk */
+	size_t valid, dirty;		/* chunks that are not DEVICE; chunks that are DIRTY */
+	uint64_t next_fault, window;	/* where the next fault would go on, how many chunks the last one took */
+};
+
+_Atomic unsigned ckt_managed_count;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct region *regions;
+static struct sigaction previous;
+/* Something may have run since the last wait: the next touch waits first. */
+static bool busy;
+
+/* ---- Transfers.  Precondition of all static functions here: locked. */
+
+static CUresult send_chunks(struct region *r, uint64_t first, uint64_t count)
+{
+	CUresult result = CUDA_SUCCESS;
+	uint64_t offset = first * CHUNK, end = (first + count) * CHUNK;
+	while (offset < end && !result) {
+		uint64_t size = end - offset < CKT_DATA_MAX ? end - offset : CKT_DATA_MAX;
+		result = CKT_BATCHED(memcpy_htod, MEMCPY_HTOD, .dst = r->base + offset, .stream = 1, .data = r->alias + offset,
+				     .data_len = (uint32_t)size);
+		offset += size;
+	}
+	return result;
+}
+
+static CUresult fetch_chunks(struct region *r, uint64_t first, uint64_t count)
+{
+	uint64_t offset = first * CHUNK, end = (first + count) * CHUNK;
+	while (offset < end) {
+		struct ckt_reply reply;
+		struct ckt_memcpy_dtoh_res res;
+		uint32_t size = (uint32_t)(end - offset < CKT_DATA_MAX ? end - offset : CKT_DATA_MAX);
+		CUresult result = CKT_WAITED(memcpy_dtoh, MEMCPY_DTOH, CKT_CALL_F_NUMBERED, &reply, .src = r->base + offset, .size = size, .stream = 1);
+		if (result)
+			return result;
+		bool good = ckt_memcpy_dtoh_res_get(&reply.results, &res) && res.data_len == size;
+		if (good)
+			memcpy(r->alias + offset, res.data, size);
+		ckt_reply_release(&reply);
+		if (!good)
+			return CUDA_ERROR_UNKNOWN;
+		offset += size;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Sends what the program wrote; *sent: something was. */
+static CUresult flush(struct region *r, bool *sent)
+{
+	CUresult result = CUDA_SUCCESS;
+	uint64_t chunks = r->size / CHUNK;
+	for (uint64_t i = 0; i < chunks && r->dirty && !result;) {
+		uint64_t end = i;
+		while (end < chunks && r->states[end] == STATE_DIRTY)
+			end++;
+		if (end == i) {
+			i++;
+			continue;
+		}
+		/* Closed first: a write of another thread that is late is then a fault, not lost. */
+		mprotect((void *)(uintptr_t)(r->base + i * CHUNK), (end - i) * CHUNK, PROT_READ);
+		result = send_chunks(r, i, end - i);
+		memset(r->states + i, STATE_CLEAN, end - i);
+		r->dirty -= end - i;
+		*sent = true;
+		i = end;
+	}
+	return result;
+}
+
+static void close_all(struct region *r)
+{
+	if (!r->valid)
+		return;
+	mprotect((void *)(uintptr_t)r->base, r->size, PROT_NONE);
+	memset(r->states, STATE_DEVICE, r->size / CHUNK);
+	r->valid = r->dirty = 0;
+}
+
+static struct region *find(uint64_t address)
+{
+	for (struct region *r = regions; r; r = r->next)
+		if (address - r->base < r->size)
+			return r;
+	return NULL;
+}
+
+/* The device has what the program wrote to one region (NULL: to all); with `close` the program has to fetch again what it reads next. */
+static CUresult hand_over(struct region *only, bool close)
+{
+	CUresult result = CUDA_SUCCESS;
+	bool sent = false;
+	uint64_t saved = ckt_call_context;
+	for (struct region *r = only ? only : regions; r && !result; r = only ? NULL : r->next) {
+		ckt_call_context = r->context;
+		result = flush(r, &sent);
+		/* Streams that do not wait for the default stream must not overtake. */
+		if (!result && sent)
+			result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = 1);
+		sent = false;
+		if (close && !result)
+			close_all(r);
+	}
+	ckt_call_context = saved;
+	return result;
+}
+
+/* ---- Before the GPU works */
+
+CUresult ckt_managed_before_launch_slow(void)
+{
+	pthread_mutex_lock(&lock);
+	CUresult result = hand_over(NULL, true);
+	busy = true;
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult ckt_managed_before_access_slow(uint64_t address, bool write)
+{
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	struct region *r = find(address);
+	if (r) {
+		result = hand_over(r, write);
+		busy |= write;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* ---- Faults */
+
+static void set_states(struct region *r, uint64_t first, uint64_t count, enum state state)
+{
+	for (uint64_t i = first; i < first + count; i++) {
+		r->valid += r->states[i] == STATE_DEVICE;
+		r->dirty += state == STATE_DIRTY;
+	}
+	memset(r->states + first, state, count);
+}
+
+/* How many chunks from this one on are of that state and may be taken with it. */
+static uint64_t run_of(const struct region *r, uint64_t first, uint64_t most)
+{
+	uint64_t chunks = r->size / CHUNK, end = first + 1;
+	while (end < chunks && end < first + most && r->states[end] == r->states[first])
+		end++;
+	return end - first;
+}
+
+static CUresult wait_for_gpu(uint64_t context)
+{
+	CUresult result = busy ? CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context) : CUDA_SUCCESS;
+	if (!result)
+		busy = false;
+	return result;
+}
+
+static CUresult open_chunk(struct region *r, uint64_t address, bool write)
+{
+	uint64_t first = (address - r->base) / CHUNK;
+	enum state before = (enum state)r->states[first], after = write ? STATE_DIRTY : STATE_CLEAN;
+	/* Another thread was here first. */
+	if (before == STATE_DIRTY || (before == STATE_CLEAN && !write))
+		return CUDA_SUCCESS;
+	r->window = first == r->next_fault && r->window ? (r->window * 2 < WINDOW_MAX ? r->window * 2 : WINDOW_MAX) : 1;
+	uint64_t count = run_of(r, first, r->window);
+	r->next_fault = first + count;
+	if (before == STATE_DEVICE) {
+		CUresult result = wait_for_gpu(r->context);
+		if (!result)
+			result = fetch_chunks(r, first, count);
+		if (result)
+			return result;
+	}
+	int protection = write ? PROT_READ | PROT_WRITE : PROT_READ;
+	if (mprotect((void *)(uintptr_t)(r->base + first * CHUNK), count * CHUNK, protection) == 0) {
+		set_states(r, first, count, after);
+		return CUDA_SUCCESS;
+	}
+	/* The process has as many mappings as it may: one for the whole region is one less. */
+	uint64_t chunks = r->size / CHUNK;
+	for (uint64_t i = 0; i < chunks; i++) {
+		CUresult result = r->states[i] == STATE_DEVICE && (i < first || i >= first + count) ? fetch_chunks(r, i, 1) : CUDA_SUCCESS;
+		if (result)
+			return result;
+	}
+	if (mprotect((void *)(uintptr_t)r->base, r->size, PROT_READ | PROT_WRITE))
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	r->dirty = 0;
+	set_states(r, 0, chunks, STATE_DIRTY);
+	return CUDA_SUCCESS;
+}
+
+/* true: the access can be tried again. */
+static bool serve_fault(uint64_t address, bool write)
+{
+	pthread_mutex_lock(&lock);
+	struct region *r = find(address);
+	CUresult result = CUDA_SUCCESS;
+	if (r) {
+		uint64_t saved = ckt_call_context;
+		ckt_call_context = r->context;
+		result = open_chunk(r, address, write);
+		ckt_call_context = saved;
+	}
+	pthread_mutex_unlock(&lock);
+	if (result)
+		ckt_log_user("managed memory at 0x%llx could not be fetched from the GPU (CUDA error %d): the program cannot go on",
+			     (unsigned long long)address, result);
+	return r && !result;
+}
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	if (previous.sa_flags & SA_SIGINFO) {
+		previous.sa_sigaction(number, info, context);
+	} else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+		previous.sa_handler(number);
+	} else {
+		/* Back to the instruction, which now ends the program as it would have without us. */
+		struct sigaction standard = {.sa_handler = SIG_DFL};
+		sigaction(SIGSEGV, &standard, NULL);
+	}
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	int saved_errno = errno;
+#ifdef __x86_64__
+	bool write = ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2;
+#else
+	/* Reading first is right as well: the write then faults again. */
+	bool write = false;
+	pthread_mutex_lock(&lock);
+	struct region *r = find((uint64_t)(uintptr_t)info->si_addr);
+	if (r)
+		write = r->states[((uint64_t)(uintptr_t)info->si_addr - r->base) / CHUNK] == STATE_CLEAN;
+	pthread_mutex_unlock(&lock);
+#endif
+	if (info->si_code <= 0 || !serve_fault((uint64_t)(uintptr_t)info->si_addr, write))
+		pass_on(number, info, context);
+	errno = saved_errno;
+}
+
+static void handler_install(void)
+{
+	struct sigaction now, ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	sigaction(SIGSEGV, NULL, &now);
+	if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault)
+		return;
+	previous = now;
+	/* A program that has a stack of its own for signals keeps it. */
+	ours.sa_flags |= now.sa_flags & SA_ONSTACK;
+	sigaction(SIGSEGV, &ours, NULL);
+}
+
+static void handler_remove(void)
+{
+	struct sigaction now;
+	/* Somebody who came after us may call us: then it stays. */
+	if (sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault)
+		sigaction(SIGSEGV, &previous, NULL);
+}
+
+/* ---- Allocation */
+
+static void region_unmap(struct region *r)
+{
+	if (r->alias)
+		munmap(r->alias, r->size);
+	munmap((void *)(uintptr_t)r->base, r->size);
+	free(r->states);
+	free(r);
+}
+
+/* The region of fresh device memory: it begins with zeros on both sides. */
+static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, struct region **ret_region)
+{
+	struct region *r = calloc(1, sizeof *r);
+	uint8_t *states = malloc(size / CHUNK);
+	int file = memfd_create("cricket-managed", MFD_CLOEXEC);
+	void *alias = MAP_FAILED, *place = MAP_FAILED;
+	if (r && states && file >= 0 && ftruncate(file, (off_t)size) == 0)
+		alias = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+	if (alias != MAP_FAILED)
+		place = mmap((void *)(uintptr_t)base, size, PROT_READ, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
+	if (file >= 0)
+		close(file);
+	if ((uint64_t)(uintptr_t)place != base) {
+		/* A kernel that does not know the flag takes the address as a hint. */
+		if (place != MAP_FAILED)
+			munmap(place, size);
+		if (alias != MAP_FAILED)
+			munmap(alias, size);
+		free(states);
+		free(r);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	memset(states, STATE_CLEAN, size / CHUNK);
+	*r = (struct region){.base = base, .size = size, .context = context, .alias = alias, .states = states, .valid = size / CHUNK};
+	*ret_region = r;
+	return CKT_BATCHED(memset, MEMSET, .dst = base, .element_size = 4, .width = size / 4, .height = 1, .stream = 1);
+}
+
+static CUresult device_alloc(uint32_t device, uint64_t size, uint64_t *ret_address)
+{
+	struct ckt_reply reply;
+	struct ckt_mem_alloc_res res;
+	CUresult result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
+		result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
+	if (result)
+		return result;
+	bool good = ckt_mem_alloc_res_get(&reply.results, &res);
+	ckt_reply_release(&reply);
+	*ret_address = good ? res.address : 0;
+	return good ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
+CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, unsigned int flags)
+{
+	struct ckt_context *context;
+	struct region *r;
+	uint64_t address;
+	if (!ret_address || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	uint64_t rounded = (size + CHUNK - 1) / CHUNK * CHUNK;
+	if (rounded < size)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (rounded < REGION_MIN)
+		rounded = REGION_MIN;
+	result = device_alloc((uint32_t)context->device, rounded, &address);
+	if (result)
+		return result;
+	int saved_errno = errno;
+	result = region_make(address, rounded, context->object.id, &r);
+	if (result) {
+		CKT_WAITED(mem_free, MEM_FREE, CKT_CALL_F_NUMBERED, NULL, .address = address);
+		errno = saved_errno;
+		return result;
+	}
+	pthread_mutex_lock(&lock);
+	if (atomic_fetch_add(&ckt_managed_count, 1) == 0)
+		handler_install();
+	r->next = regions;
+	regions = r;
+	pthread_mutex_unlock(&lock);
+	errno = saved_errno;
+	ckt_range_add(&(struct ckt_range){.base = address, .size = size, .kind = CKT_RANGE_MANAGED, .context = context->object.id,
+					  .flags = flags, .device = context->device});
+	*ret_address = address;
+	return CUDA_SUCCESS;
+}
+
+static void take_out(bool (*wanted)(const struct region *r, uint64_t value), uint64_t value)
+{
+	int saved_errno = errno;
+	pthread_mutex_lock(&lock);
+	for (struct region **place = &regions; *place;) {
+		struct region *r = *place;
+		if (!wanted(r, value)) {
+			place = &r->next;
+			continue;
+		}
+		*place = r->next;
+		region_unmap(r);
+		if (atomic_fetch_sub(&ckt_managed_count, 1) == 1)
+			handler_remove();
+	}
+	pthread_mutex_unlock(&lock);
+	errno = saved_errno;
+}
+
+static bool has_base(const struct region *r, uint64_t base)
+{
+	return r->base == base;
+}
+
+static bool has_context(const struct region *r, uint64_t context)
+{
+	return r->context == context;
+}
+
+void ckt_managed_forget(uint64_t address)
+{
+	take_out(has_base, address);
+}
+
+void ckt_managed_forget_context(uint64_t context)
+{
+	if (atomic_load_explicit(&ckt_managed_count, memory_order_relaxed))
+		take_out(has_context, context);
+}
+
+/* ---- Hints.  What moves when is decided by who touches it: they are checked and then need no work. */
+
+static CUresult check_range(CUdeviceptr address, size_t size)
+{
+	struct ckt_range range;
+	if (!ckt_device_count())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!size || !ckt_range_find(address, &range) || range.kind != CKT_RANGE_MANAGED || size > range.size - (address - range.base))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult check_location(CUmemLocation location)
+{
+	CUresult result = CUDA_SUCCESS;
+	switch (location.type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		ckt_device_get(location.id, &result);
+		return result;
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUmemLocation location_of(CUdevice device)
+{
+	return device == CU_DEVICE_CPU ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST} :
+					 (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+}
+
+CKT_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUmemLocation location, unsigned int flags, CUstream stream)
+{
+	uint64_t id;
+	CUresult result = check_range(address, size);
+	if (!result)
+		result = flags ? CUDA_ERROR_INVALID_VALUE : check_location(location);
+	return result ? result : ckt_stream_resolve(stream, &id);
+}
+
+CKT_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice device, CUstream stream)
+{
+	return cuMemPrefetchAsync_v2(address, size, location_of(device), 0, stream);
+}
+
+CKT_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location)
+{
+	CUresult result = check_range(address, size);
+	if (result)
+		return result;
+	switch (advice) {
+	case CU_MEM_ADVISE_SET_READ_MOSTLY:
+	case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+		return CUDA_SUCCESS;
+	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+	case CU_MEM_ADVISE_SET_ACCESSED_BY:
+	case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+		return check_location(location);
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CKT_EXPORT CUresult cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device)
+{
+	return cuMemAdvise_v2(address, size, advice, location_of(device));
+}
+
+CKT_EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t size, unsigned int flags)
+{
+	struct ckt_range range;
+	uint64_t id;
+	CUresult result = ckt_stream_resolve(stream, &id);
+	if (result)
+		return result;
+	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_MANAGED || range.base != address || (size && size != range.size) ||
+	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* A touch waits for all of the GPU, so attached memory is never in a worse state than it asks for. */
+	return CUDA_SUCCESS;
+}
