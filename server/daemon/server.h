@@ -87,6 +87,8 @@ void ckt_listen_close(struct ckt_server *server);
 /* paths.c */
 int ckt_paths_find_worker(char ret_path[CKT_PATH_MAX]);
 int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX]);
+/* Precondition: root.  Copies the file to where every user reaches it and puts that path in its place. 0 or -errno. */
+int ckt_reach_copy(char path[CKT_PATH_MAX]);
 /* Makes the directory of a file and those above it that are missing (0755). */
 int ckt_paths_make_parent(const char *path);
 

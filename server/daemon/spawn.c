@@ -99,24 +99,35 @@ static int become_user(const struct ckt_worker_user *user)
 	return 0;
 }
 
-int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size)
+/* As the workers' user: 0, 1 where nobody can become that user, 2 where it may not execute the worker, 3 where not read the driver. */
+static int try_user(const struct ckt_server *server)
 {
 	int status = 0;
 	pid_t pid = fork();
-	if (pid < 0)
-		return -errno;
 	if (pid == 0)
 		_exit(become_user(&server->user) ? 1 : access(server->worker_path, X_OK) ? 2 : access(server->driver.path, R_OK) ? 3 : 0);
+	if (pid < 0)
+		return 1;
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size)
+{
+	int obstacle = try_user(server);
+	/* Our own files may lie where only root goes; a driver of the operator's is the operator's to open. */
+	if (server->user.change && obstacle == 2 && ckt_reach_copy(server->worker_path) == 0)
+		obstacle = try_user(server);
+	if (server->user.change && obstacle == 3 && server->driver.soft && ckt_reach_copy(server->driver.path) == 0)
+		obstacle = try_user(server);
 	const char *name = server->user.change ? server->user.name : "this user";
-	if (!WIFEXITED(status) || WEXITSTATUS(status) == 1)
+	if (obstacle == 1)
 		snprintf(ret_message, message_size, "cannot become user '%s'", name);
-	else if (WEXITSTATUS(status))
+	else if (obstacle)
 		snprintf(ret_message, message_size,
 			 "user '%s' may not %s %s: give that user access to it and the directories above, or --user NAME", name,
-			 WEXITSTATUS(status) == 2 ? "execute" : "read",
-			 WEXITSTATUS(status) == 2 ? server->worker_path : server->driver.path);
+			 obstacle == 2 ? "execute" : "read", obstacle == 2 ? server->worker_path : server->driver.path);
 	else
 		return 0;
 	return -EACCES;

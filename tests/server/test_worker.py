@@ -48,6 +48,16 @@ class RealWorker(ServerTest):
             self.assertEqual(memory, 1 << 30)
         self.assertEqual({s["gpu"] for s in self.ps()}, {1})
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_files_that_only_root_reaches(self):
+        """Installed below /root: the workers, which are not root, run copies."""
+        os.chmod(self.dir, 0o700)
+        self.start()
+        peer, session = self.peer()
+        self.assertIn("Soft GPU", self.devices(peer)[0][0])
+        with open("/proc/%d/status" % self.worker_of(session)) as f:
+            self.assertNotIn("Uid:\t0", f.read())
+
     def test_vanished_client_ends_within_ten_seconds(self):
         self.start()
         peer, session = self.peer()

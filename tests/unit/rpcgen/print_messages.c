@@ -39,7 +39,7 @@ static void check_onc_rpc(const char *name, const uint8_t *message, size_t size_
 		require(decoded.rm_call.cb_rpcvers == RPC_MSG_VERSION && decoded.rm_call.cb_vers == 1, name, "wrong version");
 	} else {
 		decoded.acpted_rply.ar_verf.oa_base = verf;
-		decoded.acpted_rply.ar_results.proc = (xdrproc_t)xdr_void;
+		decoded.acpted_rply.ar_results.proc = (xdrproc_t)(void (*)(void))xdr_void;
 		require(xdr_replymsg(&xdr, &decoded), name, "libtirpc does not read it as a reply");
 		require(decoded.rm_reply.rp_stat == MSG_ACCEPTED, name, "not accepted");
 	}

@@ -1,0 +1,106 @@
+/*
+ * A copy of one of our own files where the workers' user reaches it.  Started by root from root's own directory (a clone or an
+ * installation below /root, which others may not enter), the server would otherwise have no worker that is not root.
+ *
+ * The copies lie in /run/cricket/libexec/HASH/, named by their contents: servers of one build share them, another build never finds
+ * the wrong one, nothing needs to be removed when a server is killed, and /run is empty after a reboot.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server.h"
+
+#define COPIES "/run/cricket/libexec"
+
+/* Whoever else could write there would choose what runs as the workers' user. */
+static int check_directory(const char *path)
+{
+	struct stat status;
+	if (lstat(path, &status))
+		return -errno;
+	return S_ISDIR(status.st_mode) && status.st_uid == 0 && !(status.st_mode & 022) && (status.st_mode & 005) == 005 ? 0 : -EPERM;
+}
+
+static int write_all(int fd, const uint8_t *data, size_t size)
+{
+	while (size) {
+		ssize_t n = write(fd, data, size);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0) {
+			data += n;
+			size -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+/* Under a name of its own first: another server may be at it too, and both rename the same contents into place. */
+static int write_copy(const char *target, const uint8_t *data, size_t size)
+{
+	char temporary[CKT_PATH_MAX];
+	if (snprintf(temporary, sizeof temporary, "%s.XXXXXX", target) >= (int)sizeof temporary)
+		return -ENAMETOOLONG;
+	int fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int result = write_all(fd, data, size);
+	if (!result && fchmod(fd, 0755))
+		result = -errno;
+	if (close(fd) && !result)
+		result = -errno;
+	if (!result && rename(temporary, target))
+		result = -errno;
+	if (result)
+		unlink(temporary);
+	return result;
+}
+
+static int copy(const uint8_t *data, size_t size, const char *name, char ret_path[CKT_PATH_MAX])
+{
+	struct sha256_ctx sha;
+	uint8_t digest[16];
+	char hash[2 * sizeof digest + 1], target[CKT_PATH_MAX];
+	struct stat status;
+	sha256_init(&sha);
+	sha256_update(&sha, size, data);
+	sha256_digest(&sha, sizeof digest, digest);
+	for (size_t i = 0; i < sizeof digest; i++)
+		snprintf(hash + 2 * i, 3, "%02x", digest[i]);
+	snprintf(target, sizeof target, COPIES "/%s/%.255s", hash, name);
+	int result = ckt_paths_make_parent(target);
+	if (!result)
+		result = check_directory("/run/cricket");
+	if (!result)
+		result = check_directory(COPIES);
+	if (!result && (lstat(target, &status) || !S_ISREG(status.st_mode) || status.st_uid != 0 || (size_t)status.st_size != size))
+		result = write_copy(target, data, size);
+	if (!result)
+		strcpy(ret_path, target);
+	return result;
+}
+
+int ckt_reach_copy(char path[CKT_PATH_MAX])
+{
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int result = fstat(fd, &status) ? -errno : status.st_size ? 0 : -EINVAL;
+	void *data = result ? MAP_FAILED : mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (!result && data == MAP_FAILED)
+		result = -errno;
+	if (!result) {
+		result = copy(data, (size_t)status.st_size, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, path);
+		munmap(data, (size_t)status.st_size);
+	}
+	close(fd);
+	return result;
+}
