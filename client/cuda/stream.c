@@ -126,7 +126,7 @@ CUresult ckt_stream_resolve(CUstream handle, uint64_t *ret_id)
 /* The stream's record; *ret_stream NULL for the legacy default stream. */
 static CUresult find(CUstream handle, struct ckt_stream **ret_stream)
 {
-	uint64_t id;
+	uint64_t id = 0;
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		*ret_stream = id > 1 ? ckt_object_find(id, CKT_KIND_STREAM) : NULL;
