@@ -155,6 +155,8 @@ bool ckt_range_is_device(uint64_t address, uint64_t size);
 bool ckt_range_overlaps(uint64_t address, uint64_t size);
 /* Of every range of that kind whose base is in [address, address + size). */
 void ckt_range_set_flags(uint64_t address, uint64_t size, enum ckt_range_kind kind, unsigned flags);
+/* The same, and says in the debug log what is wrong with the range where it is not. */
+bool ckt_range_require_device(const char *what, uint64_t address, uint64_t size);
 bool ckt_range_is_pinned(const void *address, uint64_t size);
 
 /* ---- pool.c */

@@ -276,7 +276,8 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *c)
 	if (__builtin_mul_overflow(c->height - 1, c->dst_pitch, &dst_extent) || __builtin_add_overflow(dst_extent, c->width, &dst_extent) ||
 	    __builtin_mul_overflow(c->height - 1, c->src_pitch, &src_extent) || __builtin_add_overflow(src_extent, c->width, &src_extent))
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((c->dst_device && !ckt_range_is_device(c->dst, dst_extent)) || (c->src_device && !ckt_range_is_device(c->src, src_extent)) ||
+	if ((c->dst_device && !ckt_range_require_device("copy to", c->dst, dst_extent)) ||
+	    (c->src_device && !ckt_range_require_device("copy from", c->src, src_extent)) ||
 	    (!c->dst_device && !c->dst) || (!c->src_device && !c->src))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (c->src_device && (result = ckt_managed_before_access(c->src, false)))

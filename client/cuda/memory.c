@@ -118,7 +118,7 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	if (dst % element_size || __builtin_mul_overflow(width, element_size, &row) || (height > 1 && (pitch < row || pitch % element_size)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, row, &extent) ||
-	    !ckt_range_is_device(dst, extent))
+	    !ckt_range_require_device("memset", dst, extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = ckt_managed_before_access(dst, true);
 	if (result)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "rpc/log.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct ckt_range *ranges;
@@ -109,6 +110,19 @@ bool ckt_range_is_device(uint64_t address, uint64_t size)
 	} while (good);
 	pthread_rwlock_unlock(&lock);
 	return good;
+}
+
+bool ckt_range_require_device(const char *what, uint64_t address, uint64_t size)
+{
+	struct ckt_range range;
+	if (ckt_range_is_device(address, size))
+		return true;
+	if (ckt_range_find(address, &range))
+		ckt_debug("%s: %llu bytes at 0x%llx are not all in %llu bytes at 0x%llx (kind %d, flags %u)", what, (unsigned long long)size,
+			  (unsigned long long)address, (unsigned long long)range.size, (unsigned long long)range.base, range.kind, range.flags);
+	else
+		ckt_debug("%s: nothing is allocated at 0x%llx (%llu bytes wanted)", what, (unsigned long long)address, (unsigned long long)size);
+	return false;
 }
 
 bool ckt_range_overlaps(uint64_t address, uint64_t size)
