@@ -56,7 +56,7 @@ CLONES static void compress(const uint8_t *const in[LANES], unsigned count, uint
 		high[l] = (uint32_t)(counters[l] >> 32);
 	}
 	for (unsigned block = 0; block < count; block++) {
-		lanes m[16], v[16];
+		lanes m[16], v[16] = {0};
 		uint32_t words[16][LANES];
 		for (int l = 0; l < LANES; l++) {
 			uint32_t w[16];

@@ -117,7 +117,9 @@ CUresult ckt_stream_resolve(CUstream handle, uint64_t *ret_id)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!ckt_call_context) {
 		struct ckt_context *context;
-		return ckt_context_current(&context);
+		CUresult result = ckt_context_current(&context);
+		if (result)
+			return result;
 	}
 	*ret_id = id;
 	return CUDA_SUCCESS;
@@ -126,7 +128,7 @@ CUresult ckt_stream_resolve(CUstream handle, uint64_t *ret_id)
 /* The stream's record; *ret_stream NULL for the legacy default stream. */
 static CUresult find(CUstream handle, struct ckt_stream **ret_stream)
 {
-	uint64_t id = 0;
+	uint64_t id;
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		*ret_stream = id > 1 ? ckt_object_find(id, CKT_KIND_STREAM) : NULL;
