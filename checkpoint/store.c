@@ -1,6 +1,7 @@
 /* The manifest: coding, checksum, structure.  See store.h. */
 #include "checkpoint/store.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <nettle/sha2.h>
@@ -257,4 +258,15 @@ int ckt_image_read(int dir_fd, ckt_image *ret_image, char *ret_message, size_t m
 		}
 	}
 	return result;
+}
+
+unsigned ckt_image_minor(int dir_fd)
+{
+	uint32_t words[3] = {0};
+	int fd = openat(dir_fd, "manifest", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	bool whole = read(fd, words, sizeof words) == sizeof words && ntohl(words[0]) == CKT_IMAGE_MAGIC;
+	close(fd);
+	return whole ? ntohl(words[2]) : 0;
 }

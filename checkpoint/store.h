@@ -39,6 +39,8 @@ void ckt_image_writer_fini(struct ckt_image_writer *writer);
 int ckt_image_write(int dir_fd, const ckt_image *image, char *ret_message, size_t message_size);
 /* Reads and checks it: magic, version, checksum, structure, size of the data files.  Free with xdr_free(xdr_ckt_image). */
 int ckt_image_read(int dir_fd, ckt_image *ret_image, char *ret_message, size_t message_size);
+/* The minor version that wrote it, without a look at anything else; 0 where it cannot be told. */
+unsigned ckt_image_minor(int dir_fd);
 /* The bytes of a manifest. */
 int ckt_image_encode(const ckt_image *image, uint8_t **ret_data, size_t *ret_size);
 int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, char *ret_message, size_t message_size);

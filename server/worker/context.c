@@ -5,6 +5,7 @@
 #include "rpc/log.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
+#include "server/worker/hash.h"
 #include "server/worker/worker.h"
 
 /* ---- Look-ups */
@@ -112,6 +113,7 @@ CUresult ckt_context_primary(struct ckt_worker *worker, unsigned device, struct 
 		object->ctx.primary = true;
 		make_current(worker, object);
 		object->ctx.fences = ckt_fences_create(real, SPARE_EVENTS);
+		ckt_hash_load(worker, device);
 		if (before)
 			make_current(worker, before);
 	}

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checkpoint/store.h"
 #include "rpc/log.h"
+#include "server/worker/chain.h"
 #include "server/worker/crew.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
@@ -578,12 +580,14 @@ static void load_identity(struct loading *l)
 int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
 {
 	struct loading l = {.worker = worker, .message = ret_message, .message_size = message_size};
-	int error = ckt_image_read(dir_fd, &l.image, ret_message, message_size);
+	const int *dirs = worker->image_count ? worker->image_dirs : &dir_fd;
+	unsigned dir_count = worker->image_count ? worker->image_count : 1;
+	int error = ckt_image_read(dirs[0], &l.image, ret_message, message_size);
 	if (error)
 		return error;
 	static int (*const steps[])(struct loading *) = {load_blobs,	  replay_journal, load_contexts, check_globals,
 							 load_functions, load_streams,	  load_events,	 load_memory, load_pools};
-	error = ckt_image_reader_init(&l.reader, &l.image, &dir_fd, 1, ret_message, message_size);
+	error = ckt_image_reader_init(&l.reader, &l.image, dirs, dir_count, ret_message, message_size);
 	if (!error)
 		error = check(&l, args);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++)
@@ -596,6 +600,11 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 		ckt_info("session %s restored as generation %llu", worker->session, (unsigned long long)worker->generation);
 	}
 	ckt_image_reader_fini(&l.reader);
+	for (unsigned i = 0; i < worker->image_count; i++)
+		if (worker->image_dirs[i] >= 0)
+			close(worker->image_dirs[i]);
+	if (!error && l.image.chain)
+		ckt_chain_adopt(worker, &l.image);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&l.image);
 	return error;
 }

@@ -8,32 +8,26 @@
 
 #include "checkpoint/store.h"
 #include "rpc/log.h"
+#include "server/worker/chain.h"
 #include "server/worker/crew.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/names.h"
 #include "server/worker/worker.h"
 
-/* A piece of contents to be written: device memory, or of a blob. */
-struct piece {
-	unsigned space;		/* as in a chunk */
-	unsigned device;
-	uint64_t address;
-	const uint8_t *data;	/* blob */
-	uint32_t size;
-};
-
 struct saving {
 	struct ckt_worker *worker;
 	struct ckt_save *save;
 	ckt_image image;
-	struct piece *pieces;
+	struct ckt_piece *pieces;
 	size_t piece_count, piece_room;
 	_Atomic size_t next;
 	struct ckt_image_writer writers[CKT_CREW_SIZE];
 	char *message;
 	size_t message_size;
 	_Atomic int driver_error;
+	uint64_t key[4];
+	bool hashed;
 };
 
 static void *list(size_t count, size_t size)
@@ -62,11 +56,12 @@ static void add_pieces(struct saving *s, unsigned space, unsigned device, uint64
 				abort();
 		}
 		uint64_t left = size - at;
-		s->pieces[s->piece_count++] = (struct piece){.space = space,
+		s->pieces[s->piece_count++] = (struct ckt_piece){.space = space,
 							     .device = device,
 							     .address = address + at,
 							     .data = data ? data + at : NULL,
-							     .size = (uint32_t)(left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK)};
+							     .size = (uint32_t)(left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK),
+							     .hashable = !space && address % 16 == 0};
 	}
 }
 
@@ -156,7 +151,8 @@ static void take_blobs(struct saving *s)
 		memcpy(blob->hash, from->hash, sizeof blob->hash);
 		blob->size = from->size;
 		blob->received = from->received;
-		add_pieces(s, s->image.blobs.blobs_len, 0, 0, from->data, from->received);
+		if (!s->save->incremental || !ckt_chain_has_blob(blob))
+			add_pieces(s, s->image.blobs.blobs_len, 0, 0, from->data, from->received);
 	}
 }
 
@@ -220,7 +216,11 @@ static void take_globals(struct saving *s, ckt_image_module *module, struct ckt_
 			continue;
 		ckt_image_global *global = &module->globals.globals_val[module->globals.globals_len++];
 		*global = (ckt_image_global){.name = copy_string(names.list[i]), .address = address, .size = size};
+		size_t before = s->piece_count;
 		add_pieces(s, 0, context->ctx.device, address, NULL, size);
+		/* Another context's memory is not for the kernel that hashes. */
+		for (size_t k = before; k < s->piece_count && !context->ctx.primary; k++)
+			s->pieces[k].hashable = false;
 	}
 	ckt_names_fini(&names);
 }
@@ -417,8 +417,12 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 	struct ckt_image_writer *writer = &s->writers[member->index];
 	int result = ckt_image_writer_init(writer, s->save->dir_fd, member->index, s->save->compress);
 	for (size_t i; !result && (i = s->next++) < s->piece_count;) {
-		struct piece *piece = &s->pieces[i];
+		struct ckt_piece *piece = &s->pieces[i];
 		const void *data = piece->data;
+		if (piece->same) {
+			atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
+			continue;
+		}
 		if (!piece->space) {
 			CUresult error = ckt_crew_use_device(member, piece->device);
 			if (!error)
@@ -462,6 +466,49 @@ static int write_contents(struct saving *s)
 	return 0;
 }
 
+static int find_changed(struct saving *s)
+{
+	struct ckt_save *save = s->save;
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < s->piece_count; i++)
+		save->memory_bytes += s->pieces[i].space ? 0 : s->pieces[i].size;
+	ckt_chain_key(!save->incremental, s->key);
+	if (save->incremental || save->keep_hashes) {
+		ckt_progress_begin(s->worker, "hash", save->memory_bytes);
+		int error = ckt_chain_hash(s->worker, s->pieces, s->piece_count, s->key);
+		s->hashed = !error;
+		if (error && save->incremental) {
+			snprintf(s->message, s->message_size, "what has changed cannot be told: hashing the GPU's memory failed: %s", strerror(-error));
+			return -ESTALE;
+		}
+	}
+	if (save->incremental)
+		ckt_chain_compare(s->pieces, s->piece_count);
+	for (size_t i = 0; i < s->piece_count; i++)
+		bytes += s->pieces[i].space || s->pieces[i].same ? 0 : s->pieces[i].size;
+	save->changed_bytes = bytes;
+	ckt_progress_begin(s->worker, "save", save->memory_bytes);
+	return 0;
+}
+
+static int share_contents(struct saving *s)
+{
+	int error = ckt_chain_share(&s->image, s->pieces, s->piece_count);
+	if (!error)
+		return 0;
+	snprintf(s->message, s->message_size, "the image would build on too many others: save a whole one");
+	return -ESTALE;
+}
+
+/* Precondition: the image is written. */
+static void remember(struct saving *s)
+{
+	if (s->save->keep_hashes && s->hashed)
+		ckt_chain_advance(&s->image, s->pieces, s->piece_count, s->key);
+	else
+		ckt_chain_break();
+}
+
 int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size)
 {
 	struct saving s = {.worker = worker, .save = save, .message = ret_message, .message_size = message_size};
@@ -469,20 +516,25 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 		s.writers[i].fd = -1;
 	/* Nothing runs: blocks that were freed on a stream are free now, or their pool's. */
 	ckt_pools_poll(worker);
+	if (save->incremental && !ckt_chain_continues(save->base)) {
+		snprintf(ret_message, message_size, "the image to build on is not the last one of this session: save a whole one");
+		return -ESTALE;
+	}
 	take_identity(&s);
+	s.image.chain = save->keep_hashes;
 	take_replies(&s);
 	take_devices(&s);
 	take_blobs(&s);
 	take_journal(&s);
 	int result = take_objects(&s);
-	for (size_t i = 0; i < s.piece_count; i++)
-		save->memory_bytes += s.pieces[i].space ? 0 : s.pieces[i].size;
-	save->changed_bytes = save->memory_bytes;
-	ckt_progress_begin(worker, "save", save->memory_bytes);
 	if (!result)
 		result = take_vmm(&s);
 	if (!result)
+		result = find_changed(&s);
+	if (!result)
 		result = write_contents(&s);
+	if (!result && save->incremental)
+		result = share_contents(&s);
 	give_vmm_back(&s);
 	if (!result)
 		result = ckt_image_write(save->dir_fd, &s.image, ret_message, message_size);
@@ -494,6 +546,7 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	if (!result) {
 		save->bytes = bytes;
 		ckt_info("saved: %llu bytes of contents in %u chunks", (unsigned long long)bytes, s.image.chunks.chunks_len);
+		remember(&s);
 	}
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&s.image);
 	free(s.pieces);

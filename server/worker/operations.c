@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "server/worker/chain.h"
 #include "server/worker/control.h"
 #include "server/worker/worker.h"
 
@@ -81,14 +83,20 @@ static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args
 		snprintf(res->message, CKT_MESSAGE_MAX, "nothing to save, or no directory to save it in");
 		return -EINVAL;
 	}
-	if (args->incremental || args->to_memory) {
-		snprintf(res->message, CKT_MESSAGE_MAX, "this worker writes whole images into directories only");
-		return args->incremental ? -ESTALE : -EOPNOTSUPP;
+	if (args->to_memory) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "this worker writes images into directories only");
+		return -EOPNOTSUPP;
+	}
+	/* Known before anything stands still. */
+	if (args->incremental && !ckt_chain_continues(args->base)) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "the image to build on is not the last one of this session: save a whole one");
+		return -ESTALE;
 	}
 	int error = freeze(worker, args->deadline_ms, res->message, CKT_MESSAGE_MAX);
 	if (error)
 		return error;
-	struct ckt_save save = {.dir_fd = request->passed_fd, .compress = args->compress};
+	struct ckt_save save = {.dir_fd = request->passed_fd, .compress = args->compress,
+				.incremental = args->incremental, .keep_hashes = args->keep_hashes, .base = args->base};
 	error = ckt_worker_save(worker, &save, res->message, CKT_MESSAGE_MAX);
 	res->stopped_us = (u_quad_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
 	/* What could not be saved goes on, unless it stood before. */
@@ -154,6 +162,31 @@ static int release(struct ckt_request *request)
 	return result;
 }
 
+static int image(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_image_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_image_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	if (ckt_control_started() || request->passed_fd < 0 || args.index >= CKT_IMAGE_DIRS) {
+		res.status = -EINVAL;
+		snprintf(message, sizeof message, "an image's directory comes before the start, and its number is below %d", CKT_IMAGE_DIRS);
+	} else {
+		while (worker->image_count <= args.index)
+			worker->image_dirs[worker->image_count++] = -1;
+		if (worker->image_dirs[args.index] >= 0)
+			close(worker->image_dirs[args.index]);
+		worker->image_dirs[args.index] = request->passed_fd;
+		request->passed_fd = -1;
+	}
+	pthread_mutex_unlock(&operation_lock);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
 static int progress(struct ckt_request *request)
 {
 	struct ckt_progress *progress = &request->worker->progress;
@@ -175,6 +208,8 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 		return save2(request);
 	case CKT_WORKER_RELEASE:
 		return release(request);
+	case CKT_WORKER_IMAGE:
+		return image(request);
 	case CKT_WORKER_PROGRESS:
 		return progress(request);
 	default:

@@ -13,11 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "checkpoint/store.h"
 #include "rpc/log.h"
 #include "rpc/net.h"
 #include "server/worker/crew.h"
 #include "server/worker/driver.h"
+#include "server/worker/hash.h"
 #include "server/worker/worker.h"
+
+/* Since this minor version of images the hash kernel is part of a session's history. */
+enum { MINOR_WITH_HASHES = 3 };
 
 struct ckt_worker ckt_worker;
 
@@ -160,6 +165,10 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 	int error = open_driver(worker, args, ret_message, message_size);
 	if (!error && ckt_window_reserve(worker, ret_message, message_size))
 		error = -ENOMEM;
+	if (!error) {
+		worker->old_image = args->restore && ckt_image_minor(worker->image_count ? worker->image_dirs[0] : image_fd) < MINOR_WITH_HASHES;
+		ckt_hash_reserve(worker);
+	}
 	if (!error)
 		error = make_pools(worker, ret_message, message_size);
 	if (!error && args->restore)

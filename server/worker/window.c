@@ -27,9 +27,8 @@ CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t 
 	return result;
 }
 
-static CUresult map(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
+CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
 {
-	struct ckt_worker *worker = opaque;
 	uint64_t handle;
 	CUresult result = ckt_window_create(worker, device, size, &handle);
 	if (result)
@@ -49,10 +48,22 @@ static CUresult map(void *opaque, unsigned device, uint64_t address, uint64_t si
 	return result;
 }
 
-static void unmap(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t piece)
+void ckt_window_unmap(uint64_t address, uint64_t size, uint64_t piece)
 {
 	ckt_driver.cuMemUnmap(address, size);
 	ckt_driver.cuMemRelease(piece);
+}
+
+static CUresult map(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
+{
+	return ckt_window_map(opaque, device, address, size, ret_piece);
+}
+
+static void unmap(void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t piece)
+{
+	(void)opaque;
+	(void)device;
+	ckt_window_unmap(address, size, piece);
 }
 
 static const struct ckt_memory_ops window_ops = {.map = map, .unmap = unmap};

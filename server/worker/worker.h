@@ -37,10 +37,14 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CKT_WINDOW_BASE 0x7e8000000000ull
 #define CKT_WINDOW_SIZE (256ull << 30)
+#define CKT_SCRATCH_SIZE (4ull << 30)
 #else
 #define CKT_WINDOW_BASE 0x200000000000ull
 #define CKT_WINDOW_SIZE (4ull << 40)
+#define CKT_SCRATCH_SIZE (1ull << 40)
 #endif
+/* Addresses behind the window for the worker's own memory. */
+#define CKT_SCRATCH_BASE (CKT_WINDOW_BASE + CKT_WINDOW_SIZE)
 
 enum {
 	CKT_INPUT_SIZE = 8 << 20,
@@ -75,6 +79,9 @@ struct ckt_progress {
 	_Atomic uint64_t done, total;
 };
 
+/* Of an image and what it may build on. */
+enum { CKT_IMAGE_DIRS = 1 + CKT_IMAGE_CHAIN_MAX };
+
 struct ckt_parting {
 	bool parked;
 	char message[CKT_MESSAGE_MAX];
@@ -92,6 +99,9 @@ struct ckt_worker {
 	int driver_version;
 	int64_t started;		/* seconds since the epoch */
 	char note[CKT_MESSAGE_MAX];
+	int image_dirs[CKT_IMAGE_DIRS];	/* by IMAGE, -1 where none came */
+	unsigned image_count;
+	bool old_image;			/* restored from one whose history has no hash kernel */
 
 	/* The executor's. */
 	struct ckt_objects objects;
@@ -165,6 +175,9 @@ void ckt_worker_harden(int argc, char **argv);
 CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t message_size);
 /* Physical memory of the device, mapped nowhere. */
 CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size, uint64_t *ret_handle);
+/* Fresh physical memory behind reserved addresses, and away again. */
+CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece);
+void ckt_window_unmap(uint64_t address, uint64_t size, uint64_t piece);
 void ckt_window_init_device(struct ckt_worker *worker, unsigned device);
 
 /* ---- executor.c */
@@ -235,7 +248,8 @@ void ckt_executor_freeze(struct ckt_worker *worker);
 /* ---- image_save.c, image_load.c.  Precondition: frozen, or not started. */
 struct ckt_save {
 	int dir_fd;
-	bool compress;
+	bool compress, incremental, keep_hashes;
+	const char *base;		/* CKT_IMAGE_ID_SIZE bytes, with incremental */
 	/* Results. */
 	uint8_t image[CKT_IMAGE_ID_SIZE];
 	uint64_t bytes, memory_bytes, changed_bytes;

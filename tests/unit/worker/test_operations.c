@@ -34,7 +34,7 @@ static void session_free(struct wire *w)
 	free(w);
 }
 
-static __attribute__((unused)) void session_end(struct wire *w)
+static void session_end(struct wire *w)
 {
 	uint8_t bye[CKT_CALL_HEADER_SIZE];
 	ckt_call_header_put(bye, &(struct ckt_call_header){.xid = 1, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_BYE, .acked = w->acked});
@@ -154,6 +154,78 @@ static void test_hold(void)
 	remove_directory(second);
 }
 
+/* A base, three increments, each restored with what it builds on. */
+static void test_chain(void)
+{
+	enum { IMAGES = 4, MIB = 1 << 20 };
+	char names[IMAGES][32];
+	ckt_worker_save2_res saved[IMAGES];
+	struct wire *w = session_new();
+	uint64_t a = alloc(w, 8 * MIB), b = alloc(w, 4 * MIB);
+	fill(w, a, 1, 8 * MIB);
+	fill(w, b, 2, 4 * MIB);
+	for (unsigned i = 0; i < IMAGES; i++) {
+		strcpy(names[i], "/tmp/ckt-image-XXXXXX");
+		make_directory(names[i]);
+		if (i == 1)
+			fill(w, a + 3 * MIB + 4, 77, 4); /* one word */
+		if (i == 2)
+			fill(w, b, 0, 2 * MIB);
+		if (i == 3) {
+			fill(w, a + 8 * MIB - 4, 78, 4);
+			fill(w, a, 1, 2 * MIB); /* written, but the same */
+		}
+		ckt_worker_save2_args args = {.deadline_ms = 5000, .keep_hashes = true, .incremental = i > 0};
+		if (i)
+			memcpy(args.base, saved[i - 1].image, sizeof args.base);
+		saved[i] = wire_save2(w, names[i], args);
+		CU_ASSERT_EQUAL_FATAL(saved[i].status, 0);
+	}
+	CU_ASSERT_EQUAL(saved[0].changed_bytes, 12 * MIB);
+	CU_ASSERT_EQUAL(saved[1].changed_bytes, 2 * MIB);
+	CU_ASSERT_EQUAL(saved[2].changed_bytes, 0);
+	CU_ASSERT_EQUAL(saved[3].changed_bytes, 2 * MIB);
+	CU_ASSERT_TRUE(saved[3].bytes <= 2 * MIB && saved[3].memory_bytes == 12 * MIB);
+	/* Only on the very last one. */
+	char other[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(other);
+	ckt_worker_save2_args stale = {.deadline_ms = 5000, .incremental = true, .keep_hashes = true};
+	memcpy(stale.base, saved[1].image, sizeof stale.base);
+	CU_ASSERT_EQUAL(wire_save2(w, other, stale).status, -ESTALE);
+	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
+	CU_ASSERT_EQUAL(kill(w->pid, SIGKILL), 0);
+	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	/* Without what it builds on it is refused, and the next attempt succeeds. */
+	const char *chain[IMAGES] = {names[3], names[2], names[1], names[0]};
+	char message[CKT_MESSAGE_MAX] = "";
+	CU_ASSERT_NOT_EQUAL(wire_start_chain(w, worker_path, driver_path, chain, 1, message), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "builds on another"));
+	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	/* The third holds nothing of its own, so it is no link of the chain any more. */
+	const char *needed[] = {names[3], names[1], names[0]};
+	int status = wire_start_chain(w, worker_path, driver_path, needed, 3, message);
+	if (status)
+		fprintf(stderr, "restore: %s\n", message);
+	CU_ASSERT_EQUAL_FATAL(status, 0);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	CU_ASSERT_EQUAL(get_u32(w, a), 1);
+	CU_ASSERT_EQUAL(get_u32(w, a + 3 * MIB), 1);
+	CU_ASSERT_EQUAL(get_u32(w, a + 3 * MIB + 4), 77);
+	CU_ASSERT_EQUAL(get_u32(w, a + 8 * MIB - 4), 78);
+	CU_ASSERT_EQUAL(get_u32(w, b), 0);
+	CU_ASSERT_EQUAL(get_u32(w, b + 2 * MIB), 2);
+	/* And on from there, as if it had written the image that it came from. */
+	memcpy(stale.base, saved[3].image, sizeof stale.base);
+	fill(w, b + 2 * MIB, 5, 4);
+	ckt_worker_save2_res next = wire_save2(w, other, stale);
+	CU_ASSERT_EQUAL(next.status, 0);
+	CU_ASSERT_EQUAL(next.changed_bytes, 2 * MIB);
+	session_end(w);
+	for (unsigned i = 0; i < IMAGES; i++)
+		remove_directory(names[i]);
+	remove_directory(other);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
@@ -167,7 +239,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*function)(void);
 	} tests[] = {
-		{"hold", test_hold},
+		{"hold", test_hold},	{"chain", test_chain},
 	};
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("operations", NULL, NULL);

@@ -46,7 +46,8 @@ static void control_call(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, v
 		die("control call", result);
 }
 
-int wire_start(struct wire *wire, const char *worker, const char *driver, uint64_t memory_limit, int image_fd, char *ret_message)
+static int start(struct wire *wire, const char *worker, const char *driver, uint64_t memory_limit, int image_fd, const char *const *directories,
+		 unsigned count, char *ret_message)
 {
 	snprintf(wire->directory, sizeof wire->directory, "/tmp/ckt-wire-XXXXXX");
 	if (!mkdtemp(wire->directory))
@@ -88,6 +89,17 @@ int wire_start(struct wire *wire, const char *worker, const char *driver, uint64
 				      .disconnect_timeout_ms = 1000,
 				      .restore = image_fd >= 0};
 	ckt_worker_start_res res = {0};
+	for (unsigned i = 0; i < count; i++) {
+		ckt_worker_image_args image = {.index = i};
+		ckt_worker_result taken = {0};
+		int fd = open(directories[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		control_call(wire, CKT_WORKER_IMAGE, (xdrproc_t)xdr_ckt_worker_image_args, &image, (xdrproc_t)xdr_ckt_worker_result, &taken, fd);
+		if (taken.status)
+			die("IMAGE", -taken.status);
+		free(taken.message);
+		close(fd);
+		args.restore = true;
+	}
 	control_call(wire, CKT_WORKER_START, (xdrproc_t)xdr_ckt_worker_start_args, &args, (xdrproc_t)xdr_ckt_worker_start_res, &res, image_fd);
 	if (ret_message)
 		snprintf(ret_message, CKT_MESSAGE_MAX, "%s", res.message);
@@ -97,6 +109,16 @@ int wire_start(struct wire *wire, const char *worker, const char *driver, uint64
 	xdr_free((xdrproc_t)xdr_ckt_worker_start_res, (char *)&res);
 	wire->fd = -1;
 	return status;
+}
+
+int wire_start(struct wire *wire, const char *worker, const char *driver, uint64_t memory_limit, int image_fd, char *ret_message)
+{
+	return start(wire, worker, driver, memory_limit, image_fd, NULL, 0, ret_message);
+}
+
+int wire_start_chain(struct wire *wire, const char *worker, const char *driver, const char *const *directories, unsigned count, char *ret_message)
+{
+	return start(wire, worker, driver, 0, -1, directories, count, ret_message);
 }
 
 bool wire_ended(struct wire *wire, int timeout_ms)

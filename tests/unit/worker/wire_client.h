@@ -42,6 +42,8 @@ struct wire_reply {
 
 /* worker: path of cricket-worker; driver: of libcuda.so.1. image_fd: -1, or a directory to restore from. Returns START's status. */
 int wire_start(struct wire *wire, const char *worker, const char *driver, uint64_t memory_limit, int image_fd, char *ret_message);
+/* The same from an image and those that it builds on, newest first. */
+int wire_start_chain(struct wire *wire, const char *worker, const char *driver, const char *const *directories, unsigned count, char *ret_message);
 /* Waits for the process to end (at most timeout_ms); true where it ended. Removes the directory. */
 bool wire_ended(struct wire *wire, int timeout_ms);
 /* Says hello over a fresh socket pair; NEW or RESUME. */
