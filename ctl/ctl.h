@@ -61,6 +61,10 @@ int ckt_ctl_doctor(const struct ckt_ctl_args *args);
 int ckt_ctl_checkpoint(const struct ckt_ctl_args *args);
 int ckt_ctl_restore(const struct ckt_ctl_args *args);
 int ckt_ctl_redirect(const struct ckt_ctl_args *args);
+int ckt_ctl_pause(const struct ckt_ctl_args *args);
+int ckt_ctl_resume(const struct ckt_ctl_args *args);
+int ckt_ctl_events(const struct ckt_ctl_args *args);
+int ckt_ctl_migrate(const struct ckt_ctl_args *args);
 
 /* args.c: CKT_EXIT_DONE or CKT_EXIT_USAGE with the reason said. ret_command is NULL with --help or --version alone. */
 int ckt_ctl_parse(const struct ckt_ctl_command *commands, int argc, char **argv, struct ckt_ctl_args *ret_args,
@@ -152,6 +156,8 @@ int ckt_ctl_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
 
 /* ---- checkpoint.c, restore.c: the parts that others use.  Exit codes, said. */
 int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms);
+/* pause.c: "90", "30m", "2h" */
+bool ckt_ctl_parse_duration(const char *text, int64_t *ret_seconds);
 int ckt_ctl_parse_gpu(const char *text, int *ret_gpu);
 int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, bool stop, int fd, ckt_control_save_res *ret_res);
 int ckt_ctl_release(struct ckt_ctl_server *server, const char *session, bool end, bool parked, const char *moved_to);

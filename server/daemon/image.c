@@ -36,6 +36,10 @@ void ckt_image_let_go(struct ckt_session *session)
 {
 	struct ckt_worker_release_args args = {.message = (char *)"", .moved_to = (char *)""};
 	session->holder = NULL;
+	/* A copy on another GPU of ours was to take its place. */
+	for (struct ckt_session *other = session->server->sessions; other; other = other->next)
+		if (strcmp(other->successor_of, session->id) == 0)
+			ckt_session_kill(other, "the session it was to replace goes on");
 	if (session->phase == CKT_SESSION_LIVE)
 		ckt_session_call(session, CKT_WORKER_RELEASE, (xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
 				 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, let_go_done, NULL);

@@ -99,6 +99,8 @@ int ckt_session_wait_gone(struct ckt_session *session, ckt_session_waiter call, 
 
 /* ---- The end of a worker */
 
+static void inherit_name(struct ckt_server *server, const char *id);
+
 static void describe_end(struct ckt_session *session, char *ret_text, size_t text_size, bool *ret_bad)
 {
 	siginfo_t info = {0};
@@ -153,7 +155,10 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 		      session->failure ? session->failure_message : message);
 	wait_call_all(&session->on_gone, session, 0, message);
 	ckt_event(session, bad && !session->failure ? CKT_EVENT_LOST : CKT_EVENT_ENDED, "%s", how);
+	char id[CKT_SESSION_ID_SIZE + 1];
+	strcpy(id, session->id);
 	session_free(session, false);
+	inherit_name(server, id);
 	ckt_server_session_gone(server);
 }
 
@@ -233,11 +238,36 @@ static void session_live(struct ckt_session *session)
 	wait_call_all(&session->on_started, session, 0, "");
 }
 
+static int take_name(struct ckt_session *session, const char *id)
+{
+	char old_path[CKT_PATH_MAX], new_path[CKT_PATH_MAX];
+	session_path(session, old_path);
+	session_take_out(session);
+	snprintf(session->id, sizeof session->id, "%s", id);
+	session_insert(session);
+	session_path(session, new_path);
+	return rename(old_path, new_path) ? -errno : 0;
+}
+
+static void inherit_name(struct ckt_server *server, const char *id)
+{
+	for (struct ckt_session *session = server->sessions; session; session = session->next) {
+		if (strcmp(session->successor_of, id) != 0)
+			continue;
+		session->successor_of[0] = 0;
+		ckt_info("session %s: goes on as worker %d", id, (int)session->pid);
+		if (take_name(session, id))
+			ckt_session_kill(session, "cannot rename its socket");
+		ckt_mark_remove(server, id, CKT_MARK_PARKED);
+		ckt_mark_remove(server, id, CKT_MARK_MOVED);
+		return;
+	}
+}
+
 /* The image names the session; until it is known the socket has a made-up name. */
 static void restored_named(struct ckt_session *session, void *context, int error, void *result)
 {
 	struct ckt_worker_status_res *status = result;
-	char old_path[CKT_PATH_MAX], new_path[CKT_PATH_MAX];
 	(void)context;
 	if (session->phase != CKT_SESSION_STARTING)
 		return;
@@ -246,20 +276,18 @@ static void restored_named(struct ckt_session *session, void *context, int error
 		return;
 	}
 	if (strcmp(status->session, session->id) != 0) {
-		if (ckt_session_find(session->server, status->session)) {
+		struct ckt_session *other = ckt_session_find(session->server, status->session);
+		if (other && other->holder) {
+			/* It moves from one GPU of ours to another. */
+			strcpy(session->successor_of, status->session);
+		} else if (other) {
 			char message[128];
 			snprintf(message, sizeof message, "session %s is already here: end it first with 'cricketctl kill %s'",
 				 status->session, status->session);
 			session_refuse(session, -EEXIST, message);
 			return;
-		}
-		session_path(session, old_path);
-		session_take_out(session);
-		strcpy(session->id, status->session);
-		session_insert(session);
-		session_path(session, new_path);
-		if (rename(old_path, new_path)) {
-			session_refuse(session, -errno, "cannot rename the session's socket");
+		} else if (take_name(session, status->session)) {
+			session_refuse(session, -EIO, "cannot rename the session's socket");
 			return;
 		}
 	}

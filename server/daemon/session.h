@@ -56,6 +56,7 @@ struct ckt_session {
 	int gpu;			/* wanted by a restore; -1 */
 	struct ckt_peer *holder;	/* whose connection keeps it frozen, see image.c */
 	struct ckt_timer pause_timer;	/* see pause.c */
+	char successor_of[CKT_SESSION_ID_SIZE + 1];	/* takes that name once the session that has it now is gone */
 	/* The latest answer to STATUS; filled in from the hello until then. */
 	struct ckt_worker_status_res status;
 };

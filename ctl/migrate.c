@@ -1,0 +1,260 @@
+/*
+ * cricketctl migrate SESSION --to ADDRESS [--gpu N], or --gpu N alone for another GPU of the same server.
+ *
+ *	whole image, session runs on -> increments, until they stop shrinking -> frozen: the last increment -> target restores the chain
+ *	-> the source ends and tells the client where to go
+ *
+ * The two servers never speak to each other: images pass through a directory of ours, which servers of this host get as a descriptor
+ * and others over the network, and so neither needs the other's token.  Until the source is told to end, any failure lets the session
+ * run on there, for the server lets go what it froze for a connection that is gone; the copy at the target is ended, or ends unclaimed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "ctl.h"
+#include "rpc/fault.h"
+
+enum { ROUNDS_MAX = 8, ANSWER_MS = 30000, ENOUGH_PERCENT = 1 };
+
+struct round {
+	int fd;
+	char name[16];
+	char stage[CKT_CONTROL_NAME_MAX + 1];	/* at the target; empty: it gets the descriptor */
+	unsigned char image[CKT_CONTROL_IMAGE_ID];
+};
+
+struct migration {
+	const struct ckt_ctl_args *args;
+	struct ckt_ctl_args target_args;
+	struct ckt_ctl_server source, target;
+	unsigned deadline_ms;
+	int gpu;
+	char directory[256];
+	struct round rounds[ROUNDS_MAX + 2];
+	unsigned count;
+	char session[CKT_SESSION_ID_SIZE + 1], copy[CKT_SESSION_ID_SIZE + 1];
+	uint64_t memory_bytes, changed_bytes, sent_bytes, frozen_us;
+	int64_t held_ms;
+	struct ckt_ctl_progress *progress;
+};
+
+/* The first place with room for the whole session, memory before disks. */
+static int make_directory(struct migration *m, uint64_t bytes)
+{
+	const char *places[] = {getenv("TMPDIR"), "/dev/shm", "/tmp"};
+	for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
+		struct statvfs fs;
+		if (!places[i] || places[i][0] != '/' || statvfs(places[i], &fs) || fs.f_bavail * (uint64_t)fs.f_frsize < bytes + bytes / 4 ||
+		    snprintf(m->directory, sizeof m->directory, "%s/cricket-migrate-XXXXXX", places[i]) >= (int)sizeof m->directory)
+			continue;
+		if (mkdtemp(m->directory))
+			return CKT_EXIT_DONE;
+	}
+	m->directory[0] = 0;
+	return ckt_ctl_refuse("migrate", "there is no room for the session's memory: set TMPDIR to a directory with enough of it");
+}
+
+static int session_memory(struct ckt_ctl_server *server, char *session, uint64_t *ret_bytes)
+{
+	ckt_control_session_args call = {.session = session};
+	ckt_control_stats_res res = {0};
+	int status = ckt_ctl_call(server, CKT_CONTROL_STATS, (xdrproc_t)xdr_ckt_control_session_args, &call,
+				  (xdrproc_t)xdr_ckt_control_stats_res, &res, ANSWER_MS, -1);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_result(&res.result);
+	if (status == CKT_EXIT_DONE) {
+		*ret_bytes = res.session.memory_bytes;
+		snprintf(session, CKT_SESSION_ID_SIZE + 1, "%s", res.session.session);
+	}
+	xdr_free((xdrproc_t)xdr_ckt_control_stats_res, (char *)&res);
+	return status;
+}
+
+static int round_open(struct migration *m, struct round *round)
+{
+	char path[300];
+	snprintf(round->name, sizeof round->name, "%02u", m->count);
+	snprintf(path, sizeof path, "%s/%s", m->directory, round->name);
+	round->fd = mkdir(path, 0700) ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return round->fd < 0 ? ckt_ctl_refuse(path, strerror(errno)) : CKT_EXIT_DONE;
+}
+
+/* From the source to our directory, and on to a target that no descriptor reaches. */
+static int round_save(struct migration *m, bool hold)
+{
+	struct round *round = &m->rounds[m->count];
+	char stage[CKT_CONTROL_NAME_MAX + 1] = "";
+	ckt_control_save_res res = {0};
+	int status = round_open(m, round);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	m->count++;
+	if (!m->source.is_unix)
+		status = ckt_ctl_stage_make(&m->source, stage);
+	ckt_control_save_args call = {.session = m->session, .stage = stage, .deadline_ms = m->deadline_ms, .incremental = m->count > 1,
+				      .hold = hold, .keep_hashes = !hold};
+	if (m->count > 1)
+		memcpy(call.base, m->rounds[m->count - 2].image, sizeof call.base);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_save(&m->source, &call, false, m->source.is_unix ? round->fd : -1, &res);
+	if (status == CKT_EXIT_DONE && *stage)
+		status = ckt_ctl_fetch(m->args, &m->source, stage, round->fd, m->progress);
+	if (status == CKT_EXIT_DONE && *stage)
+		status = ckt_ctl_stage_remove(&m->source, stage);
+	if (status == CKT_EXIT_DONE && !m->target.is_unix) {
+		status = ckt_ctl_stage_make(&m->target, round->stage);
+		if (status == CKT_EXIT_DONE)
+			status = ckt_ctl_send(&m->target_args, &m->target, round->stage, round->fd, m->progress);
+	}
+	memcpy(round->image, res.image, sizeof round->image);
+	m->memory_bytes = res.memory_bytes;
+	m->changed_bytes = res.changed_bytes;
+	m->sent_bytes += res.bytes;
+	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
+	ckt_fault(hold ? CKT_FAULT_CTL_MIGRATE_HELD : CKT_FAULT_CTL_MIGRATE_ROUND);
+	return status;
+}
+
+static int copy_rounds(struct migration *m)
+{
+	int status = round_save(m, false);
+	uint64_t before = m->memory_bytes;
+	for (unsigned i = 1; status == CKT_EXIT_DONE && i < ROUNDS_MAX; i++) {
+		status = round_save(m, false);
+		if (m->changed_bytes >= before || m->changed_bytes <= m->memory_bytes / 100 * ENOUGH_PERCENT)
+			break;
+		before = m->changed_bytes;
+	}
+	return status;
+}
+
+static int restore(struct migration *m)
+{
+	ckt_control_stage_args stages[ROUNDS_MAX + 2];
+	int status = CKT_EXIT_DONE;
+	for (unsigned i = 0; i < m->count && status == CKT_EXIT_DONE; i++) {
+		struct round *round = &m->rounds[m->count - 1 - i];
+		stages[i].stage = round->stage;
+		if (*round->stage)
+			continue;
+		ckt_control_image_args call = {.index = i};
+		ckt_control_result result = {0};
+		status = ckt_ctl_call(&m->target, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &call,
+				      (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, round->fd);
+		if (status == CKT_EXIT_DONE)
+			status = ckt_ctl_result(&result);
+		xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
+	}
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_restore_stages(&m->target, m->gpu, stages, m->target.is_unix ? 0 : m->count, m->copy);
+	ckt_fault(CKT_FAULT_CTL_MIGRATE_RESTORED);
+	return status;
+}
+
+static void kill_copy(struct migration *m)
+{
+	ckt_control_session_args call = {.session = m->copy};
+	ckt_control_result result = {0};
+	ckt_ctl_call(&m->target, CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args, &call, (xdrproc_t)xdr_ckt_control_result,
+		     &result, ANSWER_MS, -1);
+	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
+}
+
+/* The session's last moments at the source. */
+static int switch_over(struct migration *m)
+{
+	const char *address = m->args->client_address ? m->args->client_address : m->args->to ? m->args->to : "";
+	int64_t begun_ms = ckt_net_now_ms();
+	int status = round_save(m, true);
+	if (status == CKT_EXIT_DONE)
+		status = restore(m);
+	if (status != CKT_EXIT_DONE) {
+		/* Where it was frozen already; the end of our connection does the same. */
+		ckt_ctl_disconnect(&m->source);
+		return status;
+	}
+	status = ckt_ctl_release(&m->source, m->session, true, false, address);
+	ckt_fault(CKT_FAULT_CTL_MIGRATE_RELEASED);
+	m->held_ms = ckt_net_now_ms() - begun_ms;
+	if (status == CKT_EXIT_NO_SERVER)
+		fprintf(stderr, "cricketctl: whether session %s ended there is not known; its copy at %s waits to be claimed\n", m->session,
+			m->target.address);
+	else if (status != CKT_EXIT_DONE)
+		kill_copy(m);
+	return status;
+}
+
+static int print(const struct migration *m)
+{
+	char size[32];
+	if (m->args->json)
+		return ckt_ctl_json_print(json_pack("{s:s, s:s, s:i, s:I, s:I, s:I}", "session", m->session, "to", m->target.address, "rounds",
+						    (int)m->count, "bytes", (json_int_t)m->sent_bytes, "memory_bytes",
+						    (json_int_t)m->memory_bytes, "frozen_ms", (json_int_t)m->held_ms));
+	printf("session %s moved to %s in %u rounds, %s, frozen for %lld ms\n", m->session, m->target.address, m->count,
+	       ckt_ctl_size_text(m->sent_bytes, size, sizeof size), (long long)m->held_ms);
+	return ckt_ctl_flush();
+}
+
+static void clean_up(struct migration *m)
+{
+	for (unsigned i = 0; i < m->count; i++)
+		if (m->rounds[i].fd >= 0)
+			close(m->rounds[i].fd);
+	ckt_ctl_disconnect(&m->source);
+	ckt_ctl_disconnect(&m->target);
+	if (*m->directory)
+		ckt_ctl_tree_remove(AT_FDCWD, m->directory, 0);
+}
+
+static int connect_both(struct migration *m)
+{
+	struct ckt_address address;
+	char message[1200];
+	if (m->args->to && (ckt_address_parse(m->args->to, &address, message, sizeof message) || address.type == CKT_ADDRESS_FILE)) {
+		fprintf(stderr, "cricketctl: --to: '%s' is not valid: %s\n", m->args->to, "write host, host:port or unix:/path");
+		return CKT_EXIT_USAGE;
+	}
+	int status = ckt_ctl_connect_near(m->args, &m->source);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_check_session(m->session);
+	m->target_args = *m->args;
+	if (m->args->to)
+		m->target_args.server = m->args->to;
+	return status == CKT_EXIT_DONE ? ckt_ctl_connect_near(&m->target_args, &m->target) : status;
+}
+
+int ckt_ctl_migrate(const struct ckt_ctl_args *args)
+{
+	static struct migration m;
+	uint64_t bytes = 0;
+	m = (struct migration){.args = args, .source = {.fd = -1}, .target = {.fd = -1}};
+	snprintf(m.session, sizeof m.session, "%s", args->words[0]);
+	int status = ckt_ctl_parse_deadline(args->deadline, &m.deadline_ms);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_parse_gpu(args->gpu, &m.gpu);
+	if (status == CKT_EXIT_DONE && !args->to && !args->gpu) {
+		fprintf(stderr, "cricketctl: migrate: say where: --to ADDRESS, or --gpu N for another GPU of the same server\n");
+		return CKT_EXIT_USAGE;
+	}
+	if (status == CKT_EXIT_DONE)
+		status = connect_both(&m);
+	if (status == CKT_EXIT_DONE)
+		status = session_memory(&m.source, m.session, &bytes);
+	if (status == CKT_EXIT_DONE)
+		status = make_directory(&m, bytes);
+	if (status == CKT_EXIT_DONE) {
+		m.progress = ckt_ctl_progress_begin(args, &m.source, m.session);
+		status = copy_rounds(&m);
+		if (status == CKT_EXIT_DONE)
+			status = switch_over(&m);
+		ckt_ctl_progress_end(m.progress);
+	}
+	clean_up(&m);
+	return status == CKT_EXIT_DONE ? print(&m) : status;
+}
