@@ -11,7 +11,7 @@ _cricket_sessions() {
 
 _cricketctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' i
-	local commands="ps info kill stats doctor checkpoint restore redirect" options="--server --json --help"
+	local commands="ps info kill stats doctor checkpoint restore redirect migrate pause resume events" options="--server --json --help"
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		--server) ((i++)) ;;
@@ -29,13 +29,16 @@ _cricketctl() {
 		checkpoint) options+=" --stop --deadline --compress --server-side" ;;
 		restore) options+=" --gpu --server-side --client-address" ;;
 		redirect) options+=" --to" ;;
+		migrate) options+=" --to --gpu --client-address --deadline" ;;
+		pause) options+=" --for --until --deadline" ;;
+		events) options+=" --follow" ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
 	elif [[ $command == doctor ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
 	elif [[ $command == restore || $prev != "$command" ]]; then
 		compopt -o dirnames
-	elif [[ $command =~ ^(kill|stats|checkpoint)$ ]]; then
+	elif [[ $command =~ ^(kill|stats|checkpoint|redirect|migrate|pause|resume)$ ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_cricket_sessions)" -- "$cur")
 	fi
 }

@@ -147,10 +147,8 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 	struct ckt_ctl_server server;
 	unsigned deadline_ms;
 	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
-	if (status == CKT_EXIT_DONE && (args->word_count == 2) == (args->server_side != NULL)) {
-		fprintf(stderr, "cricketctl: checkpoint: name either a directory here or --server-side NAME\n");
-		status = CKT_EXIT_USAGE;
-	}
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_check_place(args, args->word_count == 2);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_connect_near(args, &server);
 	if (status != CKT_EXIT_DONE)

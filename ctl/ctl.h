@@ -115,6 +115,8 @@ int ckt_ctl_state_write(const char *session, const char *address, char *ret_mess
 enum { CKT_CTL_PATH_SIZE = 4096 };
 
 int ckt_ctl_refuse(const char *path, const char *why);
+/* Either a directory here or a good --server-side NAME. */
+int ckt_ctl_check_place(const struct ckt_ctl_args *args, bool here);
 /* Without the slashes at the end. */
 int ckt_ctl_path_copy(const char *text, char ret_path[CKT_CTL_PATH_SIZE]);
 /* Gives back where the last name begins. */

@@ -20,6 +20,21 @@ int ckt_ctl_refuse(const char *path, const char *why)
 	return CKT_EXIT_REFUSED;
 }
 
+int ckt_ctl_check_place(const struct ckt_ctl_args *args, bool here)
+{
+	const char *name = args->server_side;
+	if (here == (name != NULL)) {
+		fprintf(stderr, "cricketctl: %s: name either a directory here or --server-side NAME\n", args->command);
+		return CKT_EXIT_USAGE;
+	}
+	if (name && (!ckt_ctl_name_good(name) || strncmp(name, "tmp-", 4) == 0)) {
+		fprintf(stderr, "cricketctl: --server-side: '%s' is not valid: write at most %d of a-z, 0-9 and -, not tmp- at the beginning\n",
+			name, CKT_CONTROL_NAME_MAX);
+		return CKT_EXIT_USAGE;
+	}
+	return CKT_EXIT_DONE;
+}
+
 int ckt_ctl_path_copy(const char *text, char ret_path[PATH_SIZE])
 {
 	size_t length = strlen(text);

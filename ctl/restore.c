@@ -198,10 +198,8 @@ int ckt_ctl_restore(const struct ckt_ctl_args *args)
 	struct ckt_ctl_server server;
 	char session[CKT_SESSION_ID_SIZE + 1];
 	int gpu, status = ckt_ctl_parse_gpu(args->gpu, &gpu);
-	if (status == CKT_EXIT_DONE && (args->word_count == 1) == (args->server_side != NULL)) {
-		fprintf(stderr, "cricketctl: restore: name either a directory here or --server-side NAME\n");
-		status = CKT_EXIT_USAGE;
-	}
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_check_place(args, args->word_count == 1);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_connect_near(args, &server);
 	if (status != CKT_EXIT_DONE)
