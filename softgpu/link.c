@@ -44,7 +44,9 @@ CUresult CUDAAPI cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&state->lock, NULL);
 	state->jit = jit;
-	state->capability = jit.target ? jit.target : context->device->arch->capability;
+	/* The target's bits above are those of the a and f variants.  Nothing later than the device would load here. */
+	unsigned capability = context->device->arch->capability, target = jit.target & 0xffff;
+	state->capability = target && target < capability ? target : capability;
 	result = ckt_soft_object_init(&state->object, CKT_SOFT_LINK, link_free);
 	if (result != CUDA_SUCCESS) {
 		link_free(&state->object);

@@ -1,5 +1,5 @@
 /*
- * Functions that no PTX defines: vprintf, malloc, free and __assertfail.
+ * Functions that no PTX defines: vprintf, malloc, free, __assertfail, and of the device runtime what grid-wide barriers need.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 int ckt_ptx_builtin_find(const char *name)
 {
 	static const struct { const char *name; int builtin; } table[] = {
-		{"vprintf", BUILTIN_VPRINTF}, {"malloc", BUILTIN_MALLOC}, {"free", BUILTIN_FREE}, {"__assertfail", BUILTIN_ASSERTFAIL}};
+		{"vprintf", BUILTIN_VPRINTF}, {"malloc", BUILTIN_MALLOC}, {"free", BUILTIN_FREE}, {"__assertfail", BUILTIN_ASSERTFAIL},
+		{"cudaCGGetIntrinsicHandle", BUILTIN_CG_HANDLE}, {"cudaCGSynchronize", BUILTIN_CG_SYNC}};
 	for (size_t k = 0; k < sizeof table / sizeof *table; k++)
 		if (!strcmp(name, table[k].name))
 			return table[k].builtin;
@@ -189,18 +190,60 @@ static int assert_fail(struct ptx_warp *w, const struct ptx_call *call, uint32_t
 	return ckt_ptx_fault(w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_ASSERT, "assertion failed");
 }
 
+/*
+ * Waits for every thread of the grid.  Each lane notes the phase in which it came; the last of all ends the phase.  Until then the
+ * call is made again and again, other blocks running in between.
+ */
+static int grid_sync(struct ptx_warp *w, const struct ptx_call *call, uint32_t m)
+{
+	struct ptx_grid *grid = w->block->grid;
+	uint64_t all = (uint64_t)w->block->n_threads * grid->n_blocks * grid->cluster_size;
+	uint32_t fresh = m & ~w->grid_arrived, phase = atomic_load(&grid->sync_phase);
+	bool through = true;
+	if (!grid->workspace) {
+		for (uint32_t rest = m; rest; rest &= rest - 1)
+			give(w, call, (unsigned)__builtin_ctz(rest), 1);	/* cudaErrorInvalidValue */
+		return RUN_NEXT;
+	}
+	for (uint32_t rest = fresh; rest; rest &= rest - 1)
+		w->grid_phase[__builtin_ctz(rest)] = phase;
+	w->grid_arrived |= fresh;
+	uint64_t n = (uint64_t)__builtin_popcount(fresh);
+	if (n && atomic_fetch_add(&grid->sync_arrived, n) + n == all) {
+		atomic_store(&grid->sync_arrived, 0);
+		atomic_fetch_add(&grid->sync_phase, 1);
+	}
+	phase = atomic_load(&grid->sync_phase);
+	for (uint32_t rest = m; rest; rest &= rest - 1)
+		through &= w->grid_phase[__builtin_ctz(rest)] != phase;
+	if (!through) {
+		w->pc--;
+		return RUN_YIELD;
+	}
+	w->grid_arrived &= ~m;
+	for (uint32_t rest = m; rest; rest &= rest - 1)
+		give(w, call, (unsigned)__builtin_ctz(rest), 0);
+	return RUN_NEXT;
+}
+
 int ckt_ptx_builtin_run(struct ptx_warp *w, const struct ptx_call *call, int builtin, uint32_t m)
 {
-	static const unsigned n_args[] = {[BUILTIN_NONE] = 0, [BUILTIN_VPRINTF] = 2, [BUILTIN_MALLOC] = 1, [BUILTIN_FREE] = 1, [BUILTIN_ASSERTFAIL] = 4};
+	static const unsigned n_args[] = {[BUILTIN_NONE] = 0, [BUILTIN_VPRINTF] = 2, [BUILTIN_MALLOC] = 1, [BUILTIN_FREE] = 1, [BUILTIN_ASSERTFAIL] = 4,
+		[BUILTIN_CG_HANDLE] = 1, [BUILTIN_CG_SYNC] = 2};
 	const struct ckt_ptx_device *device = w->block->grid->launch->device;
 	unsigned first = (unsigned)__builtin_ctz(m);
 	if (builtin == BUILTIN_NONE || call->n_args < n_args[builtin])
 		return ckt_ptx_fault(w, first, CKT_PTX_FAULT_INVALID_PC, "call of a function that nothing defines");
 	if (builtin == BUILTIN_ASSERTFAIL)
 		return assert_fail(w, call, m);
+	if (builtin == BUILTIN_CG_SYNC)
+		return grid_sync(w, call, m);
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		if (builtin == BUILTIN_VPRINTF) {
+		if (builtin == BUILTIN_CG_HANDLE) {
+			/* The grid (1) of a cooperative launch has one; several GPUs' (2) is gone from CUDA. */
+			give(w, call, l, argument(w, call, l, 0) == 1 ? (uint64_t)(uintptr_t)w->block->grid->workspace : 0);
+		} else if (builtin == BUILTIN_VPRINTF) {
 			if (!print(w, call, l))
 				return RUN_FAULT;
 		} else if (builtin == BUILTIN_MALLOC) {

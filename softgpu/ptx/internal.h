@@ -55,7 +55,7 @@ enum ptx_type {
 	T_B128,
 	T_F16, T_BF16, T_F32, T_F64,
 	T_F16X2, T_BF16X2, T_U16X2, T_S16X2,
-	T_TF32, T_E4M3X2, T_E5M2X2, T_F32X2,
+	T_TF32, T_E4M3X2, T_E5M2X2, T_F32X2, T_UE8M0X2,
 	T_OPAQUE,	/* .texref, .samplerref, .surfref */
 	T_COUNT,
 };
@@ -409,7 +409,7 @@ void ckt_ptx_prepared_free(struct ckt_ptx_module *module, struct ptx_prepared *p
 uint64_t ckt_ptx_symbol_address(const struct ptx_symbol *symbol, const struct ptx_prepared *prepared);
 
 /* ---- Builtin functions */
-enum ptx_builtin { BUILTIN_NONE = 0, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL };
+enum ptx_builtin { BUILTIN_NONE = 0, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL, BUILTIN_CG_HANDLE, BUILTIN_CG_SYNC };
 int ckt_ptx_builtin_find(const char *name);
 int ckt_ptx_builtin_run(struct ptx_warp *w, const struct ptx_call *call, int builtin, uint32_t mask);
 
@@ -461,6 +461,7 @@ struct ptx_warp {
 	unsigned n_groups;
 	uint32_t arrived[PTX_MAX_BARRIERS];
 	uint32_t cluster_arrived;	/* lanes that came to the cluster's barrier in its present phase */
+	uint32_t grid_arrived, grid_phase[PTX_LANES];	/* lanes waiting for the whole grid, since which phase of it */
 	uint32_t tid[3][PTX_LANES];
 	uint64_t stage[PTX_LANES];	/* what waiting lanes bring to a shuffle or vote */
 	struct ptx_frame *spare;	/* frames to use again */
@@ -510,6 +511,8 @@ struct ptx_grid {
 	char message[256];
 	uint64_t grid_id;
 	uint32_t stack_bytes;
+	_Atomic uint64_t sync_arrived;	/* threads that wait for the whole grid */
+	_Atomic uint32_t sync_phase;
 	void *workspace;		/* grid synchronisation of cooperative groups */
 	pthread_cond_t done;
 };

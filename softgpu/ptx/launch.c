@@ -107,7 +107,7 @@ static void block_start(struct ptx_block *block, uint64_t number)
 		frame->local_base = frame->depth = frame->extra = 0;
 		memset(frame->regs, 0, grid->entry->reg_bytes);
 		memset(w->arrived, 0, sizeof w->arrived);
-		w->cluster_arrived = 0;
+		w->cluster_arrived = w->grid_arrived = 0;
 		w->n_groups = 0;
 		w->fair_left = 0;
 		w->oldest_next = false;

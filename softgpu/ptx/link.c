@@ -53,7 +53,7 @@ static enum ckt_ptx_result resolve(struct ptx_parser *p)
 		if (s->target->kind == SYM_FUNCTION && !s->target->defined)
 			s->target->builtin = ckt_ptx_builtin_find(s->name);
 		/* What libcudadevrt asks of the driver for launches from kernels: a module may hold the library without using it. */
-		bool device_runtime = s->kind == SYM_FUNCTION && !strncmp(s->name, "cnp", 3);
+		bool device_runtime = s->kind == SYM_FUNCTION && (!strncmp(s->name, "cnp", 3) || !strncmp(s->name, "__cuda_syscall_", 15));
 		if (!s->target->defined && !s->target->builtin && !module->allow_undefined && !device_runtime)
 			return complain(p, CKT_PTX_UNRESOLVED, s->kind == SYM_FUNCTION ? "undefined function" : "undefined variable", s);
 		s->target->used_as_address |= s->used_as_address;

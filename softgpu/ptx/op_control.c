@@ -106,27 +106,16 @@ static int enter(struct ptx_warp *w, const struct ptx_insn *i, const struct ckt_
 	return RUN_PICK;
 }
 
-static int call_symbol(struct ptx_warp *w, const struct ptx_insn *i, const struct ptx_symbol *symbol, uint32_t m)
-{
-	symbol = symbol->target;
-	if (symbol->function)
-		return enter(w, i, symbol->function, m);
-	int builtin = symbol->builtin;
-	int r = ckt_ptx_builtin_run(w, i->call, builtin, m);
-	if (r != RUN_NEXT)
-		return r;
-	ckt_ptx_group_store(w, w->frame, m, w->pc);
-	return RUN_PICK;
-}
-
 HANDLER(exec_call)
 {
 	const struct ptx_symbol *symbol = i->call->symbol->target;
-	if (!symbol->function && m == w->mask)
-		return ckt_ptx_builtin_run(w, i->call, symbol->builtin, m);
 	if (w->mask & ~m)
 		ckt_ptx_group_store(w, w->frame, w->mask & ~m, w->pc);
-	return call_symbol(w, i, symbol, m);
+	if (symbol->function)
+		return enter(w, i, symbol->function, m);
+	w->mask = m;
+	int r = ckt_ptx_builtin_run(w, i->call, symbol->builtin, m);
+	return r == RUN_NEXT ? RUN_JUMP : r;
 }
 
 HANDLER(exec_call_indirect)

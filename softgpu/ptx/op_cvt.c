@@ -247,13 +247,24 @@ static void decode_pair(struct ptx_parser *p, struct conversion *c, enum ptx_typ
 
 /* ---- 8-bit floats, always in pairs, and packing of integers */
 
-enum { F8_E4M3, F8_E5M2 };
+enum { F8_E4M3, F8_E5M2, F8_UE8M0 };
+#define CVT_UP 16		/* flag of exec_f8_from: .rp */
 
 static uint8_t f8_from(int format, double v, unsigned flags)
 {
 	if ((flags & CVT_RELU) && v < 0)
 		v = 0;
-	return format == F8_E4M3 ? ckt_ptx_e4m3_from_double(v) : ckt_ptx_e5m2_from_double(v);
+	if (format != F8_UE8M0)
+		return format == F8_E4M3 ? ckt_ptx_e4m3_from_double(v) : ckt_ptx_e5m2_from_double(v);
+	/* A power of two alone, without a sign: 2^-127 to 2^127, above them NaN. */
+	v = fabs(v);
+	if (isnan(v) || (isinf(v) && !(flags & CVT_SATFINITE)))
+		return 0xff;
+	int exponent = v == 0 ? -127 : isinf(v) ? 128 : ilogb(v);
+	if ((flags & CVT_UP) && v != 0 && !isinf(v) && ldexp(1, exponent) < v)
+		exponent++;
+	int least = exponent < -127 ? -127 : exponent, most = flags & CVT_SATFINITE ? 127 : 128;
+	return (uint8_t)((least > most ? most : least) + 127);
 }
 
 /* cvt.rn.satfinite.e4m3x2.f32 d, a, b: a into the upper byte; b is none for a pair of f16 or bf16 in a. */
@@ -278,8 +289,8 @@ static int exec_f8_to(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		uint32_t r = 0;
 		for (unsigned k = 0; k < 2; k++) {
 			uint8_t bits = (uint8_t)(a[l] >> (8 * k));
-			double v = i->x == F8_E4M3 ? ckt_ptx_e4m3_to_float(bits) : ckt_ptx_e5m2_to_float(bits);
-			r |= (uint32_t)write_float(T_F16, v, ROUND_RN, i->z) << (16 * k);
+			double v = i->x == F8_E4M3 ? ckt_ptx_e4m3_to_float(bits) : i->x == F8_E5M2 ? ckt_ptx_e5m2_to_float(bits) : bits == 0xff ? NAN : ldexp(1, bits - 127);
+			r |= (uint32_t)write_float((enum ptx_type)i->y, v, ROUND_RN, i->z) << (16 * k);
 		}
 		d[l] = r;
 	}
@@ -288,12 +299,14 @@ static int exec_f8_to(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 
 static void decode_f8(struct ptx_parser *p, const struct conversion *c)
 {
-	bool to = c->to == T_E4M3X2 || c->to == T_E5M2X2;
+	bool to = c->to == T_E4M3X2 || c->to == T_E5M2X2 || c->to == T_UE8M0X2, scale = c->to == T_UE8M0X2 || c->from == T_UE8M0X2;
 	enum ptx_type other = to ? c->from : c->to;
 	bool two = to && other == T_F32;
-	if (!(to && (other == T_F32 || other == T_F16X2 || other == T_BF16X2)) && !(!to && other == T_F16X2))
+	if (!(to && (other == T_F32 || other == T_F16X2 || other == T_BF16X2)) && !(!to && other == (scale ? T_BF16X2 : T_F16X2)))
 		ckt_ptx_bad(p, "unsuitable type");
-	if (to && !(c->flags & CVT_SATFINITE))
+	if (to && scale && c->rounding != ROUND_RZ && c->rounding != ROUND_RP)
+		ckt_ptx_bad(p, ".rz or .rp expected");
+	if (to && !scale && !(c->flags & CVT_SATFINITE))
 		ckt_ptx_bad(p, ".satfinite expected");
 	ckt_ptx_need_operands(p, 2 + two, 2 + two);
 	int32_t a = ckt_ptx_source(p, 1, to ? T_B32 : T_B16), b = two ? ckt_ptx_source(p, 2, T_F32) : PTX_OPERAND_NONE;
@@ -302,9 +315,9 @@ static void decode_f8(struct ptx_parser *p, const struct conversion *c)
 	i->a = a;
 	i->b = b;
 	i->d = d;
-	i->x = (to ? c->to : c->from) == T_E4M3X2 ? F8_E4M3 : F8_E5M2;
+	i->x = scale ? F8_UE8M0 : (to ? c->to : c->from) == T_E4M3X2 ? F8_E4M3 : F8_E5M2;
 	i->y = other == T_BF16X2 ? T_BF16 : T_F16;
-	i->z = (uint8_t)c->flags;
+	i->z = (uint8_t)(c->flags | (c->rounding == ROUND_RP ? CVT_UP : 0));
 }
 
 /* cvt.pack.sat.TYPE.s32 d, a, b {, c}: b lowest, a above it, above both what fits of c.  x: bits of one, y: signed. */
@@ -360,7 +373,8 @@ static void decode_cvt(struct ptx_parser *p)
 	c->flags |= ckt_ptx_mod(p, "satfinite") ? CVT_SATFINITE : 0;
 	c->to = ckt_ptx_need_type(p);
 	c->from = ckt_ptx_need_type(p);
-	if (c->to == T_E4M3X2 || c->to == T_E5M2X2 || c->from == T_E4M3X2 || c->from == T_E5M2X2) {
+	if (c->to == T_E4M3X2 || c->to == T_E5M2X2 || c->from == T_E4M3X2 || c->from == T_E5M2X2 || c->to == T_UE8M0X2 ||
+	    c->from == T_UE8M0X2) {
 		decode_f8(p, c);
 		return;
 	}

@@ -17,7 +17,7 @@ static const struct { const char *name; uint8_t bytes; bool is_signed, is_float;
 	[T_F16X2] = {"f16x2", 4, false, true}, [T_BF16X2] = {"bf16x2", 4, false, true},
 	[T_U16X2] = {"u16x2", 4, false, false}, [T_S16X2] = {"s16x2", 4, true, false},
 	[T_TF32] = {"tf32", 4, false, true}, [T_E4M3X2] = {"e4m3x2", 2, false, true}, [T_E5M2X2] = {"e5m2x2", 2, false, true},
-	[T_F32X2] = {"f32x2", 8, false, true},
+	[T_F32X2] = {"f32x2", 8, false, true}, [T_UE8M0X2] = {"ue8m0x2", 2, false, true},
 	[T_OPAQUE] = {"texref", 8, false, false},
 };
 
