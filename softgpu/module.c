@@ -171,6 +171,21 @@ CUresult ckt_soft_module_global(struct ckt_soft_module *module, const char *name
 	return CUDA_SUCCESS;
 }
 
+bool ckt_soft_module_managed_at(struct ckt_soft_context *context, uint64_t address)
+{
+	bool found = false;
+	pthread_mutex_lock(&context->lock);
+	for (struct ckt_soft_module *module = context->modules; module && !found; module = module->next) {
+		size_t n = ckt_ptx_module_global_count(module->code);
+		for (size_t i = 0; i < n && !found; i++) {
+			const struct ckt_ptx_global *global = ckt_ptx_module_global(module->code, i);
+			found = global->managed && address - global->address < global->size_bytes;
+		}
+	}
+	pthread_mutex_unlock(&context->lock);
+	return found;
+}
+
 struct ckt_soft_function *ckt_soft_module_function(struct ckt_soft_module *module, const char *name)
 {
 	for (size_t i = 0; i < module->n_functions; i++)

@@ -8,7 +8,8 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 {
 	bool mapped_vmm = range && range->kind == CKT_SOFT_RANGE_MAPPED;
 	bool host = range && (range->kind == CKT_SOFT_RANGE_HOST || range->kind == CKT_SOFT_RANGE_REGISTERED);
-	bool managed = range && range->kind == CKT_SOFT_RANGE_MANAGED;
+	bool managed = range && (range->kind == CKT_SOFT_RANGE_MANAGED ||
+				 (range->kind == CKT_SOFT_RANGE_GLOBAL && ckt_soft_module_managed_at(range->context, ptr)));
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		if (!range)

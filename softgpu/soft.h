@@ -361,6 +361,8 @@ CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capabil
 CUresult ckt_soft_module_create(struct ckt_soft_context *context, struct ckt_ptx_module *code, bool from_library,
 				struct ckt_soft_module **ret_module);
 void ckt_soft_module_close(struct ckt_soft_module *module);
+/* Whether a managed variable of the context's modules lies there. */
+bool ckt_soft_module_managed_at(struct ckt_soft_context *context, uint64_t address);
 CUresult ckt_soft_module_global(struct ckt_soft_module *module, const char *name, bool managed_only, CUdeviceptr *ret_address,
 				size_t *ret_size);
 struct ckt_soft_function *ckt_soft_module_function(struct ckt_soft_module *module, const char *name);

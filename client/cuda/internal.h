@@ -95,6 +95,8 @@ CUresult ckt_blob_send(const void *data, size_t size, uint8_t *ret_hash);
 CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUjit_option *options, void **values, CUmodule *ret_module);
 CUresult ckt_module_function(struct ckt_module *module, const char *name, struct ckt_function **ret_function);
 CUresult ckt_module_unload(struct ckt_module *module);
+/* Address, size and whether it is declared __managed__; then the program can use it from here on. */
+CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *address, size_t *size, bool *ret_managed);
 /* Calls visit for the names of at most max functions, in the module's order; stops at the first error. */
 CUresult ckt_module_each_function(struct ckt_module *module, unsigned max, CUresult (*visit)(void *data, const char *name), void *data);
 /* The file's bytes in malloc'd memory with at least one NUL behind them. */
@@ -132,7 +134,7 @@ struct ckt_range {
 	enum ckt_range_kind kind;
 	uint64_t context;
 	uint64_t owner;			/* the module of a global, the physical memory of a mapping */
-	unsigned flags;
+	unsigned flags;			/* of a global: whether it is managed */
 	int device;
 	uint64_t pool;			/* the memory pool of device memory, 0 for none */
 	uint64_t buffer_id;
@@ -166,7 +168,10 @@ bool ckt_pool_may_settle(void);
 /* ---- managed.c */
 extern _Atomic unsigned ckt_managed_count;
 CUresult ckt_managed_before_launch_slow(void);
-CUresult ckt_managed_before_access_slow(uint64_t address, bool write);
+CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool write);
+/* Makes a module's variable, which the driver has placed, the program's as well. */
+CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context, uint64_t module);
+void ckt_managed_forget_owner(uint64_t module);
 /* The memory is freed, or its context is gone. */
 void ckt_managed_forget(uint64_t address);
 void ckt_managed_forget_context(uint64_t context);
@@ -179,10 +184,10 @@ static inline CUresult ckt_managed_before_launch(void)
 }
 
 /* Before a copy or fill that reads or writes device memory there, wherever the address leads. */
-static inline CUresult ckt_managed_before_access(uint64_t address, bool write)
+static inline CUresult ckt_managed_before_access(uint64_t address, uint64_t size, bool write)
 {
 	return __builtin_expect(atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0) ?
-		       ckt_managed_before_access_slow(address, write) :
+		       ckt_managed_before_access_slow(address, size, write) :
 		       CUDA_SUCCESS;
 }
 

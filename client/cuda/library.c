@@ -260,11 +260,22 @@ CKT_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlib
 	return result ? result : cuModuleGetGlobal_v2(address, size, module, name);
 }
 
-/* A managed variable would have to be coherent across the wire. */
-CKT_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary handle, const char *name)
+CKT_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *ret_address, size_t *ret_size, CUlibrary handle, const char *name)
 {
-	static bool once;
-	return ckt_call_unsupported("cuLibraryGetManaged", &once);
+	CUmodule module;
+	CUdeviceptr address;
+	size_t size;
+	bool managed;
+	CUresult result = cuLibraryGetModule(&module, handle);
+	if (!result)
+		result = ckt_module_variable(module, name, &address, &size, &managed);
+	if (result || !managed)
+		return result ? result : CUDA_ERROR_NOT_FOUND;
+	if (ret_address)
+		*ret_address = address;
+	if (ret_size)
+		*ret_size = size;
+	return CUDA_SUCCESS;
 }
 
 CKT_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary handle)

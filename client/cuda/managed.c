@@ -32,6 +32,12 @@ enum { WINDOW_MAX = 64 };	/* chunks taken at once where the program goes through
 
 enum state { STATE_DEVICE = 0, STATE_CLEAN, STATE_DIRTY };
 
+/* A module's variable in a region; only its bytes are ours. */
+struct span {
+	uint64_t begin, end;
+	uint64_t module;
+};
+
 struct region {
 	struct region *next;
 	uint64_t base, size;
@@ -39,6 +45,8 @@ struct region {
 	uint8_t *alias;			/* the same memory, always open */
 	uint8_t *states;		/* per chunk */
 	size_t valid, dirty;		/* chunks that are not DEVICE; chunks that are DIRTY */
+	struct span *spans;		/* NULL: all of it is ours */
+	size_t span_count;
 	uint64_t next_fault, window;	/* where the next fault would go on, how many chunks the last one took */
 };
 
@@ -52,10 +60,9 @@ static bool busy;
 
 /* ---- Transfers.  Precondition of all static functions here: locked. */
 
-static CUresult send_chunks(struct region *r, uint64_t first, uint64_t count)
+static CUresult send_bytes(struct region *r, uint64_t offset, uint64_t end)
 {
 	CUresult result = CUDA_SUCCESS;
-	uint64_t offset = first * CHUNK, end = (first + count) * CHUNK;
 	while (offset < end && !result) {
 		uint64_t size = end - offset < CKT_DATA_MAX ? end - offset : CKT_DATA_MAX;
 		result = CKT_BATCHED(memcpy_htod, MEMCPY_HTOD, .dst = r->base + offset, .stream = 1, .data = r->alias + offset,
@@ -65,9 +72,8 @@ static CUresult send_chunks(struct region *r, uint64_t first, uint64_t count)
 	return result;
 }
 
-static CUresult fetch_chunks(struct region *r, uint64_t first, uint64_t count)
+static CUresult fetch_bytes(struct region *r, uint64_t offset, uint64_t end)
 {
-	uint64_t offset = first * CHUNK, end = (first + count) * CHUNK;
 	while (offset < end) {
 		struct ckt_reply reply;
 		struct ckt_memcpy_dtoh_res res;
@@ -84,6 +90,35 @@ static CUresult fetch_chunks(struct region *r, uint64_t first, uint64_t count)
 		offset += size;
 	}
 	return CUDA_SUCCESS;
+}
+
+/* Sends or fetches what is ours of the chunks. */
+static CUresult transfer(struct region *r, uint64_t first, uint64_t count, CUresult (*way)(struct region *r, uint64_t offset, uint64_t end))
+{
+	uint64_t begin = first * CHUNK, end = (first + count) * CHUNK;
+	CUresult result = CUDA_SUCCESS;
+	if (!r->spans)
+		return way(r, begin, end);
+	for (size_t i = 0; i < r->span_count && !result; i++) {
+		uint64_t from = r->spans[i].begin - r->base, to = r->spans[i].end - r->base;
+		if (from < begin)
+			from = begin;
+		if (to > end)
+			to = end;
+		if (from < to)
+			result = way(r, from, to);
+	}
+	return result;
+}
+
+static CUresult send_chunks(struct region *r, uint64_t first, uint64_t count)
+{
+	return transfer(r, first, count, send_bytes);
+}
+
+static CUresult fetch_chunks(struct region *r, uint64_t first, uint64_t count)
+{
+	return transfer(r, first, count, fetch_bytes);
 }
 
 /* Sends what the program wrote; *sent: something was. */
@@ -158,12 +193,13 @@ CUresult ckt_managed_before_launch_slow(void)
 	return result;
 }
 
-CUresult ckt_managed_before_access_slow(uint64_t address, bool write)
+CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool write)
 {
 	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
-	struct region *r = find(address);
-	if (r) {
+	for (struct region *r = regions; r && !result; r = r->next) {
+		if (r->base - address >= size && address - r->base >= r->size)
+			continue;
 		result = hand_over(r, write);
 		busy |= write;
 	}
@@ -313,11 +349,12 @@ static void region_unmap(struct region *r)
 	if (r->alias)
 		munmap(r->alias, r->size);
 	munmap((void *)(uintptr_t)r->base, r->size);
+	free(r->spans);
 	free(r->states);
 	free(r);
 }
 
-/* The region of fresh device memory: it begins with zeros on both sides. */
+/* A region of addresses that are free here; closed: it belongs to the device. */
 static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, struct region **ret_region)
 {
 	struct region *r = calloc(1, sizeof *r);
@@ -327,7 +364,7 @@ static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, stru
 	if (r && states && file >= 0 && ftruncate(file, (off_t)size) == 0)
 		alias = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
 	if (alias != MAP_FAILED)
-		place = mmap((void *)(uintptr_t)base, size, PROT_READ, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
+		place = mmap((void *)(uintptr_t)base, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
 	if (file >= 0)
 		close(file);
 	if ((uint64_t)(uintptr_t)place != base) {
@@ -340,10 +377,37 @@ static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, stru
 		free(r);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	memset(states, STATE_CLEAN, size / CHUNK);
-	*r = (struct region){.base = base, .size = size, .context = context, .alias = alias, .states = states, .valid = size / CHUNK};
+	memset(states, STATE_DEVICE, size / CHUNK);
+	*r = (struct region){.base = base, .size = size, .context = context, .alias = alias, .states = states};
 	*ret_region = r;
-	return CKT_BATCHED(memset, MEMSET, .dst = base, .element_size = 4, .width = size / 4, .height = 1, .stream = 1);
+	return CUDA_SUCCESS;
+}
+
+/* Fresh memory begins with zeros on both sides. */
+static CUresult region_clear(struct region *r)
+{
+	mprotect((void *)(uintptr_t)r->base, r->size, PROT_READ);
+	set_states(r, 0, r->size / CHUNK, STATE_CLEAN);
+	return CKT_BATCHED(memset, MEMSET, .dst = r->base, .element_size = 4, .width = r->size / 4, .height = 1, .stream = 1);
+}
+
+/* Precondition: locked. */
+static void region_enter(struct region *r)
+{
+	if (atomic_fetch_add(&ckt_managed_count, 1) == 0)
+		handler_install();
+	r->next = regions;
+	regions = r;
+}
+
+/* Precondition: locked. */
+static void region_leave(struct region **place)
+{
+	struct region *r = *place;
+	*place = r->next;
+	region_unmap(r);
+	if (atomic_fetch_sub(&ckt_managed_count, 1) == 1)
+		handler_remove();
 }
 
 static CUresult device_alloc(uint32_t device, uint64_t size, uint64_t *ret_address)
@@ -381,16 +445,15 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 		return result;
 	int saved_errno = errno;
 	result = region_make(address, rounded, context->object.id, &r);
+	if (!result)
+		result = region_clear(r);
 	if (result) {
 		CKT_WAITED(mem_free, MEM_FREE, CKT_CALL_F_NUMBERED, NULL, .address = address);
 		errno = saved_errno;
 		return result;
 	}
 	pthread_mutex_lock(&lock);
-	if (atomic_fetch_add(&ckt_managed_count, 1) == 0)
-		handler_install();
-	r->next = regions;
-	regions = r;
+	region_enter(r);
 	pthread_mutex_unlock(&lock);
 	errno = saved_errno;
 	ckt_range_add(&(struct ckt_range){.base = address, .size = size, .kind = CKT_RANGE_MANAGED, .context = context->object.id,
@@ -409,10 +472,7 @@ static void take_out(bool (*wanted)(const struct region *r, uint64_t value), uin
 			place = &r->next;
 			continue;
 		}
-		*place = r->next;
-		region_unmap(r);
-		if (atomic_fetch_sub(&ckt_managed_count, 1) == 1)
-			handler_remove();
+		region_leave(place);
 	}
 	pthread_mutex_unlock(&lock);
 	errno = saved_errno;
@@ -420,7 +480,7 @@ static void take_out(bool (*wanted)(const struct region *r, uint64_t value), uin
 
 static bool has_base(const struct region *r, uint64_t base)
 {
-	return r->base == base;
+	return r->base == base && !r->spans;
 }
 
 static bool has_context(const struct region *r, uint64_t context)
@@ -437,6 +497,80 @@ void ckt_managed_forget_context(uint64_t context)
 {
 	if (atomic_load_explicit(&ckt_managed_count, memory_order_relaxed))
 		take_out(has_context, context);
+}
+
+/* ---- Variables of modules.  The driver has placed them; neighbours in their pages are not ours and are never sent. */
+
+static void span_add(struct region *r, struct span span)
+{
+	r->spans = realloc(r->spans, (r->span_count + 1) * sizeof *r->spans);
+	if (!r->spans)
+		abort();
+	r->spans[r->span_count++] = span;
+}
+
+/* The region of the chunk at the address, made where there is none. */
+static CUresult region_of_chunk(uint64_t address, uint64_t context, struct region **ret_region)
+{
+	struct region *r = find(address);
+	CUresult result = CUDA_SUCCESS;
+	if (r) {
+		/* What is open holds nothing of the new variable yet. */
+		result = hand_over(r, true);
+	} else {
+		result = region_make(address / CHUNK * CHUNK, CHUNK, context, &r);
+		if (!result)
+			region_enter(r);
+	}
+	*ret_region = r;
+	return result;
+}
+
+CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context, uint64_t module)
+{
+	static bool once;
+	CUresult result = CUDA_SUCCESS;
+	int saved_errno = errno;
+	struct region *r;
+	pthread_mutex_lock(&lock);
+	for (uint64_t at = address; at < address + size && !result; at = r->base + r->size) {
+		result = region_of_chunk(at, context, &r);
+		if (result)
+			break;
+		uint64_t end = r->base + r->size < address + size ? r->base + r->size : address + size;
+		span_add(r, (struct span){.begin = at, .end = end, .module = module});
+	}
+	pthread_mutex_unlock(&lock);
+	errno = saved_errno;
+	if (result && !once) {
+		once = true;
+		ckt_log_user("a managed variable lies at 0x%llx on the GPU's machine, and that address is taken in this program: it was refused",
+			     (unsigned long long)address);
+	}
+	return result;
+}
+
+void ckt_managed_forget_owner(uint64_t module)
+{
+	if (!atomic_load_explicit(&ckt_managed_count, memory_order_relaxed))
+		return;
+	int saved_errno = errno;
+	pthread_mutex_lock(&lock);
+	for (struct region **place = &regions; *place;) {
+		struct region *r = *place;
+		size_t kept = 0;
+		for (size_t i = 0; i < r->span_count; i++)
+			if (r->spans[i].module != module)
+				r->spans[kept++] = r->spans[i];
+		bool variables = r->span_count > 0;
+		r->span_count = kept;
+		if (variables && !kept)
+			region_leave(place);
+		else
+			place = &r->next;
+	}
+	pthread_mutex_unlock(&lock);
+	errno = saved_errno;
 }
 
 /* ---- Hints.  What moves when is decided by who touches it: they are checked and then need no work. */

@@ -280,9 +280,9 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *c)
 	    (c->src_device && !ckt_range_require_device("copy from", c->src, src_extent)) ||
 	    (!c->dst_device && !c->dst) || (!c->src_device && !c->src))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (c->src_device && (result = ckt_managed_before_access(c->src, false)))
+	if (c->src_device && (result = ckt_managed_before_access(c->src, src_extent, false)))
 		return result;
-	if (c->dst_device && (result = ckt_managed_before_access(c->dst, true)))
+	if (c->dst_device && (result = ckt_managed_before_access(c->dst, dst_extent, true)))
 		return result;
 	if (c->dst_device && c->src_device) {
 		if (c->height == 1)

@@ -120,7 +120,7 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	if (__builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, row, &extent) ||
 	    !ckt_range_require_device("memset", dst, extent))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = ckt_managed_before_access(dst, true);
+	result = ckt_managed_before_access(dst, extent, true);
 	if (result)
 		return result;
 	return CKT_BATCHED(memset, MEMSET, .dst = dst, .pitch = pitch, .element_size = element_size, .value = value, .width = width,

@@ -133,6 +133,7 @@ CUresult ckt_module_unload(struct ckt_module *module)
 	CUresult result = CKT_WAITED(module_unload, MODULE_UNLOAD, CKT_CALL_F_NUMBERED, NULL, .id = module->object.id);
 	if (result)
 		return result;
+	ckt_managed_forget_owner(module->object.id);
 	ckt_range_remove_owner(module->object.id);
 	for (struct ckt_function *f = module->functions; f;) {
 		struct ckt_function *next = f->next;
@@ -174,34 +175,46 @@ CKT_EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, c
 	return result;
 }
 
-CKT_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule handle, const char *name)
+CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *address, size_t *size, bool *ret_managed)
 {
 	struct ckt_module *module = find(handle);
 	struct ckt_reply reply;
-	struct ckt_module_get_global_res res;
+	struct ckt_module_get_variable_res res;
 	struct ckt_range known;
 	if (!name || strlen(name) > 65536)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
-	CUresult result = CKT_WAITED(module_get_global, MODULE_GET_GLOBAL, CKT_CALL_F_NUMBERED, &reply, .module = module->object.id, .name = name,
+	CUresult result = CKT_WAITED(module_get_variable, MODULE_GET_VARIABLE, CKT_CALL_F_NUMBERED, &reply, .module = module->object.id, .name = name,
 				     .name_len = (uint32_t)strlen(name));
 	if (result)
 		return result;
-	bool good = ckt_module_get_global_res_get(&reply.results, &res);
+	bool good = ckt_module_get_variable_res_get(&reply.results, &res);
 	ckt_reply_release(&reply);
 	if (!good)
 		return CUDA_ERROR_UNKNOWN;
 	if (res.size && !(ckt_range_find(res.address, &known) && known.base == res.address)) {
 		struct ckt_context *context = ckt_object_find(module->object.context, CKT_KIND_CONTEXT);
+		if (res.managed)
+			result = ckt_managed_variable(res.address, res.size, module->object.context, module->object.id);
+		if (result)
+			return result;
 		ckt_range_add(&(struct ckt_range){.base = res.address, .size = res.size, .kind = CKT_RANGE_GLOBAL, .owner = module->object.id,
-						  .context = module->object.context, .device = context ? context->device : 0});
+						  .flags = res.managed, .context = module->object.context,
+						  .device = context ? context->device : 0});
 	}
 	if (address)
 		*address = res.address;
 	if (size)
 		*size = res.size;
+	*ret_managed = res.managed;
 	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule handle, const char *name)
+{
+	bool managed;
+	return ckt_module_variable(handle, name, address, size, &managed);
 }
 
 /* ---- Listing functions: names come in pages of whole NUL-terminated strings. */

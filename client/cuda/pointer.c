@@ -6,6 +6,11 @@ static bool is_device(const struct ckt_range *range)
 	return ckt_range_kind_is_device(range->kind);
 }
 
+static bool is_managed(const struct ckt_range *range)
+{
+	return range->kind == CKT_RANGE_MANAGED || (range->kind == CKT_RANGE_GLOBAL && range->flags);
+}
+
 static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address, const struct ckt_range *range)
 {
 	bool device = is_device(range);
@@ -22,7 +27,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(CUdeviceptr *)data = address;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (device && range->kind != CKT_RANGE_MANAGED)
+		if (device && !is_managed(range))
 			return CUDA_ERROR_INVALID_VALUE;
 		*(void **)data = (void *)(uintptr_t)address;
 		return CUDA_SUCCESS;
@@ -33,7 +38,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(unsigned long long *)data = range->buffer_id;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*(unsigned *)data = range->kind == CKT_RANGE_MANAGED;
+		*(unsigned *)data = is_managed(range);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:

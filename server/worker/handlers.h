@@ -59,3 +59,4 @@ int ckt_worker_physical_release(struct ckt_wcall *call);
 int ckt_worker_mem_map(struct ckt_wcall *call);
 int ckt_worker_mem_unmap(struct ckt_wcall *call);
 int ckt_worker_mem_set_access(struct ckt_wcall *call);
+int ckt_worker_module_get_variable(struct ckt_wcall *call);

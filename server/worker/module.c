@@ -323,6 +323,27 @@ int ckt_worker_module_get_global(struct ckt_wcall *call)
 	return CUDA_SUCCESS;
 }
 
+int ckt_worker_module_get_variable(struct ckt_wcall *call)
+{
+	struct ckt_module_get_variable_args args;
+	char *name;
+	if (!ckt_module_get_variable_args_get(&call->args, &args) || !(name = take_name(args.name, args.name_len)))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *module = ckt_objects_find_kind(&call->worker->objects, args.module, CKT_KIND_MODULE);
+	CUdeviceptr address;
+	size_t size;
+	CUresult result = module ? ckt_driver.cuModuleGetGlobal_v2(&address, &size, module->real, name) : CUDA_ERROR_INVALID_HANDLE;
+	free(name);
+	if (result)
+		return result;
+	unsigned managed = 0;
+	if (ckt_driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address))
+		managed = 0;
+	struct ckt_module_get_variable_res res = {.address = address, .size = size, .managed = managed != 0};
+	ckt_module_get_variable_res_put(ckt_wcall_results(call, ckt_module_get_variable_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
 /* Names from `first` on, each with its NUL, as many as go into one reply. */
 int ckt_worker_module_list_functions(struct ckt_wcall *call)
 {

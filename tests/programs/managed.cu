@@ -8,6 +8,19 @@
 #include <csignal>
 #include <pthread.h>
 
+__managed__ unsigned variable = 5;
+__device__ unsigned between = 11;
+__managed__ unsigned many[40000] = {1, 2, 3};
+__device__ unsigned *seen;
+
+/* The CPU's value of one, the address of the other, and a neighbour that is the GPU's alone. */
+__global__ void variables(void)
+{
+	variable += between++;
+	many[variable % 40000] = variable;
+	seen = &many[39999];
+}
+
 struct node {
 	node *next;
 	unsigned value;
@@ -72,6 +85,24 @@ int main(void)
 	signal(SIGSEGV, on_segv);
 	CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrManagedMemory, 0));
 	EXPECT(supported == 1);
+	EXPECT(variable == 5 && many[2] == 3 && many[3] == 0);
+	variable = 100;
+	many[39999] = 8;
+	variables<<<1, 1>>>();
+	CHECK(cudaDeviceSynchronize());
+	EXPECT(variable == 111 && many[111] == 111 && many[39999] == 8);
+	CHECK(cudaMemcpyFromSymbol(&sum, seen, sizeof(sum)));
+	EXPECT(sum == &many[39999]);
+
+	/* A copy over all of a large variable, of which the CPU has written the end. */
+	static unsigned all[40000];
+	many[39998] = 17;
+	CHECK(cudaMemcpy(all, many, sizeof(all), cudaMemcpyDefault));
+	EXPECT(all[111] == 111 && all[39998] == 17 && all[39999] == 8);
+	all[39997] = 18;
+	CHECK(cudaMemcpy(many, all, sizeof(all), cudaMemcpyDefault));
+	EXPECT(many[39997] == 18 && many[39998] == 17 && many[0] == 1);
+
 	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	CHECK(cudaMallocManaged(&a, words * 4));
 	CHECK(cudaMallocManaged(&b, words * 4, cudaMemAttachGlobal));
@@ -121,7 +152,12 @@ int main(void)
 	CHECK(cudaDeviceSynchronize());
 	a[12345] = 99;
 	nodes[3].value = 1000;
+	variable = 200;
 	phase();
+	EXPECT(variable == 200 && many[111] == 111);
+	variables<<<1, 1>>>();
+	CHECK(cudaDeviceSynchronize());
+	EXPECT(variable == 212 && many[212] == 212);
 	EXPECT(a[12345] == 99 && a[12346] == 12346 + 8);
 	EXPECT(nodes[3].value == 1000 && nodes[4].value == 10);
 	walk<<<1, 1>>>(t, sum);
