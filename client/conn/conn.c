@@ -330,6 +330,8 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 {
 	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED))
 		ckt_log_user("%s is not supported yet: it returned CUDA_ERROR_NOT_SUPPORTED (docs/coverage.md lists what is)", name);
+	else
+		ckt_debug("%s: not supported", name);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "rpc/log.h"
 #include <cudaProfiler.h>
 
 struct entry {
@@ -57,6 +58,8 @@ CKT_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
 	for (const struct entry *e = entry; e && e < end && strcmp(e->name, symbol) == 0; e++)
 		if (e->version <= version)
 			best = e;
+	if (!best)
+		ckt_debug("cuGetProcAddress: %s %s", symbol, entry ? "is newer than what was asked for" : "is not known");
 	/* Who asks for the status gets the answer there. */
 	if (!best)
 		return status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
@@ -75,6 +78,7 @@ CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	if (table)
 		*table = NULL;
+	ckt_debug("cuGetExportTable: there are no undocumented tables");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
