@@ -54,21 +54,23 @@ def kernel(form, name):
 	return '\n'.join(lines + ['ret;', '}']), scratch
 
 
-def modules():
-	"""(target, version, forms) in the order of the list, each of at most FORMS_A_MODULE."""
+def modules(names):
+	"""(target, version, forms) in the order of the list, each of at most FORMS_A_MODULE; those named, or all."""
 	groups = {}
 	for form, target, version in listed():
+		if names is not None and form.name not in names:
+			continue
 		groups.setdefault((target, version), []).append(form)
 	for (target, version), forms in groups.items():
 		for start in range(0, len(forms), FORMS_A_MODULE):
 			yield target, version, forms[start:start + FORMS_A_MODULE]
 
 
-def write(folder):
+def write(folder, names=None):
 	folder = pathlib.Path(folder)
 	folder.mkdir(parents=True, exist_ok=True)
 	values, manifest, inputs, sums, output, number = bytearray(), [], {}, {}, 0, 0
-	for place, (target, version, forms) in enumerate(modules()):
+	for place, (target, version, forms) in enumerate(modules(names)):
 		name = 'm%02d.ptx' % place
 		text = ['.version ' + version, '.target sm_' + target, '.address_size 64']
 		manifest.append('module ' + name)

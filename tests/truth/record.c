@@ -2,6 +2,7 @@
  * Runs the kernels of a kit (kit.py) on whatever libcuda.so.1 the loader finds, or the one named, and writes what came out.
  *
  *	record KIT RESULT [LIBCUDA]
+ *	record --loads TEXTS LIBCUDA	prints 1 or 0 for each text of PTX, ended by a zero byte each: whether it can be loaded
  *
  * RESULT holds the outputs at the offsets of the manifest, RESULT.txt the device, the driver and one line for each form that could not
  * be run.  Needs no header and no library of CUDA's, so that one build serves every machine.  Each module runs in a process of its
@@ -31,6 +32,7 @@ static struct {
 	int (*context_set)(void *);
 	int (*context_sync)(void);
 	int (*module_load)(void **, const void *, unsigned, int *, void **);
+	int (*module_unload)(void *);
 	int (*module_function)(void **, void *, const char *);
 	int (*alloc)(uint64_t *, size_t);
 	int (*to_device)(uint64_t, const void *, size_t);
@@ -62,7 +64,7 @@ static void open_driver(const char *path)
 		{"cuInit", &cu.init}, {"cuDriverGetVersion", &cu.driver_version}, {"cuDeviceGet", &cu.device_get},
 		{"cuDeviceGetName", &cu.device_name}, {"cuDeviceGetAttribute", &cu.device_attribute},
 		{"cuDevicePrimaryCtxRetain", &cu.primary_retain}, {"cuCtxSetCurrent", &cu.context_set}, {"cuCtxSynchronize", &cu.context_sync},
-		{"cuModuleLoadDataEx", &cu.module_load}, {"cuModuleGetFunction", &cu.module_function}, {"cuMemAlloc_v2", &cu.alloc},
+		{"cuModuleLoadDataEx", &cu.module_load}, {"cuModuleUnload", &cu.module_unload}, {"cuModuleGetFunction", &cu.module_function}, {"cuMemAlloc_v2", &cu.alloc},
 		{"cuMemcpyHtoD_v2", &cu.to_device}, {"cuMemcpyDtoH_v2", &cu.to_host}, {"cuMemsetD8_v2", &cu.fill}, {"cuLaunchKernel", &cu.launch}};
 	void *library = dlopen(path, RTLD_NOW);
 	if (!library) {
@@ -216,6 +218,24 @@ static int in_child(const char *kit, const char *lines)
 	return WEXITSTATUS(status);
 }
 
+static int try_loading(const char *texts)
+{
+	size_t size;
+	char *all = read_file("", texts, &size);
+	report_fd = STDERR_FILENO;
+	open_context();
+	for (char *p = all; p < all + size; p += strlen(p) + 1) {
+		void *module;
+		int rc = cu.module_load(&module, p, 0, NULL, NULL);
+		putchar(rc ? '0' : '1');
+		if (!rc)
+			cu.module_unload(module);
+	}
+	putchar('\n');
+	free(all);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	char path[4096];
@@ -226,6 +246,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	open_driver(argc > 3 ? argv[3] : "libcuda.so.1");
+	if (!strcmp(argv[1], "--loads"))
+		return try_loading(argv[2]);
 	char *manifest = read_file(argv[1], "manifest", &size);
 	snprintf(path, sizeof path, "%s.txt", argv[2]);
 	result_fd = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -1,0 +1,88 @@
+"""How far an approximate instruction may be from the truth, as PTX ISA 9.0 documents it; each with the section it comes from.
+
+A bound holds against the mathematical value, for the GPU and the soft GPU alike: the two may lie twice as far from each other.
+"""
+import math
+import struct
+
+
+class Format:
+	def __init__(self, code, digits, least):
+		self.code, self.digits, self.least = code, digits, least
+
+	def value(self, bits):
+		if self.code == 'bf16':
+			return struct.unpack('<f', struct.pack('<I', bits << 16))[0]
+		return struct.unpack('<' + self.code, struct.pack('<' + {'e': 'H', 'f': 'I', 'd': 'Q'}[self.code], bits))[0]
+
+	def ulp(self, v):
+		return 2.0 ** (max(math.frexp(v)[1] - 1, self.least) - self.digits + 1)
+
+
+FORMATS = {'f16': Format('e', 11, -14), 'bf16': Format('bf16', 8, -126), 'f32': Format('f', 24, -126), 'f64': Format('d', 53, -1022)}
+
+
+def ulps(n):
+	return lambda fmt, v, x: n * fmt.ulp(v)
+
+
+def relative(exponent):
+	"""The last place of a subnormal is all that such a result has."""
+	return lambda fmt, v, x: max(abs(v) * 2.0 ** exponent, fmt.ulp(v))
+
+
+def absolute(exponent):
+	return lambda fmt, v, x: 2.0 ** exponent
+
+
+def circle(fmt, v, x):
+	"""Beyond 100 pi nothing is promised but a value that a sine can have."""
+	return 2.0 ** -20.5 if abs(x) <= 2 * math.pi else 2.0 ** -14.7 if abs(x) <= 100 * math.pi else 1.0
+
+
+def logarithm(fmt, v, x):
+	return 2.0 ** -22 if 0.5 < x < 2 else max(abs(v) * 2.0 ** -22, fmt.ulp(v))
+
+
+# Opcode and type of an .approx or .full instruction: (the section, the bound).
+BOUNDS = {
+	('div', 'f32'): ('9.7.3.8 div: 2 ulp', ulps(2)),
+	('rcp', 'f32'): ('9.7.3.13 rcp: 1 ulp', ulps(1)),
+	# Gross: the upper word only, and no bound given; what the hardware's 20 bits of fraction can hold.
+	('rcp', 'f64'): ('9.7.3.14 rcp.approx.ftz.f64: the upper 20 bits of the fraction', relative(-20)),
+	('sqrt', 'f32'): ('9.7.3.15 sqrt: relative 2^-23', relative(-23)),
+	('rsqrt', 'f32'): ('9.7.3.16 rsqrt: relative 2^-22.9', relative(-22.9)),
+	('rsqrt', 'f64'): ('9.7.3.16 rsqrt, 9.7.3.17 rsqrt.approx.ftz.f64: the upper 20 bits of the fraction', relative(-20)),
+	('sin', 'f32'): ('9.7.3.18 sin: 2^-20.5 within 2 pi, 2^-14.7 within 100 pi', circle),
+	('cos', 'f32'): ('9.7.3.19 cos: 2^-20.5 within 2 pi, 2^-14.7 within 100 pi', circle),
+	('lg2', 'f32'): ('9.7.3.20 lg2: 2^-22 between 0.5 and 2, else relative 2^-22', logarithm),
+	('ex2', 'f32'): ('9.7.3.21 ex2: 2 ulp', ulps(2)),
+	('tanh', 'f32'): ('9.7.3.22 tanh: relative 2^-11', relative(-11)),
+	('tanh', 'f16'): ('9.7.4.9 tanh: 2^-10.987', absolute(-10.987)),
+	('tanh', 'bf16'): ('9.7.4.9 tanh: 2^-8', absolute(-8)),
+	('ex2', 'f16'): ('9.7.4.10 ex2: relative 2^-9.9', relative(-9.9)),
+	('ex2', 'bf16'): ('9.7.4.10 ex2: relative 2^-7', relative(-7)),
+}
+
+
+def approximate(name):
+	words = name.split('.')
+	return 'approx' in words or 'full' in words
+
+
+def within(name, row, inputs, mine, real):
+	"""Whether one element (or both of a pair) is close enough; infinities, NaN and zeros must be the same."""
+	words = name.split('.')
+	kind = words[-1].removesuffix('x2')
+	bits = 16 if '16' in kind else int(kind[1:])
+	fmt, bound = FORMATS[kind], BOUNDS[words[0], kind][1]
+	for shift in (0, 16) if words[-1].endswith('x2') else (0,):
+		m, r, x = ((v >> shift) & ((1 << bits) - 1) for v in (mine, real, inputs[0][row]))
+		if m == r:
+			continue
+		m, r, x = fmt.value(m), fmt.value(r), fmt.value(x)
+		if not math.isfinite(m) or not math.isfinite(r) or (math.copysign(1, m) != math.copysign(1, r) and words[0] not in ('sin', 'cos', 'lg2')):
+			return False
+		if abs(m - r) > 2 * bound(fmt, r, x):
+			return False
+	return True

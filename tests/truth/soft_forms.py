@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Every instruction form on the soft GPU, compared with what an H200 answered (vectors.xz).
+
+	soft_forms.py RECORD LIBCUDA FOLDER [FORM...]
+
+Exact forms must agree in every bit, approximate ones within bounds.py; what is refused stands in refused.list with its reason.  A form
+that is accepted without a vector is a failure: of all that forms.py can spell, and of the opcodes in the interpreter's tables, which
+have forms here or stand in elsewhere.list with what tests them.
+"""
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+
+import kit
+from bounds import approximate, within
+from forms import candidates, check_text, listed
+from pack import unpack
+from values import N, SIZE, columns
+
+HERE = pathlib.Path(__file__).resolve().parent
+UNPACK = {2: 'H', 4: 'I', 8: 'Q'}
+
+
+def reasons(name):
+	"""{entry: reason} of a committed list; entry and reason stand a tab apart."""
+	lines = [line for line in (HERE / name).read_text().splitlines() if line and not line.startswith('#')]
+	return dict(line.split('\t', 1) for line in lines)
+
+
+def accepted(record, library, folder, forms):
+	texts = folder.resolve() / 'texts'
+	lines = ['.version 9.0\n.target sm_90\n.address_size 64\n' + '\n'.join(check_text(form, 0)) for form in forms]
+	texts.write_bytes(b''.join(text.encode() + b'\0' for text in lines))
+	ran = subprocess.run([record, '--loads', str(texts), library], capture_output=True, text=True, check=False)
+	answers = ran.stdout.strip()
+	if len(answers) != len(forms):
+		raise SystemExit('the recorder loaded %d of %d texts: status %d: %s' % (len(answers), len(forms), ran.returncode, ran.stderr[-2000:]))
+	return {form.name for form, answer in zip(forms, answers) if answer == '1'}
+
+
+def cells(kinds, data):
+	"""One list of N numbers for each output."""
+	out, at = [], 0
+	for kind in kinds:
+		size = SIZE[kind]
+		out.append(struct.unpack('<%d%s' % (N, UNPACK[size]), data[at:at + size * N]))
+		at += size * N
+	return out
+
+
+def compare(form, mine, real):
+	"""(rows that differ, the first of them told) or None."""
+	if mine == real:
+		return None
+	inputs, ours, theirs = columns(tuple(form.ins)), cells(form.outs, mine), cells(form.outs, real)
+	bad = [row for row in range(N) if any(o[row] != t[row] for o, t in zip(ours, theirs))]
+	if approximate(form.name):
+		bad = [row for row in bad if not within(form.name, row, inputs, ours[0][row], theirs[0][row])]
+	if not bad:
+		return None
+	hexes = lambda lists: ' '.join('%x' % v[bad[0]] for v in lists)
+	return len(bad), 'row %d: of %s: %s instead of %s' % (bad[0], hexes(inputs), hexes(ours), hexes(theirs))
+
+
+def opcodes():
+	"""What the interpreter's tables name."""
+	found = set()
+	for source in (HERE.parents[1] / 'softgpu' / 'ptx').glob('*.c'):
+		for table in re.findall(r'struct ptx_opcode ckt_ptx_opcodes_\w+\[\] = (\{.*?\});', source.read_text(), re.S):
+			found |= set(re.findall(r'\{"(\w+)"', table))
+	return found
+
+
+def main(record, library, folder, only):
+	folder, failures = pathlib.Path(folder), []
+	folder.mkdir(parents=True, exist_ok=True)
+	vectors, refused, elsewhere, known = unpack(HERE / 'vectors.xz'), reasons('refused.list'), reasons('elsewhere.list'), candidates()
+	forms = {form.name: form for form, _, _ in listed()}
+	if only:
+		known = forms = {name: forms[name] for name in only}
+	takes = accepted(record, library, folder, list(known.values()))
+	for name in takes:
+		if name not in forms:
+			failures.append('%s: accepted, but no GPU takes it or there is no vector' % name)
+		elif name in refused:
+			failures.append('%s: accepted, but stands in refused.list' % name)
+	failures += ['%s: refused' % name for name in forms if name not in takes and name not in refused]
+	if not only:
+		tested = {word.split('.')[0] for name in vectors for word in name.split()}
+		failures += ['%s: the interpreter has this opcode, nothing here tests it' % op for op in sorted(opcodes() - tested - set(elsewhere))]
+		failures += ['%s: in refused.list, but no form' % name for name in refused if name not in forms]
+	run = [name for name in forms if name in takes]
+	kit.write(folder / 'kit', set(run))
+	ran = subprocess.run([record, str(folder / 'kit'), str(folder / 'result'), library], capture_output=True, text=True, check=False)
+	told = (folder / 'result.txt').read_text()
+	failures += [line for line in told.splitlines() if line.startswith('failed: ')]
+	if ran.returncode > 1 or 'done' not in told:
+		raise SystemExit('the recorder ended with %d: %s%s' % (ran.returncode, ran.stderr[-2000:], told))
+	data = (folder / 'result').read_bytes()
+	agree = 0
+	for line in (folder / 'kit' / 'manifest').read_text().splitlines():
+		if not line.startswith('form '):
+			continue
+		_, _, _, output, size, _, _, key, name = line.split(' ', 8)
+		if name not in vectors or vectors[name][0] != key:
+			failures.append('%s: no vector for this code and these values: record again' % name)
+			continue
+		difference = compare(forms[name], data[int(output):int(output) + int(size)], vectors[name][1])
+		if difference:
+			failures.append('%s: %d rows differ, %s' % (name, *difference))
+		else:
+			agree += 1
+	print('\n'.join(failures))
+	print('%d forms agree, %d are refused as listed, %d failures' % (agree, len([n for n in forms if n in refused and n not in takes]), len(failures)))
+	return 1 if failures else 0
+
+
+if __name__ == '__main__':
+	sys.exit(main(*sys.argv[1:4], sys.argv[4:]))
