@@ -55,6 +55,11 @@ static inline float ptx_flush(float f)
 	uint32_t bits = ptx_float_bits(f);
 	return ptx_float(bits & 0x7f800000u ? bits : bits & 0x80000000u);
 }
+/* Whether a value at or below the least normal f32 is below it after rounding with an exponent without bound. */
+static inline bool ptx_tiny(double magnitude, int rounding)
+{
+	return rounding == ROUND_RN ? magnitude < 0x1p-126 - 0x1p-151 : magnitude <= 0x1p-126 - 0x1p-150;
+}
 /* f32 instructions answer one NaN only. */
 static inline uint32_t ptx_canonical(float f)
 {

@@ -18,10 +18,20 @@ static uint16_t half_combine(enum ptx_type type, int op, uint16_t old, uint16_t 
 	return bf ? ckt_ptx_bf16_from_double(r, ROUND_RN) : ckt_ptx_half_from_double(r, ROUND_RN);
 }
 
-static uint32_t combine_32(enum ptx_type type, int op, uint32_t old, uint32_t v)
+/* Sums in global memory are made by the memory itself, which flushes and leaves a NaN as it is; others by an ordinary addition. */
+static uint64_t add_f64(uint64_t old, uint64_t v, bool in_memory)
+{
+	uint64_t quiet = in_memory ? 0 : 1ull << 51, first = in_memory ? v : old, second = in_memory ? old : v;
+	double x = ptx_double(first), y = ptx_double(second);
+	return x != x ? first | quiet : y != y ? second | quiet : ptx_double_bits(x + y);
+}
+
+static uint32_t combine_32(enum ptx_type type, int op, uint32_t old, uint32_t v, bool in_memory)
 {
 	switch (type) {
 	case T_F32: {
+		if (op == A_ADD && in_memory)
+			return ptx_canonical(ptx_flush(ptx_flush(ptx_float(old)) + ptx_flush(ptx_float(v))));
 		float x = ptx_float(old), y = ptx_float(v);
 		return ptx_canonical(op == A_ADD ? x + y : op == A_MIN ? fminf(x, y) : fmaxf(x, y));
 	}
@@ -46,11 +56,13 @@ static uint32_t combine_32(enum ptx_type type, int op, uint32_t old, uint32_t v)
 	}
 }
 
-static uint64_t combine_64(enum ptx_type type, int op, uint64_t old, uint64_t v)
+static uint64_t combine_64(enum ptx_type type, int op, uint64_t old, uint64_t v, bool in_memory)
 {
 	if (type == T_F64) {
+		if (op == A_ADD)
+			return add_f64(old, v, in_memory);
 		double x = ptx_double(old), y = ptx_double(v);
-		return ptx_double_bits(op == A_ADD ? x + y : op == A_MIN ? fmin(x, y) : fmax(x, y));
+		return ptx_double_bits(op == A_MIN ? fmin(x, y) : fmax(x, y));
 	}
 	switch (op) {
 	case A_ADD: return old + v;
@@ -77,7 +89,7 @@ static uint64_t run_16(uint16_t *at, enum ptx_type type, int op, uint16_t v, uin
 	return old;
 }
 
-static uint64_t run_32(uint32_t *at, enum ptx_type type, int op, uint32_t v, uint32_t desired)
+static uint64_t run_32(uint32_t *at, enum ptx_type type, int op, uint32_t v, uint32_t desired, bool in_memory)
 {
 	bool integer = type == T_U32 || type == T_S32 || type == T_B32;
 	uint32_t old;
@@ -91,12 +103,12 @@ static uint64_t run_32(uint32_t *at, enum ptx_type type, int op, uint32_t v, uin
 	if (op == A_ADD && integer)
 		return __atomic_fetch_add(at, v, __ATOMIC_SEQ_CST);
 	old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
-	while (!__atomic_compare_exchange_n(at, &old, combine_32(type, op, old, v), true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	while (!__atomic_compare_exchange_n(at, &old, combine_32(type, op, old, v, in_memory), true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		;
 	return old;
 }
 
-static uint64_t run_64(uint64_t *at, enum ptx_type type, int op, uint64_t v, uint64_t desired)
+static uint64_t run_64(uint64_t *at, enum ptx_type type, int op, uint64_t v, uint64_t desired, bool in_memory)
 {
 	uint64_t old;
 	if (op == A_CAS) {
@@ -109,7 +121,7 @@ static uint64_t run_64(uint64_t *at, enum ptx_type type, int op, uint64_t v, uin
 	if (op == A_ADD && type != T_F64)
 		return __atomic_fetch_add(at, v, __ATOMIC_SEQ_CST);
 	old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
-	while (!__atomic_compare_exchange_n(at, &old, combine_64(type, op, old, v), true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	while (!__atomic_compare_exchange_n(at, &old, combine_64(type, op, old, v, in_memory), true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		;
 	return old;
 }
@@ -164,6 +176,7 @@ static int exec_atomic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		uint8_t *at = ckt_ptx_memory(w, l, a->space, address, (uint32_t)a->bytes * a->n, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE);
 		if (!at)
 			return RUN_FAULT;
+		bool in_memory = a->space != SP_SHARED && (address < PTX_SHARED_WINDOW || address >= PTX_CODE_WINDOW);
 		if (a->bytes == 16) {
 			atomic_128(w, a, at, l);
 			continue;
@@ -171,9 +184,9 @@ static int exec_atomic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		for (unsigned k = 0; k < a->n; k++, at += a->bytes) {
 			uint64_t b = lane_value(w, a->b[k], a->bytes, l), c = lane_value(w, a->c, a->bytes, l), old;
 			if (a->bytes == 8)
-				old = run_64((uint64_t *)at, a->type, a->op, b, c);
+				old = run_64((uint64_t *)at, a->type, a->op, b, c, in_memory);
 			else if (a->bytes == 4)
-				old = run_32((uint32_t *)at, a->type, a->op, (uint32_t)b, (uint32_t)c);
+				old = run_32((uint32_t *)at, a->type, a->op, (uint32_t)b, (uint32_t)c, in_memory);
 			else
 				old = run_16((uint16_t *)at, a->type, a->op, (uint16_t)b, (uint16_t)c);
 			if (a->d[k] == PTX_OPERAND_NONE)

@@ -119,8 +119,13 @@ TERNARY(shf_r_clamp, uint32_t, ((uint64_t)y << 32 | x) >> (z > 32 ? 32 : z))
 
 static inline uint64_t extract(uint64_t v, unsigned bits, bool is_signed, uint32_t pos, uint32_t len)
 {
-	pos &= 0xff;
-	len &= 0xff;
+	/* Only those of 32 bits look at a byte alone. */
+	if (bits == 32) {
+		pos &= 0xff;
+		len &= 0xff;
+	}
+	pos = pos > 0xffff ? 0xffff : pos;
+	len = len > 0xffff ? 0xffff : len;
 	if (!len)
 		return 0;
 	unsigned last = pos + len - 1 < bits - 1 ? pos + len - 1 : bits - 1;
@@ -137,8 +142,10 @@ TERNARY(bfe_s64, uint64_t, extract(x, 64, true, y, z))
 
 static inline uint64_t insert(uint64_t f, uint64_t v, unsigned bits, uint32_t pos, uint32_t len)
 {
-	pos &= 0xff;
-	len &= 0xff;
+	if (bits == 32) {
+		pos &= 0xff;
+		len &= 0xff;
+	}
 	if (pos >= bits || !len)
 		return v;
 	if (len > bits - pos)
@@ -186,6 +193,8 @@ static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
 		return ~0u;
 	if (offset == 0)
 		return mask >> base & 1 ? base : ~0u;
+	if (offset == INT32_MIN)
+		return 0;	/* as an H200 */
 	int step = offset > 0 ? 1 : -1;
 	unsigned left = offset > 0 ? (unsigned)offset : 0u - (unsigned)offset;
 	for (int pos = (int)base; pos >= 0 && pos < 32; pos += step)

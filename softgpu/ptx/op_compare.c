@@ -57,6 +57,7 @@ INT_COMPARES(s64, uint64_t, int64_t)
 
 #define READ_FTZ(bits) ptx_flush(ptx_float(bits))
 #define READ_F16(bits) ckt_ptx_half_to_float((uint16_t)(bits))
+#define READ_F16_FTZ(bits) ckt_ptx_half_to_float((uint16_t)((bits) & 0x7c00 ? (bits) : (bits) & 0x8000))
 #define READ_BF16(bits) ckt_ptx_bf16_to_float((uint16_t)(bits))
 #define FLOAT_COMPARES(suffix, SLOT, T, READ)                                                                                  \
 	SETP(feq_##suffix, SLOT, T, READ, x == y)                                                                              \
@@ -81,6 +82,7 @@ FLOAT_COMPARES(f32, uint32_t, float, ptx_float)
 FLOAT_COMPARES(f32_ftz, uint32_t, float, READ_FTZ)
 FLOAT_COMPARES(f64, uint64_t, double, ptx_double)
 FLOAT_COMPARES(f16, uint32_t, float, READ_F16)
+FLOAT_COMPARES(f16_ftz, uint32_t, float, READ_F16_FTZ)
 FLOAT_COMPARES(bf16, uint32_t, float, READ_BF16)
 
 /* The upper half of a pair, for the second predicate of setp.f16x2. */
@@ -118,7 +120,7 @@ static ptx_handler *comparison(struct ptx_parser *p, enum ptx_type type, int com
 	switch (type) {
 	case T_F32: table = ftz ? compare_f32_ftz : compare_f32; break;
 	case T_F64: table = compare_f64; break;
-	case T_F16: case T_F16X2: table = compare_f16; break;
+	case T_F16: case T_F16X2: table = ftz ? compare_f16_ftz : compare_f16; break;
 	case T_BF16: case T_BF16X2: table = compare_bf16; break;
 	case T_U16: case T_B16: case T_S16: table = is_signed ? compare_s16 : compare_u16; break;
 	case T_U32: case T_B32: case T_S32: table = is_signed ? compare_s32 : compare_u32; break;

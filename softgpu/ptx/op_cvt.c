@@ -33,7 +33,7 @@ FAST(u32_to_f32, uint32_t, float, (float)x)
 FAST(s32_to_f64, uint32_t, double, (double)(int32_t)x)
 FAST(u32_to_f64, uint32_t, double, (double)x)
 FAST(f32_to_f64, float, double, (double)x)
-FAST(f64_to_f32, double, uint32_t, ptx_canonical((float)x))
+FAST(f64_to_f32, double, float, (float)x)
 
 static double round_integer(double v, int rounding)
 {
@@ -71,8 +71,8 @@ static float to_f32(double v, int rounding)
 static uint64_t write_float(enum ptx_type type, double v, int rounding, unsigned flags)
 {
 	if (flags & CVT_SAT)
-		v = v != v || v < 0 ? 0 : v > 1 ? 1 : v == 0 ? 0 : v;
-	if ((flags & CVT_RELU) && v < 0)
+		v = v > 1 ? 1 : v > 0 ? v : 0;
+	if ((flags & CVT_RELU) && v <= 0)
 		v = 0;
 	switch (type) {
 	case T_F16: {
@@ -85,15 +85,15 @@ static uint64_t write_float(enum ptx_type type, double v, int rounding, unsigned
 	}
 	case T_TF32: {
 		uint32_t bits = ptx_float_bits((float)v);
-		if (v != v)
-			return 0x7fffffff;
-		uint32_t add = rounding == ROUND_RZ ? 0 : rounding == ROUND_RNA ? 0x1000 : 0xfff + (bits >> 13 & 1);
-		return (bits + add) & ~0x1fffu;
+		bool finite = (bits & 0x7f800000) != 0x7f800000;
+		uint32_t add = rounding == ROUND_RZ || !finite ? 0 : rounding == ROUND_RNA ? 0x1000 : 0xfff + (bits >> 13 & 1);
+		bits = (bits + add) & ~0x1fffu;
+		return (flags & CVT_SATFINITE) && (bits & 0x7f800000) == 0x7f800000 ? bits - 0x2000 : bits;
 	}
 	case T_F64: return ptx_double_bits(v);
 	default: {
 		float f = to_f32(v, rounding);
-		return ptx_canonical(flags & CVT_FTZ ? ptx_flush(f) : f);
+		return ptx_canonical(!(flags & CVT_FTZ) ? f : fabsf(f) == 0x1p-126f && ptx_tiny(fabs(v), rounding) ? copysignf(0, f) : ptx_flush(f));
 	}
 	}
 }
@@ -104,7 +104,7 @@ static uint64_t float_to_int(enum ptx_type type, double v, int rounding, bool fr
 	unsigned bits = ckt_ptx_type_bytes(type) * 8;
 	bool is_signed = ckt_ptx_type_signed(type);
 	if (v != v)
-		return bits == 64 || from_f64 ? 1ull << (bits - 1) : 0;
+		return bits == 64 || from_f64 ? (is_signed ? ~0ull : 1ull) << (bits - 1) : 0;
 	v = round_integer(v, rounding);
 	double least = is_signed ? -ldexp(1, (int)bits - 1) : 0, most = ldexp(1, (int)bits - is_signed);
 	if (v < least)
@@ -154,15 +154,40 @@ static uint64_t extend(enum ptx_type type, uint64_t v)
 }
 
 /* Integral rounding of a float that stays the same type. */
-static uint64_t same_float(enum ptx_type to, enum ptx_type from, double v, int rounding, unsigned flags)
+static uint64_t same_float(enum ptx_type to, double v, int rounding, unsigned flags)
 {
-	(void)from;
 	if (rounding >= ROUND_RN_INT && rounding <= ROUND_RP_INT)
 		v = round_integer(v, rounding);
 	return write_float(to, v, rounding >= ROUND_RN_INT ? ROUND_RN : rounding, flags);
 }
 
-struct conversion { enum ptx_type to, from; int rounding; unsigned flags; };
+/* plain: no modifier at all. */
+struct conversion { enum ptx_type to, from; int rounding; unsigned flags; bool plain; };
+
+/* What becomes of a NaN: f64 instructions keep what fits of it, those of f32 and halves know one NaN, and some only move bits. */
+static uint64_t convert_nan(const struct conversion *c, uint64_t bits)
+{
+	if (c->from == T_F64) {
+		uint64_t sign = bits >> 63;
+		switch (c->to) {
+		case T_F16: return sign << 15 | 0x7e00 | (bits >> 42 & 0x1ff);
+		case T_BF16: return sign << 15 | 0x7fc0 | (bits >> 45 & 0x3f);
+		case T_F32: return sign << 31 | 0x7fc00000 | (bits >> 29 & 0x3fffff);
+		default: return c->plain ? bits : bits | 1ull << 51;
+		}
+	}
+	switch (c->to) {
+	case T_F16: case T_BF16: return 0x7fff;
+	case T_TF32: {
+		if (c->rounding != ROUND_RNA)
+			return 0x7fffe000;
+		uint32_t kept = (uint32_t)bits & ~0x1fffu;
+		return c->flags & CVT_SATFINITE ? kept - 0x2000 : kept;
+	}
+	case T_F32: return c->from == T_F32 && c->plain ? bits : c->from == T_BF16 && !(c->flags & CVT_FTZ) ? bits << 16 : 0x7fffffff;
+	default: return c->flags & CVT_FTZ ? 0x7fffffffe0000000ull : ptx_double_bits(read_float(c->from, bits)) | 1ull << 51;
+	}
+}
 
 static uint64_t convert(const struct conversion *c, uint64_t bits)
 {
@@ -176,11 +201,13 @@ static uint64_t convert(const struct conversion *c, uint64_t bits)
 		return c->flags & CVT_SAT ? write_float(c->to, read_float(c->to, r), ROUND_RN, c->flags) : r;
 	}
 	double v = read_float(c->from, bits);
-	if ((c->flags & CVT_FTZ) && c->from == T_F32)
+	if ((c->flags & CVT_FTZ) && c->from == T_F32 && c->to != T_F16)
 		v = ptx_flush((float)v);
 	if (!float_to)
 		return float_to_int(c->to, v, c->rounding, c->from == T_F64);
-	return same_float(c->to, c->from, v, c->rounding, c->flags);
+	if (v != v && !(c->flags & CVT_SAT))
+		return convert_nan(c, bits);
+	return same_float(c->to, v, c->rounding, c->flags);
 }
 
 static int exec_cvt(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
@@ -252,7 +279,7 @@ enum { F8_E4M3, F8_E5M2, F8_UE8M0 };
 
 static uint8_t f8_from(int format, double v, unsigned flags)
 {
-	if ((flags & CVT_RELU) && v < 0)
+	if ((flags & CVT_RELU) && v <= 0)
 		v = 0;
 	if (format != F8_UE8M0)
 		return format == F8_E4M3 ? ckt_ptx_e4m3_from_double(v) : ckt_ptx_e5m2_from_double(v);
@@ -365,6 +392,7 @@ static void decode_cvt(struct ptx_parser *p)
 		return;
 	}
 	c->rounding = ckt_ptx_mod_one(p, roundings);
+	c->plain = c->rounding < 0 && p->raw.n_mods == 2;
 	if (c->rounding < 0)
 		c->rounding = ROUND_RN;
 	c->flags |= ckt_ptx_mod(p, "ftz") ? CVT_FTZ : 0;
@@ -391,7 +419,9 @@ static void decode_cvt(struct ptx_parser *p)
 	if (d->kind != OP_REG || !slot_to || slot_to < ckt_ptx_lane_bytes(c->to) || slot_to > 8 || !slot_from || slot_from > 8 ||
 	    slot_from < ckt_ptx_lane_bytes(c->from))
 		ckt_ptx_bad(p, "register of the wrong type");
-	struct ptx_insn *i = ckt_ptx_emit(p, fast_handler(c, slot_from, slot_to));
+	/* A signed 16-bit result in a wider register is extended. */
+	bool extended = c->to == T_S16 && ckt_ptx_type_bytes(d->type) > 2;
+	struct ptx_insn *i = ckt_ptx_emit(p, extended ? exec_cvt : fast_handler(c, slot_from, slot_to));
 	i->a = source;
 	i->d = d->reg;
 	i->side = c;

@@ -10,15 +10,39 @@
 
 #pragma STDC FENV_ACCESS ON
 
-enum float_op { F_ADD, F_SUB, F_MUL, F_DIV, F_FMA, F_MIN, F_MAX, F_ABS, F_NEG, F_SQRT, F_RCP, F_RSQRT, F_SIN, F_COS, F_LG2, F_EX2, F_TANH, F_COPYSIGN, F_COUNT };
+enum float_op { F_ADD, F_SUB, F_MUL, F_DIV, F_FMA, F_MIN, F_MAX, F_ABS, F_NEG, F_SQRT, F_RCP, F_RSQRT, F_SIN, F_COS, F_LG2, F_EX2, F_TANH, F_COPYSIGN, F_DIV_APPROX, F_COUNT };
 
 /* insn->x: flags; insn->y: rounding; insn->z: enum float_op. */
 enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_NAN = 4, FLAG_XORSIGN = 8, FLAG_RELU = 16, FLAG_PACKED = 32, FLAG_BF16 = 64, FLAG_OOB = 128 };
 
+static double plain_f64(int op, double x, double y, double z);
+
+/*
+ * .ftz flushes what would be tiny if the exponent had no bound, and so also what was rounded up to the least normal number: the GPU
+ * looks at a result before its exponent is made to fit.
+ */
+static inline float flush_result(int op, int rounding, float r, float x, float y, float z)
+{
+	if (__builtin_expect((ptx_float_bits(r) & 0x7fffffffu) != 0x800000, 1) || op == F_MIN || op == F_MAX)
+		return ptx_flush(r);
+	double exact = fabs(plain_f64(op, x, y, z));
+	return ptx_tiny(exact, rounding) ? copysignf(0, r) : r;
+}
+
+/* Of several NaN the second operand's counts, then the third's, then the first's (a division's first before its second), made quiet; the GPU's own has its sign bit set. */
+static inline double nan_f64(int op, double x, double y, double z)
+{
+	if (op == F_DIV && x != x)
+		y = x;
+	uint64_t quiet = 1ull << 51;
+	uint64_t bits = y != y ? ptx_double_bits(y) : z != z ? ptx_double_bits(z) : x != x ? ptx_double_bits(x) : 0xfff8000000000000ull;
+	return ptx_double(bits | quiet);
+}
+
 static inline float saturate(float v) { return v != v ? 0.0f : v < 0 ? 0.0f : v > 1 ? 1.0f : v == 0 ? 0.0f : v; }
 
 /* Fast: round to nearest, nothing flushed or saturated.  Careful: flags looked at. */
-#define F32(name, ATTR, expr)                                                                                                  \
+#define F32(name, OP, ATTR, expr)                                                                                                  \
 	ATTR static int name##_f32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                   \
 	{                                                                                                                      \
 		const float *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);                                  \
@@ -34,33 +58,32 @@ static inline float saturate(float v) { return v != v ? 0.0f : v < 0 ? 0.0f : v 
 		bool ftz = i->x & FLAG_FTZ, sat = i->x & FLAG_SAT;                                                             \
 		PTX_FOR_LANES(m, float x = ftz ? ptx_flush(a[l]) : a[l]; float y = ftz ? ptx_flush(b[l]) : b[l];               \
 			float z = ftz ? ptx_flush(c[l]) : c[l]; (void)z;                                                       \
-			float r = expr; r = ftz ? ptx_flush(r) : r; d[l] = sat ? ptx_float_bits(saturate(r)) : ptx_canonical(r);); \
+			float r = expr; r = ftz ? flush_result(OP, ROUND_RN, r, x, y, z) : r; d[l] = sat ? ptx_float_bits(saturate(r)) : ptx_canonical(r);); \
 		return RUN_NEXT;                                                                                               \
 	}
-#define F64(name, ATTR, expr)                                                                                                  \
+#define F64(name, OP, ATTR, expr)                                                                                                  \
 	ATTR static int name##_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                   \
 	{                                                                                                                      \
 		const double *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);                                 \
 		double *d = ptx_at(w, i->d);                                                                                   \
-		(void)c;                                                                                                       \
-		PTX_FOR_LANES(m, double x = a[l]; double y = b[l]; double z = c[l]; (void)z; d[l] = expr;);                    \
+		PTX_FOR_LANES(m, double x = a[l]; double y = b[l]; double z = c[l]; double r = expr; d[l] = r == r ? r : nan_f64(i->z, x, y, z);); \
 		return RUN_NEXT;                                                                                               \
 	}
 #define NOTHING
-F32(add, NOTHING, x + y)
-F32(sub, NOTHING, x - y)
-F32(mul, NOTHING, x *y)
-F32(divide, NOTHING, x / y)
-F64(add, NOTHING, x + y)
-F64(sub, NOTHING, x - y)
-F64(mul, NOTHING, x *y)
-F64(divide, NOTHING, x / y)
-F32(fma, NOTHING, fmaf(x, y, z))
-F64(fma, NOTHING, fma(x, y, z))
+F32(add, F_ADD, NOTHING, x + y)
+F32(sub, F_SUB, NOTHING, x - y)
+F32(mul, F_MUL, NOTHING, x *y)
+F32(divide, F_DIV, NOTHING, x / y)
+F64(add, F_ADD, NOTHING, x + y)
+F64(sub, F_SUB, NOTHING, x - y)
+F64(mul, F_MUL, NOTHING, x *y)
+F64(divide, F_DIV, NOTHING, x / y)
+F32(fma, F_FMA, NOTHING, fmaf(x, y, z))
+F64(fma, F_FMA, NOTHING, fma(x, y, z))
 #if defined(__x86_64__)
 #define WITH_FMA __attribute__((target("avx2,fma")))
-F32(hard_fma, WITH_FMA, __builtin_fmaf(x, y, z))
-F64(hard_fma, WITH_FMA, __builtin_fma(x, y, z))
+F32(hard_fma, F_FMA, WITH_FMA, __builtin_fmaf(x, y, z))
+F64(hard_fma, F_FMA, WITH_FMA, __builtin_fma(x, y, z))
 #endif
 
 /* The number of the two when one is NaN; -0 is less than +0. */
@@ -68,10 +91,10 @@ static inline float min_f32(float x, float y) { return x != x ? y : y != y ? x :
 static inline float max_f32(float x, float y) { return x != x ? y : y != y ? x : x == y ? (signbit(x) ? y : x) : x > y ? x : y; }
 static inline double min_f64(double x, double y) { return x != x ? y : y != y ? x : x == y ? (signbit(x) ? x : y) : x < y ? x : y; }
 static inline double max_f64(double x, double y) { return x != x ? y : y != y ? x : x == y ? (signbit(x) ? y : x) : x > y ? x : y; }
-F32(minimum, NOTHING, min_f32(x, y))
-F32(maximum, NOTHING, max_f32(x, y))
-F64(minimum, NOTHING, min_f64(x, y))
-F64(maximum, NOTHING, max_f64(x, y))
+F32(minimum, F_MIN, NOTHING, min_f32(x, y))
+F32(maximum, F_MAX, NOTHING, max_f32(x, y))
+F64(minimum, F_MIN, NOTHING, min_f64(x, y))
+F64(maximum, F_MAX, NOTHING, max_f64(x, y))
 
 /* ---- One operation on one lane, for everything rarer.  double holds every f16 and bf16 result well enough to round once more. */
 
@@ -82,6 +105,8 @@ static float plain_f32(int op, float x, float y, float z)
 	case F_SUB: return x - y;
 	case F_MUL: return x * y;
 	case F_DIV: return x / y;
+	/* A divisor whose reciprocal is subnormal counts as infinite. */
+	case F_DIV_APPROX: return x / (fabsf(y) > 0x1p126f ? copysignf(INFINITY, y) : y);
 	case F_FMA: return fmaf(x, y, z);
 	case F_MIN: return min_f32(x, y);
 	case F_MAX: return max_f32(x, y);
@@ -105,7 +130,7 @@ static double plain_f64(int op, double x, double y, double z)
 	case F_ADD: return x + y;
 	case F_SUB: return x - y;
 	case F_MUL: return x * y;
-	case F_DIV: return x / y;
+	case F_DIV: case F_DIV_APPROX: return x / y;
 	case F_FMA: return fma(x, y, z);
 	case F_MIN: return min_f64(x, y);
 	case F_MAX: return max_f64(x, y);
@@ -159,13 +184,13 @@ static int any_f32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		volatile float done = r;
 		r = done;
 		if (i->x & FLAG_FTZ)
-			r = ptx_flush(r);
+			r = flush_result(i->z, i->y, r, x, y, z);
 		if (i->x & FLAG_SAT)
 			r = saturate(r);
 		if ((i->x & FLAG_RELU) && r < 0)
 			r = 0;
-		/* abs, neg and copysign of a NaN only touch its sign. */
-		d[l] = i->z == F_COPYSIGN || ((i->z == F_ABS || i->z == F_NEG) && !(i->x & FLAG_FTZ)) ? ptx_float_bits(r) : ptx_canonical(r);
+		/* copysign of a NaN only touches its sign. */
+		d[l] = i->z == F_COPYSIGN ? ptx_float_bits(r) : ptx_canonical(r);
 	}
 	if (i->y)
 		fesetround(FE_TONEAREST);
@@ -184,7 +209,7 @@ static int any_f32x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		for (unsigned k = 2 * (unsigned)__builtin_ctz(rest), end = k + 2; k < end; k++) {
 			volatile float x = ftz ? ptx_flush(a[k]) : a[k], y = ftz ? ptx_flush(b[k]) : b[k], z = ftz ? ptx_flush(c[k]) : c[k], r;
 			r = plain_f32(i->z, x, y, z);
-			d[k] = ptx_canonical(ftz ? ptx_flush(r) : r);
+			d[k] = ptx_canonical(ftz ? flush_result(i->z, i->y, r, x, y, z) : r);
 		}
 	}
 	if (i->y)
@@ -202,7 +227,7 @@ static int any_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		volatile double x = a[l], y = b[l], z = c[l], r;
 		r = plain_f64(i->z, x, y, z);
-		d[l] = r;
+		d[l] = r == r || i->z == F_COPYSIGN ? r : nan_f64(i->z, x, y, z);
 	}
 	if (i->y)
 		fesetround(FE_TONEAREST);
@@ -231,11 +256,23 @@ static int gross_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 
 /* ---- f16 and bf16, single and in pairs */
 
+/* Exact but for a lowest bit that is set when something was lost: rounded once more it comes out right. */
+static double fma_odd(double x, double y, double z)
+{
+	double p = x * y, sum = p + z, back = sum - p, lost = (p - (sum - back)) + (z - back);
+	uint64_t bits = ptx_double_bits(sum);
+	if (lost == 0 || !isfinite(sum) || (bits & 1))
+		return sum;
+	return ptx_double((lost > 0) == (sum > 0) ? bits + 1 : bits - 1);
+}
+
 static uint16_t one_half(const struct ptx_insn *i, uint16_t xa, uint16_t ya, uint16_t za)
 {
 	bool bf = i->x & FLAG_BF16;
 	if (i->z == F_ABS || i->z == F_NEG) {
 		uint16_t r = i->z == F_ABS ? xa & 0x7fff : xa ^ 0x8000;
+		if ((xa & 0x7fff) > (bf ? 0x7f80 : 0x7c00))
+			return 0x7fff;
 		return (i->x & FLAG_FTZ) && !(r & 0x7c00) ? r & 0x8000 : r;
 	}
 	double x, y, z, r;
@@ -252,13 +289,14 @@ static uint16_t one_half(const struct ptx_insn *i, uint16_t xa, uint16_t ya, uin
 	if (i->x & FLAG_XORSIGN)
 		r = copysign(plain_f64(i->z, fabs(x), fabs(y), 0), signbit(x) != signbit(y) ? -1.0 : 1.0);
 	else
-		r = plain_f64(i->z, x, y, z);
+		r = i->z == F_FMA ? fma_odd(x, y, z) : plain_f64(i->z, x, y, z);
+	if ((i->x & FLAG_FTZ) && !bf && fabs(r) < 0x1p-14 - 0x1p-26)
+		r = copysign(0, r);
 	if (i->x & FLAG_SAT)
-		r = r != r || r < 0 ? 0 : r > 1 ? 1 : r;
-	if ((i->x & FLAG_RELU) && r < 0)
+		r = r > 1 ? 1 : r > 0 ? r : 0;
+	if ((i->x & FLAG_RELU) && r <= 0)
 		r = 0;
-	uint16_t bits = bf ? ckt_ptx_bf16_from_double(r, ROUND_RN) : ckt_ptx_half_from_double(r, ROUND_RN);
-	return (i->x & FLAG_FTZ) && !bf && !(bits & 0x7c00) ? bits & 0x8000 : bits;
+	return bf ? ckt_ptx_bf16_from_double(r, ROUND_RN) : ckt_ptx_half_from_double(r, ROUND_RN);
 }
 
 static int any_half(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
@@ -291,7 +329,7 @@ static int exec_testp(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		case TEST_INFINITE: yes = class == FP_INFINITE; break;
 		case TEST_NUMBER: yes = class != FP_NAN; break;
 		case TEST_NOTANUMBER: yes = class == FP_NAN; break;
-		case TEST_NORMAL: yes = class == FP_NORMAL; break;
+		case TEST_NORMAL: yes = class == FP_NORMAL || class == FP_ZERO; break;
 		default: yes = class == FP_SUBNORMAL; break;
 		}
 		r |= (uint32_t)yes << l;
@@ -389,8 +427,12 @@ static struct float_mods take_mods(struct ptx_parser *p)
 
 static ptx_handler *choose(struct ptx_parser *p, enum ptx_type type, enum float_op op, struct float_mods *f)
 {
+	if (f->rounding && (ckt_ptx_type_bytes(type) == 2 || type == T_F16X2 || type == T_BF16X2))
+		ckt_ptx_bad(p, "halves are rounded to the nearest");
 	switch (type) {
 	case T_F32:
+		if (op == F_DIV_APPROX)
+			return any_f32;
 		if (f->rounding || (f->flags & ~(FLAG_FTZ | FLAG_SAT)))
 			return any_f32;
 		return fast_f32(op, f->flags != 0);
@@ -425,7 +467,8 @@ bool ckt_ptx_decode_float(struct ptx_parser *p)
 		return false;
 	struct float_mods f = take_mods(p);
 	enum ptx_type type = ckt_ptx_need_type(p);
-	ptx_handler *fn = choose(p, type, operations[k].op, &f);
+	enum float_op op = operations[k].op == F_DIV && f.approx ? F_DIV_APPROX : operations[k].op;
+	ptx_handler *fn = choose(p, type, op, &f);
 	unsigned n = operations[k].n;
 	bool three = (operations[k].op == F_MIN || operations[k].op == F_MAX) && p->raw.n_operands == 4;
 	ckt_ptx_need_operands(p, n + 1 + three, n + 1 + three);
@@ -438,7 +481,7 @@ bool ckt_ptx_decode_float(struct ptx_parser *p)
 	i->d = d;
 	i->x = f.flags;
 	i->y = (uint8_t)f.rounding;
-	i->z = (uint8_t)operations[k].op;
+	i->z = (uint8_t)op;
 	if (three) {	/* min(min(a, b), c) through a temporary */
 		int32_t third = ckt_ptx_source(p, 3, type), middle = ckt_ptx_reg_alloc(p, type);
 		struct ptx_insn *first = &p->function->code[p->function->n_code - 1];
@@ -449,7 +492,7 @@ bool ckt_ptx_decode_float(struct ptx_parser *p)
 		i->d = d;
 		i->x = f.flags;
 		i->y = (uint8_t)f.rounding;
-		i->z = (uint8_t)operations[k].op;
+		i->z = (uint8_t)op;
 	}
 	return true;
 }

@@ -83,7 +83,7 @@ static inline uint64_t high_s64(int64_t x, int64_t y) { return (uint64_t)(((s128
 #define IS_SIGNED(x) _Generic((x), int16_t: true, int32_t: true, int64_t: true, default: false)
 #define MINUS_ONE(y) (IS_SIGNED(y) && (y) == (__typeof__(y))-1)
 #define DIVIDE(x, y) ((y) == 0 ? ~0ull : MINUS_ONE(y) ? 0 - W(x) : W((x) / ((y) ? (y) : 1)))
-#define MODULO(x, y) ((y) == 0 ? W(x) : MINUS_ONE(y) ? 0ull : W((x) % ((y) ? (y) : 1)))
+#define MODULO(x, y) ((y) == 0 ? ~0ull : MINUS_ONE(y) ? 0ull : W((x) % ((y) ? (y) : 1)))
 #define NEGATIVE(x) (IS_SIGNED(x) && W((int64_t)(x)) >> 63)
 
 INT_FAMILY(BINARY, add, W(x) + W(y))
@@ -118,6 +118,7 @@ BINARY(mul24_hi_s, uint32_t, uint32_t, uint32_t, ((int64_t)sign24(x) * sign24(y)
 TERNARY(mad24_lo_u, uint32_t, uint32_t, uint32_t, (x & 0xffffff) * (y & 0xffffff) + z)
 TERNARY(mad24_lo_s, uint32_t, uint32_t, uint32_t, (int64_t)sign24(x) * sign24(y) + (int64_t)z)
 TERNARY(mad24_hi_u, uint32_t, uint32_t, uint32_t, (((uint64_t)(x & 0xffffff) * (y & 0xffffff)) >> 16) + z)
+TERNARY(mad24_hi_sat, uint32_t, int32_t, uint32_t, saturate_s32((((int64_t)sign24((uint32_t)x) * sign24((uint32_t)y)) >> 16) + z))
 TERNARY(mad24_hi_s, uint32_t, uint32_t, uint32_t, (((int64_t)sign24(x) * sign24(y)) >> 16) + (int64_t)z)
 
 /* Two halves in one register. */
@@ -131,6 +132,9 @@ BINARY(sub_x2, uint32_t, uint32_t, uint32_t, PAIR(x - y, (x >> 16) - (y >> 16)))
 BINARY(min_u16x2, uint32_t, uint32_t, uint32_t, PAIR(LESS(uint16_t, x, y), LESS(uint16_t, x >> 16, y >> 16)))
 BINARY(max_u16x2, uint32_t, uint32_t, uint32_t, PAIR(MORE(uint16_t, x, y), MORE(uint16_t, x >> 16, y >> 16)))
 BINARY(min_s16x2, uint32_t, uint32_t, uint32_t, PAIR(LESS(int16_t, x, y), LESS(int16_t, x >> 16, y >> 16)))
+#define POSITIVE(v) ((int16_t)(v) > 0 ? (v) : 0)
+BINARY(min_relu_s16x2, uint32_t, uint32_t, uint32_t, PAIR(POSITIVE(LESS(int16_t, x, y)), POSITIVE(LESS(int16_t, x >> 16, y >> 16))))
+BINARY(max_relu_s16x2, uint32_t, uint32_t, uint32_t, PAIR(POSITIVE(MORE(int16_t, x, y)), POSITIVE(MORE(int16_t, x >> 16, y >> 16))))
 BINARY(max_s16x2, uint32_t, uint32_t, uint32_t, PAIR(MORE(int16_t, x, y), MORE(int16_t, x >> 16, y >> 16)))
 
 /* Results twice as wide as their sources. */
@@ -313,6 +317,12 @@ static void decode_mul24(struct ptx_parser *p)
 	enum ptx_type type = ckt_ptx_need_type(p);
 	if (type != T_U32 && type != T_S32)
 		ckt_ptx_bad(p, ".u32 or .s32 expected");
+	if (ckt_ptx_mod(p, "sat")) {
+		if (!is_mad || !high || type != T_S32)
+			ckt_ptx_bad(p, "saturation is for mad24.hi.s32");
+		emit(p, mad24_hi_sat, type, type, type, 3);
+		return;
+	}
 	static ptx_handler *const table[2][2][2] = {{{mul24_lo_u, mul24_lo_s}, {mul24_hi_u, mul24_hi_s}},
 						    {{mad24_lo_u, mad24_lo_s}, {mad24_hi_u, mad24_hi_s}}};
 	emit(p, table[is_mad][high][type == T_S32], type, type, type, is_mad ? 3 : 2);
@@ -337,9 +347,11 @@ static void decode_min_max(struct ptx_parser *p)
 		return;
 	bool relu = ckt_ptx_mod(p, "relu");
 	enum ptx_type type = ckt_ptx_need_type(p);
-	if (relu && type != T_S32)
-		ckt_ptx_bad(p, ".relu is for .s32");
-	if (relu)
+	if (relu && type != T_S32 && type != T_S16X2)
+		ckt_ptx_bad(p, ".relu is for .s32 and .s16x2");
+	if (relu && type == T_S16X2)
+		emit(p, is_max ? max_relu_s16x2 : min_relu_s16x2, type, type, type, 2);
+	else if (relu)
 		emit(p, is_max ? max_relu : min_relu, type, type, type, 2);
 	else if (type == T_U16X2)
 		emit(p, is_max ? max_u16x2 : min_u16x2, type, type, type, 2);
