@@ -229,6 +229,8 @@ static void decode_ld_st(struct ptx_parser *p)
 			e->reg = o->reg;
 			if (o->type == T_PRED || e->slot < ckt_ptx_lane_bytes(type) || (bytes == 16) != (e->slot == 16))
 				ckt_ptx_bad(p, "register too narrow");
+			if (!is_load && ckt_ptx_type_float(type) && e->slot != ckt_ptx_lane_bytes(type))
+				ckt_ptx_bad(p, "a float of another size than its register");
 		} else if (is_load) {
 			ckt_ptx_bad(p, "register expected");
 		} else {

@@ -65,9 +65,28 @@ BOUNDS = {
 }
 
 
+# Sums of a matrix product: "9.7.14.5 mma: at least single precision, the order of the additions and their rounding are unspecified".
+# What is lost is relative to the largest term: here to the largest result of the warp's whole matrix.
+MATRIX = {'f32': 2.0 ** -19, 'f16': 2.0 ** -10}
+
+
 def approximate(name):
 	words = name.split('.')
 	return 'approx' in words or 'full' in words
+
+
+def matrix_sum(name):
+	return name.startswith('mma.') and name.split('.')[-1] in MATRIX
+
+
+def matrix_within(name, row, mine, real):
+	"""The rows are lanes; mine and real hold one list of all rows for each register of d."""
+	kind = name.split('.')[-1]
+	fmt, warp = FORMATS[kind], range(row & ~31, (row & ~31) + 32)
+	halves = (0, 16) if kind == 'f16' else (0,)
+	value = lambda v, shift: fmt.value(v >> shift & (0xffff if kind == 'f16' else 0xffffffff))
+	most = max(abs(value(column[r], s)) for column in real for r in warp for s in halves)
+	return all(abs(value(m[row], s) - value(r[row], s)) <= most * MATRIX[kind] for m, r in zip(mine, real) for s in halves)
 
 
 def within(name, row, inputs, mine, real):

@@ -70,7 +70,7 @@ E(sub_ftz, fb(flush(flush(f(a)) - flush(f(b))))) E(mul_sat, isnan(f(a) * f(b)) |
 E(add_rz, rounded(FE_TOWARDZERO, '+', f(a), f(b), true)) E(mul_rp, rounded(FE_UPWARD, '*', f(a), f(b), true))
 E(div_rm, rounded(FE_DOWNWARD, '/', f(a), f(b), true)) E(sqrt_rp, rounded(FE_UPWARD, 's', f(a), 0, true)) E(sqrt_f32, fb(sqrtf(f(a))))
 E(add_f64, db(d(a) + d(b))) E(mul_rz_f64, rounded(FE_TOWARDZERO, '*', d(a), d(b), false)) E(fma_f64, db(fma(d(a), d(b), d(c))))
-E(div_f64, db(d(a) / d(b))) E(sqrt_f64, db(sqrt(d(a)))) E(abs_f32, a & 0x7fffffff) E(neg_f64, a ^ (1ull << 63)) E(rcp_f32, fb(1.0f / f(a)))
+E(div_f64, db(d(a) / d(b))) E(sqrt_f64, db(sqrt(d(a)))) E(abs_f32, isnan(f(a)) ? 0x7fffffff : a & 0x7fffffff) E(neg_f64, isnan(d(a)) ? a | 1ull << 51 : a ^ (1ull << 63)) E(rcp_f32, fb(1.0f / f(a)))
 E(copysign_f32, (a & 0x80000000) | (b & 0x7fffffff))
 
 static uint64_t min_f32(uint64_t a, uint64_t b, uint64_t c)
@@ -85,7 +85,7 @@ static uint64_t min_f32(uint64_t a, uint64_t b, uint64_t c)
 }
 E(max_nan, isnan(f(a)) || isnan(f(b)) ? 0x7fffffff : fb(f(a) == f(b) ? (signbit(f(a)) ? f(b) : f(a)) : f(a) > f(b) ? f(a) : f(b)))
 E(lt_f32, f(a) < f(b)) E(neu_f32, !(f(a) == f(b))) E(ne_f64, d(a) < d(b) || d(a) > d(b)) E(num_f32, !isnan(f(a)) && !isnan(f(b)))
-E(geu_ftz, !(flush(f(a)) < flush(f(b)))) E(normal, fpclassify(f(a)) == FP_NORMAL) E(subnormal, fpclassify(f(a)) == FP_SUBNORMAL)
+E(geu_ftz, !(flush(f(a)) < flush(f(b)))) E(normal, fpclassify(f(a)) == FP_NORMAL || f(a) == 0) E(subnormal, fpclassify(f(a)) == FP_SUBNORMAL)
 
 static void test_exact(void)
 {

@@ -34,8 +34,8 @@ E(mulwide_u16, U16(a) * U16(b)) E(mulwide_s16, S16(a) * S16(b)) E(mulwide_u32, U
 E(madlo32, a * b + c) E(madlo64, a * b + c) E(madhi_s32, ((S32(a) * S32(b)) >> 32) + c) E(madwide_s32, (uint64_t)(S32(a) * S32(b)) + c)
 E(madwide_u32, U32(a) * U32(b) + c) E(madhisat, clamp32((s128)((S32(a) * S32(b)) >> 32) + S32(c)))
 E(div_s32, S32(b) == 0 ? -1 : S32(a) / S32(b)) E(div_u32, U32(b) == 0 ? ~0ull : U32(a) / U32(b))
-E(div_s64, b == 0 ? -1 : S64(a) / S64(b)) E(div_u64, b == 0 ? ~0ull : a / b) E(rem_s32, S32(b) == 0 ? S32(a) : S32(a) % S32(b))
-E(rem_u64, b == 0 ? a : a % b) E(rem_s64, b == 0 ? S64(a) : S64(a) % S64(b)) E(div_s16, S16(b) == 0 ? -1 : S16(a) / S16(b))
+E(div_s64, b == 0 ? -1 : S64(a) / S64(b)) E(div_u64, b == 0 ? ~0ull : a / b) E(rem_s32, S32(b) == 0 ? -1 : S32(a) % S32(b))
+E(rem_u64, b == 0 ? ~0ull : a % b) E(rem_s64, b == 0 ? -1 : S64(a) % S64(b)) E(div_s16, S16(b) == 0 ? -1 : S16(a) / S16(b))
 E(abs32, S32(a) < 0 ? -S32(a) : S32(a)) E(neg64, 0 - a) E(neg16, 0 - a) E(min_s32, S32(a) < S32(b) ? a : b) E(max_u32, U32(a) > U32(b) ? a : b)
 E(min_u64, a < b ? a : b) E(max_s64, S64(a) > S64(b) ? a : b) E(min_s16, S16(a) < S16(b) ? a : b)
 E(sad32, U32(c) + (S32(a) < S32(b) ? S32(b) - S32(a) : S32(a) - S32(b)))
@@ -103,7 +103,9 @@ static uint64_t bfe(uint64_t a, unsigned pos, unsigned len, unsigned bits, bool 
 	return r;
 }
 E(bfe_u32, bfe(U32(a), b & 0xff, c & 0xff, 32, false)) E(bfe_s32, bfe(U32(a), b & 0xff, c & 0xff, 32, true))
-E(bfe_u64, bfe(a, b & 0xff, c & 0xff, 64, false)) E(bfe_s64, bfe(a, b & 0xff, c & 0xff, 64, true))
+/* Those of 64 bits look at all of a position and a length, as an H200. */
+#define CLIP(v) (U32(v) > 64 ? 64 : U32(v))
+E(bfe_u64, bfe(a, CLIP(b), CLIP(c), 64, false)) E(bfe_s64, bfe(a, CLIP(b), CLIP(c), 64, true))
 
 static uint64_t bfi32(uint64_t a, uint64_t b, uint64_t c)
 {
@@ -186,6 +188,8 @@ static uint64_t fns(uint64_t a, uint64_t b, uint64_t c)
 	int32_t offset = (int32_t)c;
 	if (base > 31)
 		return ~0u;
+	if (offset == INT32_MIN)
+		return 0;
 	if (!offset)
 		return bit(mask, base) ? base : ~0u;
 	int64_t left = offset < 0 ? -(int64_t)offset : offset;
