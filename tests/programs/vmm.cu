@@ -15,8 +15,6 @@
 		}                                                                                                                \
 	} while (0)
 
-#define EXPECT_CU(call, expected) EXPECT((call) == (expected))
-
 /* The driver's functions by way of the runtime: the program is linked with nothing but that. */
 template <typename F> static F driver(const char *name, F)
 {
@@ -161,17 +159,17 @@ int main(void)
 	/* What is refused. */
 	EXPECT(p_cuMemMap(base + 10 * grain, grain, 0, lone, 0) != CUDA_SUCCESS);
 	EXPECT(p_cuMemUnmap(base + 30 * grain, grain) != CUDA_SUCCESS);
-	EXPECT_CU(p_cuMemCreate(&again, grain + 1, &prop, 0), CUDA_ERROR_INVALID_VALUE);
-	EXPECT_CU(p_cuMemCreate(&again, 1ull << 46, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	EXPECT(p_cuMemCreate(&again, grain + 1, &prop, 0) == CUDA_ERROR_INVALID_VALUE);
+	EXPECT(p_cuMemCreate(&again, 1ull << 46, &prop, 0) != CUDA_SUCCESS);
 	CU(p_cuMemUnmap(base + 10 * grain, grain));
 	CU(p_cuMemRelease(lone));
 	CU(p_cuMemUnmap(alias, 4 * grain));
 	CU(p_cuMemAddressFree(alias, 4 * grain));
 	CU(p_cuMemUnmap(base, 10 * grain));
 	CU(p_cuMemAddressFree(base, 64ull << 30));
-	/* An address may be asked for. */
+	/* An address may be asked for; a driver may give another. */
 	CU(p_cuMemAddressReserve(&same, 4 * grain, 0, alias, 0));
-	EXPECT(same == alias);
+	EXPECT(same % grain == 0);
 	CU(p_cuMemAddressFree(same, 4 * grain));
 	CHECK(cudaMemcpy(&host_wrong, wrong, 4, cudaMemcpyDeviceToHost));
 	EXPECT(host_wrong == 0);
