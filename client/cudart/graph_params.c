@@ -24,12 +24,12 @@ static cudaError_t params_to_driver(const struct cudaGraphNodeParams *p, CUgraph
 {
 	CUDA_KERNEL_NODE_PARAMS kernel;
 	cudaError_t error = cudaSuccess;
+	_Static_assert(sizeof kernel == sizeof ret->kernel && sizeof p->alloc == sizeof ret->alloc, "one layout");
 	memset(ret, 0, sizeof *ret);
 	/* The kinds of nodes have the same numbers. */
 	ret->type = (CUgraphNodeType)p->type;
 	switch (p->type) {
 	case cudaGraphNodeTypeKernel:
-		_Static_assert(sizeof kernel == sizeof ret->kernel, "one layout");
 		error = kernel_to_driver(&p->kernel, &kernel);
 		memcpy(&ret->kernel, &kernel, sizeof kernel);
 		break;
@@ -63,7 +63,6 @@ static cudaError_t params_to_driver(const struct cudaGraphNodeParams *p, CUgraph
 		ret->eventRecord.event = p->eventRecord.event;
 		break;
 	case cudaGraphNodeTypeMemAlloc:
-		_Static_assert(sizeof p->alloc == sizeof ret->alloc, "one layout");
 		memcpy(&ret->alloc, &p->alloc, sizeof ret->alloc);
 		break;
 	case cudaGraphNodeTypeMemFree:
