@@ -264,7 +264,7 @@ void ckt_ptx_label(struct ptx_parser *p, const struct ptx_operand *o, uint32_t i
 static const struct ptx_opcode *const tables[] = {
 	ckt_ptx_opcodes_int, ckt_ptx_opcodes_bits, ckt_ptx_opcodes_compare, ckt_ptx_opcodes_float, ckt_ptx_opcodes_cvt,
 	ckt_ptx_opcodes_data, ckt_ptx_opcodes_mem, ckt_ptx_opcodes_atom, ckt_ptx_opcodes_warp, ckt_ptx_opcodes_control,
-	ckt_ptx_opcodes_async, ckt_ptx_opcodes_video, ckt_ptx_opcodes_matrix, ckt_ptx_opcodes_cluster};
+	ckt_ptx_opcodes_async, ckt_ptx_opcodes_video, ckt_ptx_opcodes_matrix, ckt_ptx_opcodes_cluster, ckt_ptx_opcodes_texture};
 
 static struct ptx_map opcodes;
 static pthread_once_t opcodes_once = PTHREAD_ONCE_INIT;

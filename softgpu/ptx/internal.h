@@ -395,7 +395,7 @@ struct ptx_opcode { const char *name; void (*decode)(struct ptx_parser *p); };
 /* One table a file op_*.c, ended by a NULL name. */
 extern const struct ptx_opcode ckt_ptx_opcodes_int[], ckt_ptx_opcodes_bits[], ckt_ptx_opcodes_compare[], ckt_ptx_opcodes_float[],
 	ckt_ptx_opcodes_cvt[], ckt_ptx_opcodes_data[], ckt_ptx_opcodes_mem[], ckt_ptx_opcodes_atom[], ckt_ptx_opcodes_warp[],
-	ckt_ptx_opcodes_control[], ckt_ptx_opcodes_async[], ckt_ptx_opcodes_video[], ckt_ptx_opcodes_matrix[], ckt_ptx_opcodes_cluster[];
+	ckt_ptx_opcodes_control[], ckt_ptx_opcodes_async[], ckt_ptx_opcodes_video[], ckt_ptx_opcodes_matrix[], ckt_ptx_opcodes_cluster[], ckt_ptx_opcodes_texture[];
 
 /* ---- Special registers (sreg.c) */
 int ckt_ptx_sreg_find(const char *name, size_t size);	/* -1: not one */

@@ -162,7 +162,7 @@ static unsigned take_order(struct ptx_parser *p)
 struct ptx_address ckt_ptx_decode_address(struct ptx_parser *p, const struct ptx_operand *o, enum ptx_space space)
 {
 	struct ptx_address address = {.operand = PTX_OPERAND_NONE, .imm = (int64_t)o->value, .bytes = 8, .space = space};
-	if (o->kind != OP_ADDRESS)
+	if (o->kind != OP_ADDRESS || o->n_elements > 1)
 		ckt_ptx_bad(p, "address expected");
 	const struct ptx_operand *base = o->elements;
 	if (space == SP_PARAM && p->function->info.is_entry && !(base && base->kind == OP_LOCAL && base->variable->space == SP_PARAM))

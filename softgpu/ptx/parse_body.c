@@ -197,8 +197,17 @@ static void parse_address(struct ptx_parser *p, struct ptx_operand *o)
 	} else {
 		o->value = ckt_ptx_constant_expression(p, &kind);
 	}
+	if (o->elements && ckt_ptx_accept(p, ',')) {	/* [texture, {x, y}] */
+		struct ptx_operand *coordinates = element(p), parsed;	/* right behind the base */
+		if (++p->depth > 4)
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "addresses nested too deeply");
+		parse_operand(p, &parsed);
+		p->depth--;
+		*coordinates = parsed;
+		o->n_elements = 2;
+	}
 	if (ckt_ptx_is(p, ','))
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "textures, surfaces and tensors are not supported");
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "textures with separate samplers are not supported");
 	ckt_ptx_expect(p, ']');
 }
 

@@ -78,9 +78,18 @@ static void heap_free(void *data, void *address)
 	(void)address;
 }
 
+const struct ckt_ptx_texture *unit_textures[4];
+
+static const struct ckt_ptx_texture *texture_of(void *data, uint64_t handle)
+{
+	(void)data;
+	return handle >= 1 && handle <= 4 ? unit_textures[handle - 1] : NULL;
+}
+
 enum ckt_ptx_fault unit_run(struct ckt_ptx_module *module, const struct unit_launch *u)
 {
-	struct ckt_ptx_device device = {.n_sm = 4, .capability = 120, .output = output, .heap_alloc = heap_alloc, .heap_free = heap_free};
+	struct ckt_ptx_device device = {.n_sm = 4, .capability = 120, .output = output, .heap_alloc = heap_alloc, .heap_free = heap_free,
+					.texture = texture_of, .surface = texture_of};
 	struct ckt_ptx_launch launch = {.grid = {u->grid, 1, 1}, .block = {u->block, 1, 1}, .dynamic_shared_bytes = u->shared, .params = u->args,
 					.cooperative = u->cooperative, .cancel = u->cancel, .device = &device};
 	const struct ckt_ptx_function *f = ckt_ptx_module_find_function(module, u->kernel);

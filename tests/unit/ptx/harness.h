@@ -19,6 +19,9 @@ extern char unit_log[512];		/* of the last load */
 extern char unit_message[256];		/* of the last launch */
 extern char unit_output[65536];		/* printf and assert text of the last launch, NUL-terminated */
 
+/* What handle n + 1 names, as a texture and as a surface. */
+extern const struct ckt_ptx_texture *unit_textures[4];
+
 /* Zeroed memory that the device may touch; lives until the program ends. */
 void *unit_alloc(size_t size);
 /* Loads, gives every global an address and binds; NULL with unit_log after a failure, *ret_result (may be NULL) says which. */

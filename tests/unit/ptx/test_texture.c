@@ -1,0 +1,162 @@
+/* Textures and surfaces: filters, address modes, formats, layers, cubemaps, what is outside. */
+#include "harness.h"
+
+#define HEAD UNIT_HEAD ".visible .entry k(.param .u64 ph, .param .u64 pin, .param .u64 pout)\n{\n" \
+	".reg .b64 h, in, out; .reg .f32 x, y, z, a, b, c, d; .reg .b32 i, j, l, p, q, r, s; .reg .b16 v;\n" \
+	"ld.param.u64 h, [ph]; ld.param.u64 in, [pin]; ld.param.u64 out, [pout];\n" \
+	"ld.global.f32 x, [in]; ld.global.f32 y, [in+4]; ld.global.f32 z, [in+8]; ld.global.u32 i, [in]; ld.global.u32 j, [in+4]; ld.global.u32 l, [in+12];\n"
+#define TAIL_F "st.global.v4.f32 [out], {a, b, c, d}; ret; }\n"
+#define TAIL_I "st.global.v4.u32 [out], {p, q, r, s}; ret; }\n"
+
+static float *in, *out;
+static struct ckt_ptx_image image;
+static struct ckt_ptx_texture texture;
+
+static struct ckt_ptx_module *load(const char *text)
+{
+	struct ckt_ptx_module *module = unit_load((const char *const[]){text}, 1, NULL);
+	if (!module)
+		fprintf(stderr, "%s\n", unit_log);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(module);
+	return module;
+}
+
+static enum ckt_ptx_fault run(struct ckt_ptx_module *module, float x, float y, float z, int layer)
+{
+	in[0] = x;
+	in[1] = y;
+	in[2] = z;
+	memcpy(&in[3], &layer, 4);
+	struct unit_launch u = {.kernel = "k", .grid = 1, .block = 1, .args = {1, (uint64_t)(uintptr_t)in, (uint64_t)(uintptr_t)out}};
+	return unit_run(module, &u);
+}
+
+static float at(struct ckt_ptx_module *module, float x, float y, float z, int layer)
+{
+	CU_ASSERT_EQUAL(run(module, x, y, z, layer), CKT_PTX_FAULT_NONE);
+	return out[0];
+}
+
+/* 4 x 3 x depth floats: element (x, y, z) is x + 10 y + 100 z. */
+static void fresh(enum ckt_ptx_texture_shape shape, uint32_t depth)
+{
+	float *memory = unit_alloc(4096);
+	in = unit_alloc(64);
+	out = unit_alloc(64);
+	image = (struct ckt_ptx_image){.memory = (uint8_t *)memory, .width = 4, .height = 3, .depth = depth, .row_bytes = 32, .slice_bytes = 128};
+	for (uint32_t n = 0; n < depth * 12; n++)
+		memory[n / 12 * 32 + n / 4 % 3 * 8 + n % 4] = (float)(n % 4 + n / 4 % 3 * 10 + n / 12 * 100);
+	texture = (struct ckt_ptx_texture){.shape = shape, .n_levels = 1, .levels = &image, .channels = 1, .channel_bytes = 4, .channel = CKT_PTX_CHANNEL_FLOAT,
+		.address = {CKT_PTX_ADDRESS_CLAMP, CKT_PTX_ADDRESS_CLAMP, CKT_PTX_ADDRESS_CLAMP}, .mipmap_most = 10};
+	unit_textures[0] = &texture;
+}
+
+static void test_2d(void)
+{
+	fresh(CKT_PTX_TEXTURE_2D, 1);
+	struct ckt_ptx_module *m = load(HEAD "tex.2d.v4.f32.f32 {a, b, c, d}, [h, {x, y}];\n" TAIL_F);
+	CU_ASSERT_EQUAL(at(m, 2.9f, 1.2f, 0, 0), 12);
+	CU_ASSERT_EQUAL(at(m, -5, 7, 0, 0), 20);	/* clamped */
+	texture.filter = CKT_PTX_FILTER_LINEAR;
+	CU_ASSERT_EQUAL(at(m, 1.5f, 1.5f, 0, 0), 11);	/* the middle of a texel is the texel */
+	CU_ASSERT_EQUAL(at(m, 1.75f, 2, 0, 0), 16.25f);
+	texture.address[0] = CKT_PTX_ADDRESS_BORDER;
+	texture.border[0] = 100;
+	CU_ASSERT_EQUAL(at(m, 0, 0.5f, 0, 0), 50);
+	texture.filter = CKT_PTX_FILTER_POINT;
+	texture.normalized_coordinates = true;
+	texture.address[0] = CKT_PTX_ADDRESS_WRAP;
+	texture.address[1] = CKT_PTX_ADDRESS_MIRROR;
+	CU_ASSERT_EQUAL(at(m, 1.3f, 0.5f, 0, 0), 11);
+	CU_ASSERT_EQUAL(at(m, -0.1f, 1.1f, 0, 0), 23);
+	CU_ASSERT_EQUAL(at(m, 0.1f, 1.9f, 0, 0), 0);
+	ckt_ptx_module_destroy(m);
+	texture.normalized_coordinates = false;
+	m = load(HEAD "tld4.r.2d.v4.f32.f32 {a, b, c, d}, [h, {x, y}];\n" TAIL_F);
+	CU_ASSERT_EQUAL(at(m, 2, 1, 0, 0), 11);
+	CU_ASSERT_TRUE(out[1] == 12 && out[2] == 2 && out[3] == 1);
+	ckt_ptx_module_destroy(m);
+}
+
+static void test_shapes(void)
+{
+	fresh(CKT_PTX_TEXTURE_3D, 5);
+	struct ckt_ptx_module *m = load(HEAD "tex.3d.v4.f32.f32 {a, b, c, d}, [h, {x, y, z, z}];\n" TAIL_F);
+	CU_ASSERT_EQUAL(at(m, 3, 2, 4, 0), 423);
+	texture.filter = CKT_PTX_FILTER_LINEAR;
+	CU_ASSERT_EQUAL(at(m, 1, 1, 1, 0), 55.5f);
+	ckt_ptx_module_destroy(m);
+	fresh(CKT_PTX_TEXTURE_2D_LAYERED, 5);
+	m = load(HEAD "tex.a2d.v4.f32.f32 {a, b, c, d}, [h, {l, x, y, y}];\n" TAIL_F);
+	CU_ASSERT_EQUAL(at(m, 1, 1, 0, 3), 311);
+	CU_ASSERT_EQUAL(at(m, 1, 1, 0, 9), 411);
+	ckt_ptx_module_destroy(m);
+	fresh(CKT_PTX_TEXTURE_CUBEMAP, 6);
+	image.width = image.height = 3;
+	texture.normalized_coordinates = true;
+	m = load(HEAD "tex.cube.v4.f32.f32 {a, b, c, d}, [h, {x, y, z, z}];\n" TAIL_F);
+	CU_ASSERT_EQUAL(at(m, 1, 0, 0, 0), 11);
+	CU_ASSERT_EQUAL(at(m, -2, 0, 0, 0), 111);
+	CU_ASSERT_EQUAL(at(m, 0, 3, 0, 0), 211);
+	CU_ASSERT_EQUAL(at(m, 0, 0, -1, 0), 511);
+	CU_ASSERT_EQUAL(at(m, 1, 0.9f, 0, 0), 1);	/* upwards is the first row of the side */
+	ckt_ptx_module_destroy(m);
+}
+
+static void test_formats(void)
+{
+	static const uint8_t bytes[] = {0, 51, 128, 255};
+	fresh(CKT_PTX_TEXTURE_LINEAR, 1);
+	memcpy(image.memory, bytes, 4);
+	texture.channel_bytes = 1;
+	texture.channel = CKT_PTX_CHANNEL_UNSIGNED;
+	struct ckt_ptx_module *m = load(HEAD "cvt.rzi.s32.f32 i, x; tex.1d.v4.u32.s32 {p, q, r, s}, [h, {i}];\n" TAIL_I);
+	at(m, 1, 0, 0, 0);
+	CU_ASSERT_EQUAL(((uint32_t *)out)[0], 51);
+	at(m, 4, 0, 0, 0);
+	CU_ASSERT_EQUAL(((uint32_t *)out)[0], 0);	/* behind its end linear memory reads as zero */
+	texture.channel = CKT_PTX_CHANNEL_SIGNED;
+	at(m, 2, 0, 0, 0);
+	CU_ASSERT_EQUAL(((int32_t *)out)[0], -128);
+	ckt_ptx_module_destroy(m);
+	texture.normalized_read = true;
+	m = load(HEAD "cvt.rzi.s32.f32 i, x; tex.1d.v4.f32.s32 {a, b, c, d}, [h, {i}];\n" TAIL_F);
+	CU_ASSERT_EQUAL(at(m, 2, 0, 0, 0), -1);
+	texture.channel = CKT_PTX_CHANNEL_UNSIGNED;
+	CU_ASSERT_EQUAL(at(m, 1, 0, 0, 0), 0.2f);
+	ckt_ptx_module_destroy(m);
+}
+
+static void test_surface(void)
+{
+	fresh(CKT_PTX_TEXTURE_2D, 1);
+	struct ckt_ptx_module *m = load(HEAD "cvt.rzi.s32.f32 i, x; cvt.rzi.s32.f32 j, y; shl.b32 i, i, 2; suld.b.2d.b32.trap p, [h, {i, j}]; suq.width.b32 q, [h]; mov.b32 r, 0; mov.b32 s, 0;\n"
+				        "sust.b.2d.b32.zero [h, {i, j}], q;\n" TAIL_I);
+	CU_ASSERT_EQUAL(at(m, 2, 1, 0, 0), 12);
+	CU_ASSERT_EQUAL(((uint32_t *)out)[1], 4);
+	CU_ASSERT_EQUAL(((uint32_t *)image.memory)[8 + 2], 4);
+	CU_ASSERT_EQUAL(run(m, 4, 0, 0, 0), CKT_PTX_FAULT_ILLEGAL_ADDRESS);
+	unit_textures[0] = NULL;
+	CU_ASSERT_EQUAL(run(m, 0, 0, 0, 0), CKT_PTX_FAULT_ILLEGAL_INSTRUCTION);
+	ckt_ptx_module_destroy(m);
+}
+
+static void test_levels(void)
+{
+	fresh(CKT_PTX_TEXTURE_2D, 2);
+	struct ckt_ptx_image levels[2] = {image, image};
+	levels[1].memory += 128;
+	levels[1].width = 2;
+	levels[1].height = 1;
+	texture.levels = levels;
+	texture.n_levels = 2;
+	struct ckt_ptx_module *m = load(HEAD "tex.level.2d.v4.f32.f32 {a, b, c, d}, [h, {x, y}], z;\n" TAIL_F);
+	CU_ASSERT_EQUAL(at(m, 1, 0, 0, 0), 1);
+	CU_ASSERT_EQUAL(at(m, 1, 0, 1, 0), 101);
+	texture.mipmap_filter = CKT_PTX_FILTER_LINEAR;
+	CU_ASSERT_EQUAL(at(m, 1, 0, 0.25f, 0), 26);
+	ckt_ptx_module_destroy(m);
+}
+
+static const struct unit_test tests[] = {{"2d", test_2d}, {"shapes", test_shapes}, {"formats", test_formats}, {"surface", test_surface}, {"levels", test_levels}};
+UNIT_MAIN("ptx textures", tests)
