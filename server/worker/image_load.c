@@ -14,6 +14,7 @@
 #include "server/worker/chain.h"
 #include "server/worker/crew.h"
 #include "server/worker/driver.h"
+#include "server/worker/fault.h"
 #include "server/worker/fence.h"
 #include "server/worker/worker.h"
 
@@ -36,6 +37,11 @@ static int refuse(struct loading *l, int error, const char *format, ...)
 	vsnprintf(l->message, l->message_size, format, args);
 	va_end(args);
 	return error;
+}
+
+static int told_to_fail(struct loading *l, enum ckt_worker_fault point)
+{
+	return ckt_fault_fails(point) ? refuse(l, -EIO, "told to fail") : 0;
 }
 
 static uint64_t bytes_on(const ckt_image *image, unsigned d)
@@ -487,7 +493,7 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 			continue;
 		if (!chunk_device(l, chunk, &device))
 			return -EBADMSG;
-		int result = ckt_image_reader_chunk(&l->reader, chunk, member->buffer);
+		int result = ckt_fault_fails(CKT_FAULT_RESTORE_CHUNK) ? -EIO : ckt_image_reader_chunk(&l->reader, chunk, member->buffer);
 		if (result)
 			return result;
 		CUresult error = ckt_crew_use_device(member, device);
@@ -590,8 +596,16 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 	error = ckt_image_reader_init(&l.reader, &l.image, dirs, dir_count, ret_message, message_size);
 	if (!error)
 		error = check(&l, args);
-	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++)
-		error = steps[i](&l);
+	if (!error)
+		error = told_to_fail(&l, CKT_FAULT_RESTORE_CHECKED);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++) {
+		if (steps[i] == load_memory)
+			error = told_to_fail(&l, CKT_FAULT_RESTORE_OBJECTS);
+		if (!error)
+			error = steps[i](&l);
+	}
+	if (!error)
+		error = told_to_fail(&l, CKT_FAULT_RESTORE_LOADED);
 	if (!error) {
 		load_identity(&l);
 		struct ckt_object *primary;

@@ -11,8 +11,10 @@
 #include "server/worker/chain.h"
 #include "server/worker/crew.h"
 #include "server/worker/driver.h"
+#include "server/worker/fault.h"
 #include "server/worker/fence.h"
 #include "server/worker/names.h"
+#include "server/worker/pause.h"
 #include "server/worker/worker.h"
 
 struct saving {
@@ -132,7 +134,7 @@ static void take_devices(struct saving *s)
 			if (e->use == CKT_EXTENT_CACHED)
 				continue;
 			device->extents.extents_val[device->extents.extents_len++] = (ckt_image_extent){e->address, e->size, e->use};
-			add_pieces(s, 0, d, e->address, NULL, e->size);
+			add_pieces(s, 0, d, e->address, ckt_pause_copy(e->address, 0), e->size);
 		}
 		for (size_t i = 0; i < memory->block_count; i++) {
 			struct ckt_block *b = &memory->blocks[i];
@@ -358,9 +360,9 @@ static int take_physical(struct saving *s, struct ckt_object *object)
 	CUresult result = CUDA_SUCCESS;
 	if (!mapped)
 		result = ckt_vmm_reserve(worker, object->physical.device, size, 0, 0, &address);
-	if (!mapped && !result)
+	if (!mapped && !result && !worker->paused)
 		result = ckt_vmm_map(worker, address, size, 0, object->id);
-	if (!mapped && !result)
+	if (!mapped && !result && !worker->paused)
 		result = ckt_vmm_set_access(worker, address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	s->image.physicals.physicals_val[s->image.physicals.physicals_len++] =
 		(ckt_image_physical){.id = object->id, .device = object->physical.device, .size = size, .contents = address, .contents_only = !mapped};
@@ -368,7 +370,7 @@ static int take_physical(struct saving *s, struct ckt_object *object)
 		snprintf(s->message, s->message_size, "physical memory 0x%llx cannot be read: CUDA error %d", (unsigned long long)object->id, result);
 		return -EIO;
 	}
-	add_pieces(s, 0, object->physical.device, address, NULL, size);
+	add_pieces(s, 0, object->physical.device, address, ckt_pause_copy(0, object->id), size);
 	return 0;
 }
 
@@ -403,7 +405,8 @@ static void give_vmm_back(struct saving *s)
 	for (unsigned i = 0; i < s->image.physicals.physicals_len; i++) {
 		const ckt_image_physical *physical = &s->image.physicals.physicals_val[i];
 		if (physical->contents_only && physical->contents) {
-			ckt_vmm_unmap(s->worker, physical->contents, physical->size);
+			if (!s->worker->paused)
+				ckt_vmm_unmap(s->worker, physical->contents, physical->size);
 			ckt_vmm_free(s->worker, physical->contents, physical->size);
 		}
 	}
@@ -423,7 +426,7 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 			atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
 			continue;
 		}
-		if (!piece->space) {
+		if (!data) {
 			CUresult error = ckt_crew_use_device(member, piece->device);
 			if (!error)
 				error = ckt_driver.cuMemcpyDtoH_v2(member->buffer, piece->address, piece->size);
@@ -433,6 +436,8 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 			}
 			data = member->buffer;
 		}
+		if (ckt_fault_fails(CKT_FAULT_WRITE))
+			return -EIO;
 		result = ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size);
 		if (!piece->space)
 			atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
@@ -466,6 +471,14 @@ static int write_contents(struct saving *s)
 	return 0;
 }
 
+static int told_to_fail(struct saving *s, enum ckt_worker_fault point)
+{
+	if (!ckt_fault_fails(point))
+		return 0;
+	snprintf(s->message, s->message_size, "told to fail");
+	return -EIO;
+}
+
 static int find_changed(struct saving *s)
 {
 	struct ckt_save *save = s->save;
@@ -473,7 +486,8 @@ static int find_changed(struct saving *s)
 	for (size_t i = 0; i < s->piece_count; i++)
 		save->memory_bytes += s->pieces[i].space ? 0 : s->pieces[i].size;
 	ckt_chain_key(!save->incremental, s->key);
-	if (save->incremental || save->keep_hashes) {
+	/* What lies in the host's memory is not for the GPU to hash: all of it is taken as changed. */
+	if ((save->incremental || save->keep_hashes) && !s->worker->paused) {
 		ckt_progress_begin(s->worker, "hash", save->memory_bytes);
 		int error = ckt_chain_hash(s->worker, s->pieces, s->piece_count, s->key);
 		s->hashed = !error;
@@ -488,7 +502,7 @@ static int find_changed(struct saving *s)
 		bytes += s->pieces[i].space || s->pieces[i].same ? 0 : s->pieces[i].size;
 	save->changed_bytes = bytes;
 	ckt_progress_begin(s->worker, "save", save->memory_bytes);
-	return 0;
+	return told_to_fail(s, CKT_FAULT_HASHED);
 }
 
 static int share_contents(struct saving *s)
@@ -537,7 +551,10 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 		result = share_contents(&s);
 	give_vmm_back(&s);
 	if (!result)
+		result = told_to_fail(&s, CKT_FAULT_CONTENTS);
+	if (!result)
 		result = ckt_image_write(save->dir_fd, &s.image, ret_message, message_size);
+	ckt_fault_fails(CKT_FAULT_MANIFEST);
 	uint64_t bytes = 0;
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++) {
 		bytes += s.writers[i].offset;

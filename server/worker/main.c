@@ -39,6 +39,8 @@ static int start_signals(void)
 	sigaddset(&set, SIGINT);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	/* An image beyond ulimit -f is an error to report, no end. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (pthread_sigmask(SIG_BLOCK, &set, NULL))
 		return -EINVAL;
 	pthread_t thread;

@@ -2,6 +2,7 @@
  * What takes long on the control socket: saving, holding and releasing the session, and how far it has come.
  *
  *	running --SAVE2--> frozen --> running ; with hold: frozen --RELEASE--> running, or ended
+ *	running --PAUSE--> paused --UNPAUSE--> running ; what is paused can be saved, held and ended too
  *
  * Threading: one operation at a time (operation_lock); PROGRESS waits for none.
  */
@@ -14,6 +15,8 @@
 #include "rpc/net.h"
 #include "server/worker/chain.h"
 #include "server/worker/control.h"
+#include "server/worker/fault.h"
+#include "server/worker/pause.h"
 #include "server/worker/worker.h"
 
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,10 +38,31 @@ static void progress_end(struct ckt_worker *worker)
 /* Precondition: operation_lock held. */
 static int freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
 {
-	if (held)
+	if (held || worker->paused)
 		return 0;
 	ckt_progress_begin(worker, "freeze", 0);
-	return ckt_worker_freeze(worker, deadline_ms, ret_message, message_size);
+	int error = ckt_worker_freeze(worker, deadline_ms, ret_message, message_size);
+	if (!error && ckt_fault_fails(CKT_FAULT_FROZEN)) {
+		snprintf(ret_message, message_size, "told to fail");
+		ckt_worker_thaw(worker, false);
+		return -EIO;
+	}
+	return error;
+}
+
+/* Precondition: operation_lock held.  Lets go on what nothing holds. */
+static void thaw(struct ckt_worker *worker)
+{
+	if (!held && !worker->paused)
+		ckt_worker_thaw(worker, false);
+}
+
+/* Precondition: operation_lock held. */
+static void set_paused(struct ckt_worker *worker, bool paused)
+{
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->paused = paused;
+	pthread_mutex_unlock(&worker->mail_lock);
 }
 
 static int save(struct ckt_request *request)
@@ -61,8 +85,8 @@ static int save(struct ckt_request *request)
 			res.status = ckt_worker_save(worker, &save, message, sizeof message);
 			res.bytes = save.bytes;
 			end = !res.status && args.stop;
-			if (!end && !held)
-				ckt_worker_thaw(worker, false);
+			if (!end)
+				thaw(worker);
 		}
 		progress_end(worker);
 	}
@@ -101,8 +125,7 @@ static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args
 	res->stopped_us = (u_quad_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
 	/* What could not be saved goes on, unless it stood before. */
 	held = held || (!error && args->hold);
-	if (!held)
-		ckt_worker_thaw(worker, false);
+	thaw(worker);
 	memcpy(res->image, save.image, sizeof res->image);
 	res->bytes = save.bytes;
 	res->memory_bytes = save.memory_bytes;
@@ -153,13 +176,67 @@ static int release(struct ckt_request *request)
 		if (args.end)
 			set_parting(worker, &args);
 		/* The client has been told, and its connection is over, before the answer. */
-		ckt_worker_thaw(worker, args.end);
+		if (args.end) {
+			ckt_fault_fails(CKT_FAULT_RELEASE);
+			ckt_worker_thaw(worker, true);
+		} else {
+			thaw(worker);
+		}
 		request->end = args.end;
 	}
 	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 	pthread_mutex_unlock(&operation_lock);
 	xdr_free((xdrproc_t)xdr_ckt_worker_release_args, (char *)&args);
 	return result;
+}
+
+static int pause_session(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_pause_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_pause_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message, .status = -EINVAL};
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&operation_lock);
+	if (!ckt_control_started() || worker->paused) {
+		snprintf(message, sizeof message, worker->paused ? "the session is paused already" : "the worker has no session yet");
+	} else {
+		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
+		if (!res.status) {
+			res.status = ckt_pause(worker, &bytes, message, sizeof message);
+			set_paused(worker, !res.status);
+			thaw(worker);
+		}
+		progress_end(worker);
+	}
+	pthread_mutex_unlock(&operation_lock);
+	res.bytes = bytes;
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
+static int unpause(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message, .status = -EINVAL};
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&operation_lock);
+	if (!worker->paused) {
+		snprintf(message, sizeof message, "the session is not paused");
+	} else {
+		res.status = ckt_resume(worker, &bytes, message, sizeof message);
+		if (!res.status) {
+			set_paused(worker, false);
+			thaw(worker);
+		}
+		progress_end(worker);
+	}
+	pthread_mutex_unlock(&operation_lock);
+	res.bytes = bytes;
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
 
 static int image(struct ckt_request *request)
@@ -210,6 +287,10 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 		return release(request);
 	case CKT_WORKER_IMAGE:
 		return image(request);
+	case CKT_WORKER_PAUSE:
+		return pause_session(request);
+	case CKT_WORKER_UNPAUSE:
+		return unpause(request);
 	case CKT_WORKER_PROGRESS:
 		return progress(request);
 	default:

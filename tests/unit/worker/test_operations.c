@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -226,6 +227,167 @@ static void test_chain(void)
 	remove_directory(other);
 }
 
+static void test_pause(void)
+{
+	enum { MIB = 1 << 20 };
+	char directory[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(directory);
+	struct wire *w = session_new();
+	uint64_t a = alloc(w, 6 * MIB), small = alloc(w, 4);
+	fill(w, a, 3, 6 * MIB);
+	fill(w, small, 4, 4);
+	ckt_worker_pause_args args = {.deadline_ms = 5000};
+	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_UNPAUSE, NULL, NULL).status, -EINVAL);
+	for (uint32_t i = 0; i < 100; i++) {
+		/* Sent into a paused session, executed when it goes on. */
+		ckt_worker_result gone = wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args);
+		CU_ASSERT_EQUAL_FATAL(gone.status, 0);
+		CU_ASSERT_EQUAL(gone.bytes, 8 * MIB);
+		CU_ASSERT_EQUAL(state(w), CKT_STATE_PAUSED);
+		WIRE_BATCH(w, memset, .dst = a + 4 * i, .element_size = 4, .value = i, .width = 1, .height = 1);
+		uint32_t xid = WIRE_SEND(w, ctx_synchronize, false, false);
+		ckt_worker_result back = wire_control(w, CKT_WORKER_UNPAUSE, NULL, NULL);
+		CU_ASSERT_EQUAL_FATAL(back.status, 0);
+		CU_ASSERT_EQUAL(back.bytes, 8 * MIB);
+		free(wire_read(w, xid).data);
+	}
+	for (uint32_t i = 0; i < 100; i += 33)
+		CU_ASSERT_EQUAL(get_u32(w, a + 4 * i), i);
+	CU_ASSERT_EQUAL(get_u32(w, a + 6 * MIB - 4), 3);
+	CU_ASSERT_EQUAL(get_u32(w, small), 4);
+	/* A paused session is saved from the host's memory, and stays paused. */
+	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args).status, 0);
+	CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, 0);
+	CU_ASSERT_EQUAL(state(w), CKT_STATE_PAUSED);
+	CU_ASSERT_EQUAL(kill(w->pid, SIGKILL), 0);
+	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	restore(w, directory);
+	CU_ASSERT_EQUAL(get_u32(w, a + 4 * 99), 99);
+	CU_ASSERT_EQUAL(get_u32(w, a + 6 * MIB - 4), 3);
+	CU_ASSERT_EQUAL(get_u32(w, small), 4);
+	session_end(w);
+	remove_directory(directory);
+}
+
+/* Steps of pausing and resuming that fail: the session is as before, and the same again succeeds or fails alike. */
+static void test_pause_faults(void)
+{
+	static const char *const faults[] = {"fail:20", "fail:22", "fail:23"};
+	for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++) {
+		struct wire *w = calloc(1, sizeof *w);
+		strcpy(w->fault, faults[i]);
+		CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, 0, -1, NULL), 0);
+		CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
+		uint64_t a = alloc(w, 6 << 20);
+		fill(w, a, 3, 6 << 20);
+		ckt_worker_pause_args args = {.deadline_ms = 5000};
+		ckt_worker_result gone = wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args);
+		if (i == 0) {
+			CU_ASSERT_EQUAL(gone.status, -EIO);
+			CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
+			CU_ASSERT_EQUAL(get_u32(w, a + 4096), 3);
+			session_end(w);
+			continue;
+		}
+		CU_ASSERT_EQUAL(gone.status, 0);
+		for (int again = 0; again < 2; again++) {
+			ckt_worker_result back = wire_control(w, CKT_WORKER_UNPAUSE, NULL, NULL);
+			CU_ASSERT_EQUAL(back.status, i == 1 ? -ENOMEM : -EIO);
+			CU_ASSERT_TRUE(i != 1 || back.bytes > 0);
+			CU_ASSERT_EQUAL(state(w), CKT_STATE_PAUSED);
+		}
+		/* Nothing was lost. */
+		char directory[] = "/tmp/ckt-image-XXXXXX";
+		make_directory(directory);
+		CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000}).status, 0);
+		kill(w->pid, SIGKILL);
+		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		w->fault[0] = 0;
+		restore(w, directory);
+		CU_ASSERT_EQUAL(get_u32(w, a + 4096), 3);
+		session_end(w);
+		remove_directory(directory);
+	}
+}
+
+/* Death or failure at each point of a save: the image before is good, the new one absent; and of a restore: it can be tried again. */
+static void test_faults(void)
+{
+	static const char *const save_faults[] = {"1", "2", "3", "4", "5", "fail:1", "fail:2", "fail:3", "fail:4"};
+	for (unsigned i = 0; i < sizeof save_faults / sizeof *save_faults; i++) {
+		char first[] = "/tmp/ckt-image-XXXXXX", second[] = "/tmp/ckt-image-XXXXXX", manifest[64];
+		make_directory(first);
+		make_directory(second);
+		struct wire *w = session_new();
+		uint64_t a = alloc(w, 6 << 20);
+		fill(w, a, 3, 6 << 20);
+		CU_ASSERT_EQUAL_FATAL(wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+		CU_ASSERT_EQUAL(wire_release(w, true, true, "", "").status, 0);
+		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		strcpy(w->fault, save_faults[i]);
+		restore(w, first);
+		w->may_die = true;
+		bool fails = save_faults[i][0] == 'f';
+		int status = wire_save2(w, second, (ckt_worker_save2_args){.deadline_ms = 5000, .keep_hashes = true}).status;
+		CU_ASSERT_EQUAL(w->died, !fails);
+		CU_ASSERT_TRUE(!fails || status == -EIO);
+		snprintf(manifest, sizeof manifest, "%s/manifest", second);
+		/* Only the last point lies behind the manifest. */
+		CU_ASSERT_EQUAL(access(manifest, F_OK) == 0, i == 4);
+		if (fails)
+			free(WIRE_CALL(w, ctx_synchronize, false).data);
+		kill(w->pid, SIGKILL);
+		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		w->fault[0] = 0;
+		w->may_die = w->died = false;
+		restore(w, i == 4 ? second : first);
+		CU_ASSERT_EQUAL(get_u32(w, a + (6 << 20) - 4), 3);
+		session_end(w);
+		remove_directory(first);
+		remove_directory(second);
+	}
+}
+
+static void test_restore_faults(void)
+{
+	static const char *const faults[] = {"10", "11", "12", "13", "fail:10", "fail:11", "fail:12", "fail:13"};
+	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	make_directory(directory);
+	struct wire *w = session_new();
+	uint64_t a = alloc(w, 6 << 20);
+	fill(w, a, 3, 6 << 20);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL(wire_release(w, true, true, "", "").status, 0);
+	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++) {
+		strcpy(w->fault, faults[i]);
+		w->may_die = true;
+		int status = wire_start(w, worker_path, driver_path, 0, fd, message);
+		CU_ASSERT_TRUE(w->died || status != 0);
+		CU_ASSERT_EQUAL(w->died, faults[i][0] != 'f');
+		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		w->may_die = w->died = false;
+	}
+	w->fault[0] = 0;
+	restore(w, directory);
+	CU_ASSERT_EQUAL(get_u32(w, a + (6 << 20) - 4), 3);
+	/* A full disk: refused, and the session runs on. */
+	struct rlimit limit = {.rlim_cur = 1 << 20, .rlim_max = RLIM_INFINITY};
+	char full[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(full);
+	CU_ASSERT_EQUAL(prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+	CU_ASSERT_EQUAL(wire_save2(w, full, (ckt_worker_save2_args){.deadline_ms = 5000}).status, -EFBIG);
+	limit.rlim_cur = RLIM_INFINITY;
+	CU_ASSERT_EQUAL(prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+	CU_ASSERT_EQUAL(get_u32(w, a), 3);
+	remove_directory(full);
+	session_end(w);
+	close(fd);
+	remove_directory(directory);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
@@ -240,6 +402,8 @@ int main(int argc, char **argv)
 		void (*function)(void);
 	} tests[] = {
 		{"hold", test_hold},	{"chain", test_chain},
+		{"pause", test_pause},	{"pause faults", test_pause_faults},
+		{"save faults", test_faults}, {"restore faults", test_restore_faults},
 	};
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("operations", NULL, NULL);

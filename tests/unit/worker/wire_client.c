@@ -42,6 +42,10 @@ uint32_t wire_proc(const char *name)
 static void control_call(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *res, int pass_fd)
 {
 	int result = ckt_net_call(wire->control, CRICKET_WORKER_PROG, proc, xdr_args, args, xdr_res, res, deadline(), pass_fd);
+	if (result && wire->may_die) {
+		wire->died = true;
+		return;
+	}
 	if (result)
 		die("control call", result);
 }
@@ -71,7 +75,11 @@ static int start(struct wire *wire, const char *worker, const char *driver, uint
 		options = getenv("TSAN_OPTIONS");
 		snprintf(thread_sanitizer, sizeof thread_sanitizer, "TSAN_OPTIONS=%s", options ? options : "");
 		char *env[] = {"GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296", "CRICKET_SOFT_DEVICES=12.0:8G",
-			       sanitizer, thread_sanitizer, NULL};
+			       sanitizer, thread_sanitizer, NULL, NULL};
+		char fault[64];
+		snprintf(fault, sizeof fault, "CRICKET_FAULT=%s", wire->fault);
+		if (wire->fault[0])
+			env[4] = fault;
 		execve(worker, argv, env);
 		_exit(127);
 	}

@@ -28,6 +28,8 @@ struct wire {
 	size_t log_size, log_room;
 	char *printed;		/* what kernels printed */
 	size_t printed_size;
+	char fault[32];		/* CRICKET_FAULT of the next worker */
+	bool may_die, died;	/* a control call that gets no answer is no error */
 	bool no_log;
 	char parked[CKT_MESSAGE_MAX], moved_to[CKT_ADDRESS_MAX + 1];
 };
