@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chain.h"
 #include "ctl.h"
 #include "rpc/fault.h"
 
@@ -83,7 +84,7 @@ int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, boo
 static ckt_control_save_args save_args(const struct ckt_ctl_args *args, char *stage, unsigned deadline_ms)
 {
 	return (ckt_control_save_args){.session = (char *)args->words[0], .stage = stage, .deadline_ms = deadline_ms,
-				       .compress = args->compress, .hold = args->stop};
+				       .compress = args->compress, .hold = args->stop, .keep_hashes = args->every || args->incremental};
 }
 
 static int finish(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const ckt_control_save_res *res, const char *place)
@@ -94,32 +95,84 @@ static int finish(const struct ckt_ctl_args *args, struct ckt_ctl_server *server
 	return status == CKT_EXIT_DONE ? print(args, res, place) : status;
 }
 
-static int save_here(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
+/* The image gets its name, or nothing of it stays. ret_res is to be freed in every case. */
+static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms, const struct ckt_ctl_base *base,
+		      const char *path, ckt_control_save_res *ret_res)
 {
-	char path[CKT_CTL_PATH_SIZE], stage[CKT_CONTROL_NAME_MAX + 1] = "";
+	char stage[CKT_CONTROL_NAME_MAX + 1] = "";
 	struct ckt_ctl_partial partial = {.fd = -1};
-	ckt_control_save_res res = {0};
-	int status = ckt_ctl_path_copy(args->words[1], path);
-	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_partial_make(path, &partial);
+	int status = ckt_ctl_partial_make(path, &partial);
 	if (status == CKT_EXIT_DONE && !server->is_unix)
 		status = ckt_ctl_stage_make(server, stage);
 	ckt_control_save_args call = save_args(args, stage, deadline_ms);
+	if (base) {
+		call.incremental = true;
+		memcpy(call.base, base->id, sizeof call.base);
+	}
 	struct ckt_ctl_progress *progress = status == CKT_EXIT_DONE ? ckt_ctl_progress_begin(args, server, args->words[0]) : NULL;
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_save(server, &call, args->stop, server->is_unix ? partial.fd : -1, &res);
+		status = ckt_ctl_save(server, &call, args->stop, server->is_unix ? partial.fd : -1, ret_res);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_fetch(args, server, stage, partial.fd, progress);
 	ckt_ctl_progress_end(progress);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_stage_remove(server, stage);
+	if (status == CKT_EXIT_DONE && base) {
+		int result = ckt_ctl_base_write(partial.fd, path, base->path);
+		status = result ? ckt_ctl_refuse(path, strerror(-result)) : status;
+	}
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_partial_keep(&partial);
+	if (status != CKT_EXIT_DONE)
+		ckt_ctl_partial_drop(&partial);
+	return status;
+}
+
+static int save_here(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
+{
+	char path[CKT_CTL_PATH_SIZE];
+	struct ckt_ctl_base base;
+	ckt_control_save_res res = {0};
+	int status = ckt_ctl_path_copy(args->words[1], path);
+	if (status == CKT_EXIT_DONE && args->incremental) {
+		status = ckt_ctl_path_copy(args->incremental, base.path);
+		if (status == CKT_EXIT_DONE && !ckt_ctl_image_id(base.path, base.id))
+			status = ckt_ctl_refuse(base.path, "is no image that another can build on");
+	}
+	if (status == CKT_EXIT_DONE)
+		status = save_image(args, server, deadline_ms, args->incremental ? &base : NULL, path, &res);
 	if (status == CKT_EXIT_DONE)
 		status = finish(args, server, &res, path);
-	else
-		ckt_ctl_partial_drop(&partial);
+	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
+	return status;
+}
+
+int ckt_ctl_save_next(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const struct ckt_ctl_base *base, const char *path,
+		      char ret_id[CKT_CONTROL_IMAGE_ID])
+{
+	ckt_control_save_res res = {0};
+	unsigned deadline_ms;
+	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
+	if (status == CKT_EXIT_DONE)
+		status = save_image(args, server, deadline_ms, base, path, &res);
+	memcpy(ret_id, res.image, CKT_CONTROL_IMAGE_ID);
+	if (status == CKT_EXIT_DONE)
+		status = print(args, &res, path);
+	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
+	return status;
+}
+
+static int save_in_memory(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
+{
+	ckt_control_save_args call = save_args(args, (char *)"", deadline_ms);
+	ckt_control_save_res res = {0};
+	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, args->words[0]);
+	call.to_memory = true;
+	int status = ckt_ctl_save(server, &call, false, -1, &res);
+	ckt_ctl_progress_end(progress);
+	if (status == CKT_EXIT_DONE)
+		status = print(args, &res, "memory");
 	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
 	return status;
 }
@@ -147,15 +200,30 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 	struct ckt_ctl_server server;
 	unsigned deadline_ms;
 	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
-	if (status == CKT_EXIT_DONE)
+	if (status == CKT_EXIT_DONE && args->to_memory) {
+		if (args->word_count == 2 || args->server_side || args->stop || args->every || args->incremental) {
+			fprintf(stderr, "cricketctl: --to-memory goes with no directory, no --stop, and no other image\n");
+			status = CKT_EXIT_USAGE;
+		}
+	} else if (status == CKT_EXIT_DONE) {
 		status = ckt_ctl_check_place(args, args->word_count == 2);
+	}
+	if (status == CKT_EXIT_DONE && (args->every || args->incremental || args->keep) &&
+	    (args->server_side || (args->every && (args->incremental || args->stop)) || (args->keep && !args->every))) {
+		fprintf(stderr, "cricketctl: --every goes alone or with --keep, --incremental and --every with a directory here\n");
+		status = CKT_EXIT_USAGE;
+	}
+	if (status == CKT_EXIT_DONE && args->every)
+		return ckt_ctl_every(args);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_connect_near(args, &server);
 	if (status != CKT_EXIT_DONE)
 		return status;
 	status = ckt_ctl_check_session(args->words[0]);
 	if (status == CKT_EXIT_DONE)
-		status = args->server_side ? save_there(args, &server, deadline_ms) : save_here(args, &server, deadline_ms);
+		status = args->to_memory     ? save_in_memory(args, &server, deadline_ms)
+			 : args->server_side ? save_there(args, &server, deadline_ms)
+					     : save_here(args, &server, deadline_ms);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

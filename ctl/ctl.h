@@ -65,6 +65,7 @@ int ckt_ctl_pause(const struct ckt_ctl_args *args);
 int ckt_ctl_resume(const struct ckt_ctl_args *args);
 int ckt_ctl_events(const struct ckt_ctl_args *args);
 int ckt_ctl_migrate(const struct ckt_ctl_args *args);
+int ckt_ctl_image(const struct ckt_ctl_args *args);
 
 /* args.c: CKT_EXIT_DONE or CKT_EXIT_USAGE with the reason said. ret_command is NULL with --help or --version alone. */
 int ckt_ctl_parse(const struct ckt_ctl_command *commands, int argc, char **argv, struct ckt_ctl_args *ret_args,
@@ -156,7 +157,17 @@ int ckt_ctl_fetch(const struct ckt_ctl_args *args, struct ckt_ctl_server *server
 int ckt_ctl_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *stage, int dir_fd,
 		 struct ckt_ctl_progress *progress);
 
+/* An image to build on. */
+struct ckt_ctl_base {
+	char path[CKT_CTL_PATH_SIZE];
+	char id[CKT_CONTROL_IMAGE_ID];
+};
+
 /* ---- checkpoint.c, restore.c: the parts that others use.  Exit codes, said. */
+int ckt_ctl_save_next(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const struct ckt_ctl_base *base, const char *path,
+		      char ret_id[CKT_CONTROL_IMAGE_ID]);
+/* every.c: checkpoint --every */
+int ckt_ctl_every(const struct ckt_ctl_args *args);
 int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms);
 /* pause.c: "90", "30m", "2h" */
 bool ckt_ctl_parse_duration(const char *text, int64_t *ret_seconds);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chain.h"
 #include "ctl.h"
 #include "rpc/identity.h"
 
@@ -99,38 +100,7 @@ void ckt_ctl_tell_client(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 
 /* ---- The chain */
 
-struct chain {
-	int fds[CKT_CONTROL_CHAIN_MAX];
-	char stages[CKT_CONTROL_CHAIN_MAX][CKT_CONTROL_NAME_MAX + 1];
-	unsigned count;
-};
-
-static void chain_close(struct chain *chain)
-{
-	for (unsigned i = 0; i < chain->count; i++)
-		if (chain->fds[i] >= 0)
-			close(chain->fds[i]);
-}
-
-static int chain_open(const char *first, struct chain *chain)
-{
-	char path[CKT_CTL_PATH_SIZE], base[CKT_CTL_PATH_SIZE];
-	int status = ckt_ctl_path_copy(first, path);
-	for (bool more = true; status == CKT_EXIT_DONE && more;) {
-		if (chain->count == CKT_CONTROL_CHAIN_MAX)
-			return ckt_ctl_refuse(first, "builds on more images than can be: write a full one with 'cricketctl image flatten'");
-		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0)
-			return ckt_ctl_refuse(path, errno == ENOTDIR ? "is no directory, and an image is one" : strerror(errno));
-		chain->fds[chain->count++] = fd;
-		more = ckt_ctl_base_read(path, base);
-		if (more)
-			strcpy(path, base);
-	}
-	return status;
-}
-
-static int chain_pass(struct ckt_ctl_server *server, const struct chain *chain)
+static int chain_pass(struct ckt_ctl_server *server, const struct ckt_ctl_chain *chain)
 {
 	int status = CKT_EXIT_DONE;
 	for (unsigned i = 0; i < chain->count && status == CKT_EXIT_DONE; i++) {
@@ -145,13 +115,14 @@ static int chain_pass(struct ckt_ctl_server *server, const struct chain *chain)
 	return status;
 }
 
-static int chain_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, struct chain *chain, struct ckt_ctl_progress *progress)
+static int chain_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const struct ckt_ctl_chain *chain,
+		      char stages[][CKT_CONTROL_NAME_MAX + 1], struct ckt_ctl_progress *progress)
 {
 	int status = CKT_EXIT_DONE;
 	for (unsigned i = 0; i < chain->count && status == CKT_EXIT_DONE; i++) {
-		status = ckt_ctl_stage_make(server, chain->stages[i]);
+		status = ckt_ctl_stage_make(server, stages[i]);
 		if (status == CKT_EXIT_DONE)
-			status = ckt_ctl_send(args, server, chain->stages[i], chain->fds[i], progress);
+			status = ckt_ctl_send(args, server, stages[i], chain->fds[i], progress);
 	}
 	return status;
 }
@@ -173,7 +144,8 @@ int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_s
 
 static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, int gpu, char ret_session[CKT_SESSION_ID_SIZE + 1])
 {
-	static struct chain chain;
+	static struct ckt_ctl_chain chain;
+	static char names[CKT_CONTROL_CHAIN_MAX + 1][CKT_CONTROL_NAME_MAX + 1];
 	ckt_control_stage_args stages[CKT_CONTROL_CHAIN_MAX];
 	unsigned count = 0;
 	int status = CKT_EXIT_DONE;
@@ -181,15 +153,17 @@ static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *serve
 	if (args->server_side)
 		stages[count++].stage = (char *)args->server_side;
 	else
-		status = chain_open(args->words[0], &chain);
+		status = ckt_ctl_chain_open(args->words[0], false, &chain);
+	if (status == CKT_EXIT_DONE && chain.count > CKT_CONTROL_CHAIN_MAX)
+		status = ckt_ctl_refuse(args->words[0], "builds on more images than can be: make one of them with 'cricketctl image flatten'");
 	if (status == CKT_EXIT_DONE && chain.count)
-		status = server->is_unix ? chain_pass(server, &chain) : chain_send(args, server, &chain, progress);
+		status = server->is_unix ? chain_pass(server, &chain) : chain_send(args, server, &chain, names, progress);
 	for (; !server->is_unix && count < chain.count; count++)
-		stages[count].stage = chain.stages[count];
+		stages[count].stage = names[count];
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_restore_stages(server, gpu, stages, count, ret_session);
 	ckt_ctl_progress_end(progress);
-	chain_close(&chain);
+	ckt_ctl_chain_close(&chain);
 	return status;
 }
 

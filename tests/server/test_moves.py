@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -117,6 +118,78 @@ class Moves(unittest.TestCase):
             self.assertEqual(os.stat(os.path.join(state, session)).st_mode & 0o777, 0o600)
             self.assertEqual(os.listdir(state), [session])
             shutil.rmtree(os.path.join(self.home, ".local"))
+
+
+    def image(self, *words):
+        return json.loads(runner.cricketctl(self.tree, "image", *words, "--json"))
+
+    def test_chain(self):
+        first, names = self.server("first"), [os.path.join(self.dir, "i%d" % i) for i in range(3)]
+        program, session = self.start(first)
+        self.ctl(first, "checkpoint", session, os.path.join(self.dir, "other"))
+        os.mkdir(os.path.join(self.dir, "series"))
+        every = subprocess.Popen([self.tree.tool("cricketctl"), "--server", first.address, "checkpoint", session,
+                                  os.path.join(self.dir, "series"), "--every", "1s", "--keep", "2"], stdout=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 20
+            while not os.path.exists(os.path.join(self.dir, "series", "0005")):
+                self.assertLess(time.monotonic(), deadline)
+                self.assertIsNone(every.poll())
+                time.sleep(0.05)
+        finally:
+            every.terminate()
+        self.assertEqual(every.wait(10), 0)
+        names = sorted(os.listdir(os.path.join(self.dir, "series")))
+        self.assertLessEqual(len(names), 4)
+        self.assertGreaterEqual(len(names), 2)
+        names = [os.path.join(self.dir, "series", name) for name in names]
+        shown = [self.image("show", name) for name in names]
+        self.assertEqual([s["session"] for s in shown], [session] * len(names))
+        self.assertTrue(any(s["ancestors"] for s in shown), shown)
+        for name in names:
+            self.assertTrue(self.image("verify", name)["ok"])
+        self.assertEqual(self.image("diff", names[0], names[-1])["gone_chunks"], 0)
+        last = next(name for name, s in reversed(list(zip(names, shown))) if s["ancestors"])
+        flat = os.path.join(self.dir, "flat")
+        runner.cricketctl(self.tree, "image", "flatten", last, flat)
+        self.assertEqual(self.image("show", flat)["ancestors"], [])
+        self.assertTrue(self.image("verify", flat)["ok"])
+        self.assertEqual([self.image("diff", last, flat)[k] for k in ("changed_chunks", "new_chunks", "gone_chunks")], [0, 0, 0])
+        damaged = os.path.join(self.dir, "damaged")
+        shutil.copytree(flat, damaged)
+        with open(os.path.join(damaged, "data-0"), "r+b") as f:
+            f.seek(100)
+            byte = f.read(1)
+            f.seek(100)
+            f.write(bytes([byte[0] ^ 1]))
+        done = subprocess.run([self.tree.tool("cricketctl"), "image", "verify", damaged], capture_output=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"damaged", done.stderr)
+        # Another image came in between or not: the last one is what the next can build on, and no other.
+        done = subprocess.run([self.tree.tool("cricketctl"), "--server", first.address, "checkpoint", session, os.path.join(self.dir, "no"),
+                               "--incremental", os.path.join(self.dir, "other")], capture_output=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "no")))
+        stopped = os.path.join(self.dir, "stopped")
+        self.ctl(first, "checkpoint", session, stopped, "--incremental", names[-1], "--stop")
+        first.kill()
+        second = self.server("second")
+        self.ctl(second, "restore", stopped)
+        self.assertEqual(self.finish(program)[0], self.expected())
+
+    def test_migrate(self):
+        servers = [self.server("first"), self.server("second", "--image-dir", os.path.join(self.dir, "second", "im"))]
+        program, session = self.start(servers[0])
+        for i in range(3):
+            here, there = servers[i % 2], servers[1 - i % 2]
+            done = json.loads(self.ctl(here, "migrate", session, "--to", there.address, "--json"))
+            self.assertEqual(done["session"], session)
+            self.assertEqual(runner.sessions_of(self.tree, here), [])
+            ((found,),) = [runner.sessions_of(self.tree, there)]
+            self.assertEqual(found["session"], session)
+        out, err = self.finish(program)
+        self.assertEqual(out, self.expected())
+        self.assertNotIn("on purpose", err)
 
 
 if __name__ == "__main__":

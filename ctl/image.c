@@ -1,0 +1,305 @@
+/* cricketctl image show|verify|diff|flatten: looks at images on this host, without a server. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "chain.h"
+#include "ctl.h"
+
+static const char *hex(const char *bytes, size_t size, char *buffer)
+{
+	for (size_t i = 0; i < size; i++)
+		snprintf(buffer + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
+	return buffer;
+}
+
+struct sums {
+	uint64_t memory;	/* blocks of device memory */
+	uint64_t contents;	/* that is not zeros */
+	uint64_t stored;	/* in this image's own files */
+	uint64_t older;		/* contents that lie in ancestors */
+	uint64_t objects;
+};
+
+static struct sums add_up(const ckt_image *image)
+{
+	struct sums sums = {0};
+	for (u_int i = 0; i < image->devices.devices_len; i++)
+		for (u_int k = 0; k < image->devices.devices_val[i].blocks.blocks_len; k++)
+			sums.memory += image->devices.devices_val[i].blocks.blocks_val[k].size;
+	for (u_int i = 0; i < image->chunks.chunks_len; i++) {
+		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
+		sums.contents += chunk->size;
+		if (chunk->file >= image->file_bytes.file_bytes_len)
+			sums.older += chunk->size;
+	}
+	for (u_int i = 0; i < image->file_bytes.file_bytes_len; i++)
+		sums.stored += image->file_bytes.file_bytes_val[i];
+	sums.objects = (uint64_t)image->contexts.contexts_len + image->streams.streams_len + image->events.events_len +
+		       image->modules.modules_len + image->functions.functions_len + image->pools.pools_len + image->physicals.physicals_len;
+	return sums;
+}
+
+/* ---- show */
+
+static int show_json(const struct ckt_ctl_chain *chain, const struct sums *sums)
+{
+	const ckt_image *image = &chain->image;
+	char saved[64], id[2 * CKT_IMAGE_ID + 1];
+	json_t *devices = json_array(), *ancestors = json_array();
+	for (u_int i = 0; i < image->devices.devices_len; i++)
+		json_array_append_new(devices, json_pack("{s:o, s:i, s:i, s:I}", "name", ckt_ctl_json_text(image->devices.devices_val[i].name),
+							 "major", image->devices.devices_val[i].major, "minor",
+							 image->devices.devices_val[i].minor, "total_bytes",
+							 (json_int_t)image->devices.devices_val[i].total_bytes));
+	for (u_int i = 0; i < image->ancestors.ancestors_len; i++)
+		json_array_append_new(ancestors, json_string(hex(image->ancestors.ancestors_val[i].id, CKT_IMAGE_ID, id)));
+	hex(image->id, CKT_IMAGE_ID, id);
+	return ckt_ctl_json_print(json_pack(
+		"{s:s, s:o, s:o, s:o, s:i, s:I, s:s, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "image", id,
+		"session", ckt_ctl_json_text(image->session), "program", ckt_ctl_json_text(image->program_name), "client",
+		ckt_ctl_json_text(image->client), "pid", (int)image->client_pid, "generation", (json_int_t)image->generation, "saved",
+		ckt_ctl_time_text(image->saved, saved, sizeof saved), "version", ckt_ctl_json_text(image->build), "executed",
+		(json_int_t)image->executed, "devices", devices, "memory_bytes", (json_int_t)sums->memory, "contents_bytes",
+		(json_int_t)sums->contents, "stored_bytes", (json_int_t)sums->stored, "older_bytes", (json_int_t)sums->older, "objects", "contexts",
+		(json_int_t)image->contexts.contexts_len, "streams", (json_int_t)image->streams.streams_len, "events",
+		(json_int_t)image->events.events_len, "modules", (json_int_t)image->modules.modules_len, "functions",
+		(json_int_t)image->functions.functions_len, "pools", (json_int_t)image->pools.pools_len, "physical",
+		(json_int_t)image->physicals.physicals_len, "ancestors", ancestors));
+}
+
+static int show(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain)
+{
+	const ckt_image *image = &chain->image;
+	struct sums sums = add_up(image);
+	char id[2 * CKT_IMAGE_ID + 1], saved[64], a[32], b[32], c[32], program[CKT_IMAGE_NAME + 1], client[CKT_IMAGE_NAME + 1];
+	if (args->json)
+		return show_json(chain, &sums);
+	printf("image       %s\n", hex(image->id, CKT_IMAGE_ID, id));
+	printf("session     %s, generation %" PRIu64 ", saved %s\n", image->session, (uint64_t)image->generation,
+	       ckt_ctl_time_text(image->saved, saved, sizeof saved));
+	printf("program     %s, process %u on %s\n", ckt_ctl_clean(image->program_name, program, sizeof program), image->client_pid,
+	       ckt_ctl_clean(image->client, client, sizeof client));
+	for (u_int i = 0; i < image->devices.devices_len; i++)
+		printf("device      %s, %d.%d\n", ckt_ctl_clean(image->devices.devices_val[i].name, program, sizeof program),
+		       image->devices.devices_val[i].major, image->devices.devices_val[i].minor);
+	printf("memory      %s, %s of it not zero\n", ckt_ctl_size_text(sums.memory, a, sizeof a), ckt_ctl_size_text(sums.contents, b, sizeof b));
+	printf("files       %s here, %s of the contents in older images\n", ckt_ctl_size_text(sums.stored, a, sizeof a),
+	       ckt_ctl_size_text(sums.older, c, sizeof c));
+	printf("objects     %u contexts, %u streams, %u events, %u modules, %u functions, %u pools\n", image->contexts.contexts_len,
+	       image->streams.streams_len, image->events.events_len, image->modules.modules_len, image->functions.functions_len,
+	       image->pools.pools_len);
+	for (u_int i = 0; i < image->ancestors.ancestors_len; i++)
+		printf("%s   %s\n", i ? "         " : "builds on", hex(image->ancestors.ancestors_val[i].id, CKT_IMAGE_ID, id));
+	return ckt_ctl_flush();
+}
+
+/* ---- verify */
+
+static int open_reader(const struct ckt_ctl_chain *chain, struct ckt_image_reader *ret_reader)
+{
+	char message[512];
+	if (ckt_image_reader_init(ret_reader, &chain->image, chain->fds, chain->count, message, sizeof message) == 0)
+		return CKT_EXIT_DONE;
+	return ckt_ctl_refuse(chain->path, message);
+}
+
+static int verify(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain)
+{
+	struct ckt_image_reader reader;
+	char *data = malloc(CKT_IMAGE_CHUNK), size[32];
+	uint64_t bytes = 0, bad = 0;
+	int status = data ? open_reader(chain, &reader) : ckt_ctl_refuse(chain->path, "out of memory");
+	if (status != CKT_EXIT_DONE) {
+		free(data);
+		return status;
+	}
+	for (u_int i = 0; i < chain->image.chunks.chunks_len; i++) {
+		const ckt_image_chunk *chunk = &chain->image.chunks.chunks_val[i];
+		int result = ckt_image_reader_chunk(&reader, chunk, data);
+		bytes += chunk->size;
+		if (!result)
+			continue;
+		if (!bad++)
+			fprintf(stderr, "cricketctl: %s: the contents of %s 0x%" PRIx64 " are damaged: %s\n", chain->path,
+				chunk->space ? "blob offset" : "address", (uint64_t)chunk->address, strerror(-result));
+	}
+	ckt_image_reader_fini(&reader);
+	free(data);
+	if (args->json)
+		status = ckt_ctl_json_print(json_pack("{s:b, s:i, s:I, s:I}", "ok", bad == 0, "chunks", (int)chain->image.chunks.chunks_len,
+						      "bytes", (json_int_t)bytes, "damaged", (json_int_t)bad));
+	else if (!bad) {
+		printf("%s is whole: %u chunks, %s\n", chain->path, chain->image.chunks.chunks_len, ckt_ctl_size_text(bytes, size, sizeof size));
+		status = ckt_ctl_flush();
+	}
+	return bad ? CKT_EXIT_REFUSED : status;
+}
+
+/* ---- diff */
+
+static int by_place(const void *a, const void *b)
+{
+	const ckt_image_chunk *x = a, *y = b;
+	if (x->space != y->space)
+		return x->space < y->space ? -1 : 1;
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static int diff(const struct ckt_ctl_args *args, struct ckt_ctl_chain *one, struct ckt_ctl_chain *two)
+{
+	ckt_image_chunk *a = one->image.chunks.chunks_val, *b = two->image.chunks.chunks_val;
+	u_int a_count = one->image.chunks.chunks_len, b_count = two->image.chunks.chunks_len, i = 0, k = 0;
+	uint64_t changed = 0, gone = 0, fresh = 0, bytes = 0;
+	char size[32];
+	if (one->image.hash_kind != two->image.hash_kind)
+		return ckt_ctl_refuse(two->path, "names its contents by another hash than the first: flatten the older one first");
+	qsort(a, a_count, sizeof *a, by_place);
+	qsort(b, b_count, sizeof *b, by_place);
+	while (i < a_count || k < b_count) {
+		int order = i == a_count ? 1 : k == b_count ? -1 : by_place(&a[i], &b[k]);
+		if (order < 0) {
+			gone++;
+			bytes += a[i++].size;
+		} else if (order > 0) {
+			fresh++;
+			bytes += b[k++].size;
+		} else {
+			if (a[i].size != b[k].size || memcmp(a[i].hash, b[k].hash, CKT_IMAGE_HASH) != 0) {
+				changed++;
+				bytes += b[k].size;
+			}
+			i++;
+			k++;
+		}
+	}
+	const ckt_image *x = &one->image, *y = &two->image;
+	struct {
+		const char *name;
+		int64_t by;
+	} kinds[] = {
+		{"contexts", (int64_t)y->contexts.contexts_len - x->contexts.contexts_len},
+		{"streams", (int64_t)y->streams.streams_len - x->streams.streams_len},
+		{"events", (int64_t)y->events.events_len - x->events.events_len},
+		{"modules", (int64_t)y->modules.modules_len - x->modules.modules_len},
+		{"functions", (int64_t)y->functions.functions_len - x->functions.functions_len},
+		{"pools", (int64_t)y->pools.pools_len - x->pools.pools_len},
+	};
+	enum { KINDS = sizeof kinds / sizeof *kinds };
+	if (args->json) {
+		json_t *objects = json_object();
+		for (unsigned n = 0; n < KINDS; n++)
+			json_object_set_new(objects, kinds[n].name, json_integer(kinds[n].by));
+		return ckt_ctl_json_print(json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "same_session", strcmp(x->session, y->session) == 0,
+						    "changed_chunks", (json_int_t)changed, "new_chunks", (json_int_t)fresh, "gone_chunks",
+						    (json_int_t)gone, "bytes", (json_int_t)bytes, "commands",
+						    (json_int_t)(y->executed - x->executed), "objects", objects));
+	}
+	printf("%s%" PRIu64 " chunks changed, %" PRIu64 " new, %" PRIu64 " gone, %s; %" PRId64 " commands\n",
+	       strcmp(x->session, y->session) == 0 ? "" : "different sessions: ", changed, fresh, gone,
+	       ckt_ctl_size_text(bytes, size, sizeof size), (int64_t)(y->executed - x->executed));
+	for (unsigned n = 0; n < KINDS; n++)
+		if (kinds[n].by)
+			printf("%+" PRId64 " %s\n", kinds[n].by, kinds[n].name);
+	return ckt_ctl_flush();
+}
+
+/* ---- flatten */
+
+/* All contents into one file of the new image; what the manifest says of files and chunks is replaced. */
+static int copy_contents(const struct ckt_ctl_chain *chain, struct ckt_image_writer *writer, char *data)
+{
+	struct ckt_image_reader reader;
+	int status = open_reader(chain, &reader), result = 0;
+	if (status != CKT_EXIT_DONE)
+		return status;
+	for (u_int i = 0; i < chain->image.chunks.chunks_len && !result; i++) {
+		const ckt_image_chunk *chunk = &chain->image.chunks.chunks_val[i];
+		result = ckt_image_reader_chunk(&reader, chunk, data);
+		if (!result)
+			result = ckt_image_writer_add(writer, chunk->space, chunk->address, data, chunk->size);
+	}
+	ckt_image_reader_fini(&reader);
+	if (!result)
+		result = ckt_image_writer_finish(writer);
+	return result ? ckt_ctl_refuse(chain->path, strerror(-result)) : CKT_EXIT_DONE;
+}
+
+static int flatten_to(const struct ckt_ctl_chain *chain, int dir_fd)
+{
+	struct ckt_image_writer writer = {.fd = -1};
+	char *data = malloc(CKT_IMAGE_CHUNK), message[512];
+	u_quad_t file_bytes;
+	int status = data ? CKT_EXIT_DONE : ckt_ctl_refuse(chain->path, "out of memory");
+	int result = data ? ckt_image_writer_init(&writer, dir_fd, 0, false) : 0;
+	writer.hash_kind = chain->image.hash_kind;
+	if (result)
+		status = ckt_ctl_refuse(chain->path, strerror(-result));
+	if (status == CKT_EXIT_DONE)
+		status = copy_contents(chain, &writer, data);
+	if (status == CKT_EXIT_DONE) {
+		ckt_image image = chain->image;
+		file_bytes = writer.offset;
+		image.file_bytes.file_bytes_len = 1;
+		image.file_bytes.file_bytes_val = &file_bytes;
+		image.chunks.chunks_len = (u_int)writer.count;
+		image.chunks.chunks_val = writer.chunks;
+		image.ancestors.ancestors_len = 0;
+		image.elsewhere.elsewhere_len = 0;
+		/* What builds on the old one counts on its data files, so this is another image. */
+		image.chain = false;
+		if (getrandom(image.id, sizeof image.id, 0) != sizeof image.id)
+			status = ckt_ctl_refuse(chain->path, strerror(errno));
+		else if (ckt_image_write(dir_fd, &image, message, sizeof message))
+			status = ckt_ctl_refuse(chain->path, message);
+	}
+	ckt_image_writer_fini(&writer);
+	free(data);
+	return status;
+}
+
+static int flatten(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain)
+{
+	char path[CKT_CTL_PATH_SIZE];
+	struct ckt_ctl_partial partial = {.fd = -1};
+	int status = ckt_ctl_path_copy(args->words[2], path);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_partial_make(path, &partial);
+	if (status == CKT_EXIT_DONE)
+		status = flatten_to(chain, partial.fd);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_partial_keep(&partial);
+	if (status != CKT_EXIT_DONE)
+		ckt_ctl_partial_drop(&partial);
+	else if (args->json)
+		status = ckt_ctl_json_print(json_pack("{s:o, s:i}", "directory", ckt_ctl_json_text(path), "images", (int)chain->count));
+	return status;
+}
+
+int ckt_ctl_image(const struct ckt_ctl_args *args)
+{
+	static struct ckt_ctl_chain one, two;
+	static const struct {
+		const char *name;
+		int words;
+	} verbs[] = {{"show", 2}, {"verify", 2}, {"diff", 3}, {"flatten", 3}};
+	unsigned verb = 0;
+	while (verb < 4 && strcmp(verbs[verb].name, args->words[0]) != 0)
+		verb++;
+	if (verb == 4 || args->word_count != verbs[verb].words) {
+		fprintf(stderr, "cricketctl: write: image show DIR, image verify DIR, image diff OLD NEW or image flatten DIR NEW\n");
+		return CKT_EXIT_USAGE;
+	}
+	int status = ckt_ctl_chain_open(args->words[1], true, &one);
+	if (status == CKT_EXIT_DONE && verb == 2)
+		status = ckt_ctl_chain_open(args->words[2], true, &two);
+	if (status == CKT_EXIT_DONE)
+		status = verb == 0 ? show(args, &one) : verb == 1 ? verify(args, &one) : verb == 2 ? diff(args, &one, &two) : flatten(args, &one);
+	ckt_ctl_chain_close(&one);
+	ckt_ctl_chain_close(&two);
+	return status;
+}
