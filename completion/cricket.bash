@@ -11,7 +11,7 @@ _cricket_sessions() {
 
 _cricketctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' i
-	local commands="ps info kill stats doctor checkpoint restore redirect migrate pause resume events" options="--server --json --help"
+	local commands="ps info kill stats doctor checkpoint restore redirect migrate pause resume events image" options="--server --json --help"
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		--server) ((i++)) ;;
@@ -26,7 +26,7 @@ _cricketctl() {
 		mapfile -t COMPREPLY < <(compgen -W "$commands $options --version" -- "$cur")
 	elif [[ $cur == -* ]]; then
 		case $command in
-		checkpoint) options+=" --stop --deadline --compress --server-side" ;;
+		checkpoint) options+=" --stop --deadline --compress --server-side --incremental --every --keep --to-memory" ;;
 		restore) options+=" --gpu --server-side --client-address" ;;
 		redirect) options+=" --to" ;;
 		migrate) options+=" --to --gpu --client-address --deadline" ;;
@@ -34,6 +34,8 @@ _cricketctl() {
 		events) options+=" --follow" ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+	elif [[ $command == image && $prev == image ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "show verify diff flatten" -- "$cur")
 	elif [[ $command == doctor ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
 	elif [[ $command == restore || $prev != "$command" ]]; then

@@ -58,6 +58,21 @@ static bool find_neighbour(const char *first, const char *id, char ret_path[CKT_
 	return found;
 }
 
+/* Images in between that hold nothing of use are no ancestors, but they lead to them. */
+static bool follow_to(const char *from, const char *id, char ret_path[CKT_CTL_PATH_SIZE])
+{
+	char path[CKT_CTL_PATH_SIZE], base[CKT_CTL_PATH_SIZE];
+	strcpy(path, from);
+	for (unsigned steps = 0; steps < CKT_IMAGE_ANCESTORS && ckt_ctl_base_read(path, base); steps++) {
+		if (has_id(base, id)) {
+			strcpy(ret_path, base);
+			return true;
+		}
+		strcpy(path, base);
+	}
+	return false;
+}
+
 static int add(struct ckt_ctl_chain *chain, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -83,7 +98,7 @@ static int follow_bases(struct ckt_ctl_chain *chain)
 
 int ckt_ctl_chain_open(const char *first, bool strict, struct ckt_ctl_chain *chain)
 {
-	char path[CKT_CTL_PATH_SIZE], base[CKT_CTL_PATH_SIZE], message[512];
+	char path[CKT_CTL_PATH_SIZE], message[512];
 	*chain = (struct ckt_ctl_chain){0};
 	int status = ckt_ctl_path_copy(first, chain->path);
 	if (status == CKT_EXIT_DONE)
@@ -101,9 +116,7 @@ int ckt_ctl_chain_open(const char *first, bool strict, struct ckt_ctl_chain *cha
 	strcpy(path, chain->path);
 	for (u_int i = 0; i < chain->image.ancestors.ancestors_len && status == CKT_EXIT_DONE; i++) {
 		const char *id = chain->image.ancestors.ancestors_val[i].id;
-		if (ckt_ctl_base_read(path, base) && has_id(base, id))
-			strcpy(path, base);
-		else if (!find_neighbour(chain->path, id, path))
+		if (!follow_to(path, id, path) && !find_neighbour(chain->path, id, path))
 			status = ckt_ctl_refuse(chain->path, "builds on an image that is neither where it was nor beside it");
 		if (status == CKT_EXIT_DONE)
 			status = add(chain, path);

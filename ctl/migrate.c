@@ -16,6 +16,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "checkpoint/store.h"
 #include "ctl.h"
 #include "rpc/fault.h"
 
@@ -133,12 +134,35 @@ static int copy_rounds(struct migration *m)
 	return status;
 }
 
+/* The last round and those it builds on, newest first; one that holds nothing of use is none of them. */
+static unsigned choose_rounds(struct migration *m, struct round *ret_rounds[ROUNDS_MAX + 2])
+{
+	ckt_image image = {0};
+	char message[512];
+	unsigned count = 0;
+	ret_rounds[count++] = &m->rounds[m->count - 1];
+	bool known = ckt_image_read(m->rounds[m->count - 1].fd, &image, message, sizeof message) == 0;
+	for (unsigned i = m->count - 1; i > 0; i--) {
+		struct round *round = &m->rounds[i - 1];
+		bool needed = !known;
+		for (u_int k = 0; k < image.ancestors.ancestors_len; k++)
+			needed |= memcmp(image.ancestors.ancestors_val[k].id, round->image, sizeof round->image) == 0;
+		if (needed)
+			ret_rounds[count++] = round;
+	}
+	if (known)
+		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
+	return count;
+}
+
 static int restore(struct migration *m)
 {
 	ckt_control_stage_args stages[ROUNDS_MAX + 2];
+	struct round *rounds[ROUNDS_MAX + 2];
+	unsigned count = choose_rounds(m, rounds);
 	int status = CKT_EXIT_DONE;
-	for (unsigned i = 0; i < m->count && status == CKT_EXIT_DONE; i++) {
-		struct round *round = &m->rounds[m->count - 1 - i];
+	for (unsigned i = 0; i < count && status == CKT_EXIT_DONE; i++) {
+		struct round *round = rounds[i];
 		stages[i].stage = round->stage;
 		if (*round->stage)
 			continue;
@@ -151,7 +175,7 @@ static int restore(struct migration *m)
 		xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 	}
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_restore_stages(&m->target, m->gpu, stages, m->target.is_unix ? 0 : m->count, m->copy);
+		status = ckt_ctl_restore_stages(&m->target, m->gpu, stages, m->target.is_unix ? 0 : count, m->copy);
 	ckt_fault(CKT_FAULT_CTL_MIGRATE_RESTORED);
 	return status;
 }
