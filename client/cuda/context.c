@@ -387,3 +387,45 @@ CKT_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
 		return cuCtxSynchronize();
 	return context ? CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context->object.id) : CUDA_ERROR_INVALID_CONTEXT;
 }
+
+/* ---- Peer access.  Memory of the session is open to every device that can reach it; who may is kept here, for CUDA's answers. */
+
+static CUresult peer_of(CUcontext handle, struct ckt_context **ret_context, struct ckt_context **ret_peer)
+{
+	CUresult result = ckt_context_current(ret_context);
+	if (result)
+		return result;
+	*ret_peer = find(handle);
+	if (!*ret_peer || *ret_peer == *ret_context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
+{
+	struct ckt_context *context, *peer;
+	int can;
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = peer_of(handle, &context, &peer);
+	if (!result)
+		result = cuDeviceCanAccessPeer(&can, context->device, peer->device);
+	if (result)
+		return result;
+	if (context->device == peer->device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!can)
+		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	uint64_t bit = 1ull << peer->device;
+	return atomic_fetch_or(&context->peers, bit) & bit ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
+{
+	struct ckt_context *context, *peer;
+	CUresult result = peer_of(handle, &context, &peer);
+	if (result)
+		return result;
+	uint64_t bit = 1ull << peer->device;
+	return atomic_fetch_and(&context->peers, ~bit) & bit ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}

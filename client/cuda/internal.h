@@ -57,6 +57,7 @@ struct ckt_context {
 	unsigned retained;		/* of a primary context */
 	unsigned api_version;
 	bool destroyed;
+	_Atomic uint64_t peers;		/* devices whose memory this context may reach: cuCtxEnablePeerAccess */
 };
 
 /* The calling thread's context; CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT or CUDA_ERROR_CONTEXT_IS_DESTROYED where there is none. */

@@ -102,12 +102,20 @@ void ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret)
 		if (ckt_driver.cuDeviceGetPCIBusId)
 			ckt_driver.cuDeviceGetPCIBusId(bus_ids[d], sizeof bus_ids[d] - 1, from->ordinal);
 		device->pci_bus_id = bus_ids[d];
-		/* Peer access does not cover our memory yet; a program that asks copies through the host. */
-		device->can_access_peer = 0;
+		for (unsigned peer = 0; peer < worker->device_count; peer++)
+			if (peer != d && ckt_device_can_access(worker, d, peer))
+				device->can_access_peer |= 1ull << peer;
 		device->least_priority = least;
 		device->greatest_priority = greatest;
 	}
 	ret->driver_version = worker->driver_version;
 	ret->devices.devices_val = list;
 	ret->devices.devices_len = worker->device_count;
+}
+
+bool ckt_device_can_access(const struct ckt_worker *worker, unsigned device, unsigned peer)
+{
+	int can = 0;
+	return ckt_driver.cuDeviceCanAccessPeer &&
+	       ckt_driver.cuDeviceCanAccessPeer(&can, worker->devices[device].ordinal, worker->devices[peer].ordinal) == CUDA_SUCCESS && can;
 }

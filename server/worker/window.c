@@ -27,6 +27,18 @@ CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t 
 	return result;
 }
 
+/* The device itself and every other of the session that can reach it: the driver's peer access does not cover mapped memory. */
+static CUresult give_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size)
+{
+	CUmemAccessDesc access[CKT_DEVICES_MAX];
+	size_t count = 0;
+	for (unsigned d = 0; d < worker->device_count; d++)
+		if (d == device || ckt_device_can_access(worker, d, device))
+			access[count++] = (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = worker->devices[d].ordinal},
+							    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	return ckt_driver.cuMemSetAccess(address, size, access, count);
+}
+
 CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
 {
 	uint64_t handle;
@@ -35,9 +47,7 @@ CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t add
 		return result;
 	result = ckt_driver.cuMemMap(address, size, 0, handle, 0);
 	if (!result) {
-		CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = worker->devices[device].ordinal},
-					  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-		result = ckt_driver.cuMemSetAccess(address, size, &access, 1);
+		result = give_access(worker, device, address, size);
 		if (!result) {
 			*ret_piece = handle;
 			return CUDA_SUCCESS;

@@ -171,6 +171,10 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 void ckt_worker_end(const char *why) __attribute__((noreturn));
 void ckt_worker_harden(int argc, char **argv);
 
+/* ---- device.c */
+/* Whether kernels of the session's device can reach memory of its peer, which is another. */
+bool ckt_device_can_access(const struct ckt_worker *worker, unsigned device, unsigned peer);
+
 /* ---- window.c */
 CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t message_size);
 /* Physical memory of the device, mapped nowhere. */
