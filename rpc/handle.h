@@ -20,7 +20,11 @@ enum ckt_kind {
 	CKT_KIND_TEXTURE = 18,
 	CKT_KIND_SURFACE = 19,
 	CKT_KIND_PHYSICAL = 20,	/* of cuMemCreate */
+	CKT_KIND_GRAPH = 12,		/* to the worker: a description that was sent and not yet used */
+	CKT_KIND_GRAPH_EXEC = 13,
 	/* Kinds that only the client knows. */
+	CKT_KIND_GRAPH_NODE = 22,
+	CKT_KIND_USER_OBJECT = 23,
 	CKT_KIND_LIBRARY = 24,
 	CKT_KIND_KERNEL = 25,
 	CKT_KIND_LINK = 26,

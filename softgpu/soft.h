@@ -57,6 +57,9 @@ enum ckt_soft_kind {
 	CKT_SOFT_KERNEL,
 	CKT_SOFT_LINK,
 	CKT_SOFT_PHYSICAL,	/* cuMemCreate */
+	CKT_SOFT_GRAPH,
+	CKT_SOFT_GRAPH_NODE,
+	CKT_SOFT_GRAPH_EXEC,
 };
 
 /* First member of everything that has a handle. */

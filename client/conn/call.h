@@ -65,6 +65,13 @@ void ckt_call_wait_until(bool (*finished)(void *data), void *data);
 /* The context of the calling thread's next calls (an id, 0 for none): travels in every header. */
 extern __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
 
+/* The thread is inside a host function, where CUDA must not be called: calls give CUDA_ERROR_NOT_PERMITTED. */
+extern __thread bool ckt_call_forbidden __attribute__((tls_model("initial-exec")));
+
+/* Gets the calls of host functions that the worker sends, on whichever thread reads; it must not call back into the connection. */
+struct ckt_host_call_args;
+extern void (*_Atomic ckt_conn_host_call)(const struct ckt_host_call_args *call);
+
 /* The context was reset: what its kernels did is forgotten. */
 void ckt_call_forget_fault(uint64_t context);
 

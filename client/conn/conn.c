@@ -27,6 +27,8 @@ struct ckt_conn ckt_conn = {
 	.pending = {.next = &ckt_conn.pending, .prev = &ckt_conn.pending},
 };
 
+__thread bool ckt_call_forbidden __attribute__((tls_model("initial-exec")));
+void (*_Atomic ckt_conn_host_call)(const struct ckt_host_call_args *call);
 __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
 static __thread uint32_t thread_number __attribute__((tls_model("initial-exec")));
 static _Atomic uint32_t next_thread_number = 1;
@@ -113,6 +115,8 @@ static CUresult begin(struct ckt_call *call, uint32_t prog, uint32_t proc, size_
 {
 	struct ckt_conn *conn = &ckt_conn;
 	uint32_t size = CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + (uint32_t)args_bytes;
+	if (__builtin_expect(ckt_call_forbidden, 0))
+		return CUDA_ERROR_NOT_PERMITTED;
 	if (args_bytes > CKT_RECORD_MAX - CKT_CALL_HEADER_SIZE)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CKT_CALL_F_BATCHED)

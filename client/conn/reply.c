@@ -206,6 +206,14 @@ static int handle_callback(struct ckt_cursor *c)
 	}
 	if (header.proc == CKT_CALLBACK_PARKED)
 		atomic_store(&ckt_conn.parked, true);
+	else if (header.proc == CKT_CALLBACK_HOST_CALL) {
+		struct ckt_host_call_args args = {0};
+		void (*host_call)(const struct ckt_host_call_args *call) = ckt_conn_host_call;
+		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_host_call_args, &args))
+			return -EPROTO;
+		if (host_call)
+			host_call(&args);
+	}
 	return 0;	/* A later server may tell more than this client knows. */
 }
 

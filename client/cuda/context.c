@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "client/conn/conn.h"
+#include "client/cuda/capture.h"
+#include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
 
 enum { STACK_MAX = 64 };
@@ -116,6 +118,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	CUresult result;
 	if (!ckt_device_get(device, &result))
 		return result;
+	ckt_host_settle();
 	result = CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .device = (uint32_t)device);
 	if (!result) {
 		ckt_managed_forget_context(ckt_handle_primary((unsigned)device));
@@ -216,6 +219,7 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	struct ckt_context *context = find(handle);
 	if (!context || context->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	ckt_host_settle();
 	CUresult result = CKT_WAITED(ctx_destroy, CTX_DESTROY, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .id = context->object.id);
 	if (result)
 		return result;
@@ -377,6 +381,8 @@ CKT_EXPORT CUresult cuCtxSynchronize(void)
 {
 	struct ckt_context *context;
 	CUresult result = ckt_context_current(&context);
+	if (!result)
+		result = ckt_capture_context_check(context->object.id);
 	return result ? result : CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context->object.id);
 }
 

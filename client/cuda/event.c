@@ -1,6 +1,7 @@
 /* Events: made, recorded and destroyed without an answer; asked and waited for at the worker. */
 #include <stdlib.h>
 
+#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
 
 struct ckt_event {
@@ -48,6 +49,7 @@ CKT_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 	struct ckt_event *event = find(handle);
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	ckt_capture_event_forget(event->object.id);
 	CUresult result = CKT_BATCHED(event_destroy, EVENT_DESTROY, .id = event->object.id);
 	if (!result)
 		ckt_object_remove(&event->object);
@@ -69,6 +71,10 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 	const struct ckt_object *of = id > 1 ? ckt_object_find(id, CKT_KIND_STREAM) : NULL;
 	if (event->object.context != (of ? of->context : ckt_call_context))
 		return CUDA_ERROR_INVALID_HANDLE;
+	bool done;
+	result = ckt_capture_record(event->object.id, id, flags, &done);
+	if (result || done)
+		return result;
 	return CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id, .flags = flags);
 }
 
@@ -80,13 +86,15 @@ CKT_EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream)
 CKT_EXPORT CUresult cuEventQuery(CUevent handle)
 {
 	struct ckt_event *event = find(handle);
-	return event ? CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id) : CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
+	return result ? result : CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id);
 }
 
 CKT_EXPORT CUresult cuEventSynchronize(CUevent handle)
 {
 	struct ckt_event *event = find(handle);
-	return event ? CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL, .event = event->object.id) : CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
+	return result ? result : CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL, .event = event->object.id);
 }
 
 CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
 
 static size_t page_round(size_t size)
@@ -21,6 +22,8 @@ CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int 
 	if (!ret_memory || size == 0 || flags & ~known)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
+	if (!result)
+		result = ckt_capture_unsafe();
 	if (result)
 		return result;
 	size_t rounded = page_round(size);
@@ -63,6 +66,8 @@ CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int
 	if (!memory || size == 0 || flags & ~(known | CU_MEMHOSTREGISTER_IOMEMORY))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
+	if (!result)
+		result = ckt_capture_unsafe();
 	if (result)
 		return result;
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)

@@ -68,6 +68,8 @@ void ckt_context_init(void);
 /* ---- stream.c */
 /* The wire's id of a stream handle: 0 and 1 stay, 2 (and 0 in per-thread mode) is the thread's own stream. */
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
+/* CUstream_flags it was made with; 0 for the default streams. */
+unsigned ckt_stream_flags(uint64_t id);
 
 /* ---- module.c, function.c */
 struct ckt_function {
@@ -192,6 +194,12 @@ static inline CUresult ckt_managed_before_access(uint64_t address, uint64_t size
 		       CUDA_SUCCESS;
 }
 
+/* ---- launch.c */
+/* What CUDA checks of a launch at once, in the current context. */
+CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes);
+/* The packed buffer of `extra`: NULL where there is none, and then *ret_size stays as it is. */
+CUresult ckt_launch_extra(void **extra, const void **ret_buffer, size_t *ret_size);
+
 /* ---- memcpy.c */
 struct ckt_copy2d {
 	uint64_t dst, src;		/* host pointers as integers */
@@ -203,5 +211,7 @@ struct ckt_copy2d {
 };
 CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size, CUstream stream, bool async);
 CUresult ckt_copy_2d(const struct ckt_copy2d *copy);
+/* To the host from what an executable graph has left of it: src is the same host memory.  Goes on in the background. */
+CUresult ckt_copy_fetch(const struct ckt_copy2d *copy, uint64_t exec, uint64_t stream);
 /* Waits for copies to the host that are still under way and touch this memory. */
 void ckt_copy_settle(const void *address, uint64_t size);

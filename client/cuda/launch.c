@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
 
 struct launch {
@@ -54,8 +55,15 @@ static CUresult check(const struct ckt_function *f, const struct launch *l, CUde
 	return CUDA_SUCCESS;
 }
 
-/* The packed buffer of `extra`: NULL where there is none. */
-static CUresult read_extra(void **extra, const void **ret_buffer, size_t *ret_size)
+CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes)
+{
+	struct ckt_context *context;
+	struct launch l = {.grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]}, .shared_bytes = shared_bytes};
+	CUresult result = ckt_context_current(&context);
+	return result ? result : check(f, &l, context->device);
+}
+
+CUresult ckt_launch_extra(void **extra, const void **ret_buffer, size_t *ret_size)
 {
 	*ret_buffer = NULL;
 	for (; extra && extra[0] != CU_LAUNCH_PARAM_END; extra += 2) {
@@ -139,6 +147,28 @@ __attribute__((noinline)) static CUresult launch_managed(const struct ckt_functi
 	return l->attr_count ? send_ex(f, l, NULL, copy, size) : send_plain(f, l, NULL, copy, size);
 }
 
+/* Precondition: entered.  The launch becomes a node. */
+static CUresult capture(struct ckt_capture_stream *capturing, CUfunction handle, struct ckt_function *f, const struct launch *l, void **params,
+			const void *packed, size_t size)
+{
+	struct ckt_node *node;
+	CUlaunchAttribute attributes[CKT_LAUNCH_KERNEL_EX_ATTRS_MAX / sizeof(CUlaunchAttribute) + 1];
+	unsigned count = 0;
+	for (unsigned i = 0; i < l->attr_count; i++)
+		/* In a graph, the order of nodes is what its edges say. */
+		if (l->attrs[i].id != CU_LAUNCH_ATTRIBUTE_IGNORE && l->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+		    l->attrs[i].id != CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
+			attributes[count++] = l->attrs[i];
+	if (l->cooperative)
+		attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+	struct ckt_kernel_spec spec = {.handle = handle, .function = f, .shared_bytes = l->shared_bytes, .attributes = attributes,
+				       .attribute_count = count, .params = params, .packed = packed, .packed_bytes = size};
+	memcpy(spec.grid, l->grid, sizeof spec.grid);
+	memcpy(spec.block, l->block, sizeof spec.block);
+	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_KERNEL, &node);
+	return result ? result : ckt_node_set_kernel(node, &spec);
+}
+
 static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
 {
 	struct ckt_function *f;
@@ -155,13 +185,19 @@ static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, voi
 	if (result)
 		return result;
 	size = f->param_bytes;
-	result = read_extra(extra, &packed, &size);
+	result = ckt_launch_extra(extra, &packed, &size);
 	if (result)
 		return result;
 	if (packed && params)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((!packed && !params && f->param_count) || size < f->param_bytes || size > 32768)
 		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_capture_stream *capturing;
+	result = ckt_capture_enter(l->stream, &capturing);
+	if (result)
+		return result;
+	if (__builtin_expect(capturing != NULL, 0))
+		return ckt_graph_leave(capture(capturing, handle, f, l, params, packed, size));
 	if (__builtin_expect(atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0))
 		return launch_managed(f, l, params, packed, (uint32_t)size);
 	return l->attr_count ? send_ex(f, l, params, packed, (uint32_t)size) : send_plain(f, l, params, packed, (uint32_t)size);

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "client/conn/conn.h"
+#include "client/cuda/capture.h"
+#include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
 
 enum { WINDOW = 16 };	/* pieces of one copy under way at once */
@@ -17,6 +19,7 @@ struct to_host {
 	uint64_t begin, end;		/* the host memory it writes */
 	_Atomic uint32_t outstanding;
 	_Atomic CUresult error;
+	uint64_t exec;			/* of a graph's copy; 0 for others */
 	bool issued;			/* every piece has been sent: whoever takes the last reply of a detached copy frees it */
 	bool detached;
 };
@@ -121,7 +124,13 @@ static CUresult send_piece(struct to_host *copy, const struct piece *what, uint6
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*piece = *what;
 	CUresult result;
-	if (what->height == 1) {
+	if (copy->exec) {
+		struct ckt_graph_fetch_args args = {.exec = copy->exec, .stream = stream, .address = src, .pitch = src_pitch, .width = what->width,
+						    .height = what->height};
+		result = ckt_call_begin(&call, CKT_PROC_GRAPH_FETCH, ckt_graph_fetch_args_size(&args), CKT_CALL_F_NUMBERED);
+		if (!result)
+			ckt_graph_fetch_args_put(call.p, &args);
+	} else if (what->height == 1) {
 		struct ckt_memcpy_dtoh_args args = {.src = src, .size = what->width, .stream = stream};
 		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_DTOH, ckt_memcpy_dtoh_args_size(&args), CKT_CALL_F_NUMBERED);
 		if (!result)
@@ -182,16 +191,17 @@ static CUresult issue_to_host_adapter(void *data, const struct ckt_copy2d *c, ui
 	return issue_to_host(data, c, stream);
 }
 
-static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t stream)
+static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t stream)
 {
 	uint64_t extent = (c->height - 1) * c->dst_pitch + c->width;
-	bool background = c->async && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent);
+	bool background = exec || (c->async && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent));
 	struct to_host *copy = calloc(1, sizeof *copy);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	copy->begin = c->dst;
 	copy->end = c->dst + extent;
 	copy->detached = background;
+	copy->exec = exec;
 	enter(copy);
 	CUresult result = issue_rows(c, stream, issue_to_host_adapter, copy);
 	if (!background || result) {
@@ -212,6 +222,11 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t stream)
 		free(copy);
 	}
 	return result;
+}
+
+CUresult ckt_copy_fetch(const struct ckt_copy2d *c, uint64_t exec, uint64_t stream)
+{
+	return copy_to_host(c, exec, stream);
 }
 
 /* ---- To the device */
@@ -263,6 +278,29 @@ static CUresult copy_host_to_host(const struct ckt_copy2d *c, uint64_t stream)
 	return CUDA_SUCCESS;
 }
 
+/* Precondition: entered.  Pointers are what is captured: the bytes are those of the launch. */
+static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_copy2d *c)
+{
+	struct ckt_node *node;
+	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_MEMCPY, &node);
+	if (result)
+		return result;
+	node->copy = (CUDA_MEMCPY3D){.srcMemoryType = c->src_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+				     .srcHost = (void *)(uintptr_t)c->src,
+				     .srcDevice = c->src,
+				     .srcPitch = c->src_pitch,
+				     .srcHeight = c->height,
+				     .dstMemoryType = c->dst_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+				     .dstHost = (void *)(uintptr_t)c->dst,
+				     .dstDevice = c->dst,
+				     .dstPitch = c->dst_pitch,
+				     .dstHeight = c->height,
+				     .WidthInBytes = c->width,
+				     .Height = c->height,
+				     .Depth = 1};
+	return CUDA_SUCCESS;
+}
+
 CUresult ckt_copy_2d(const struct ckt_copy2d *c)
 {
 	uint64_t stream, dst_extent, src_extent;
@@ -280,6 +318,17 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *c)
 	    (c->src_device && !ckt_range_require_device("copy from", c->src, src_extent)) ||
 	    (!c->dst_device && !c->dst) || (!c->src_device && !c->src))
 		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_capture_stream *capturing;
+	result = ckt_capture_enter(stream, &capturing);
+	if (result)
+		return result;
+	if (capturing)
+		return ckt_graph_leave(capture(capturing, c));
+	/* A copy that blocks is not for a thread that captures. */
+	if (!c->async && (result = ckt_capture_unsafe()))
+		return result;
+	if (!c->dst_device || !c->src_device)
+		ckt_host_settle();
 	if (c->src_device && (result = ckt_managed_before_access(c->src, src_extent, false)))
 		return result;
 	if (c->dst_device && (result = ckt_managed_before_access(c->dst, dst_extent, true)))
@@ -292,7 +341,7 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *c)
 	}
 	if (c->dst_device)
 		return copy_to_device(c, stream);
-	return c->src_device ? copy_to_host(c, stream) : copy_host_to_host(c, stream);
+	return c->src_device ? copy_to_host(c, 0, stream) : copy_host_to_host(c, stream);
 }
 
 CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size, CUstream stream, bool async)

@@ -1,4 +1,5 @@
 /* Device memory: allocation waits for its address, freeing waits for the work that may still use it, as CUDA's does. */
+#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
 
 enum { PITCH_ALIGN = 512 };
@@ -11,6 +12,8 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 	if (!ret_address || size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
+	if (!result)
+		result = ckt_capture_unsafe();
 	if (result)
 		return result;
 	result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = (uint32_t)context->device, .size = size);
@@ -55,6 +58,9 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 		return CUDA_SUCCESS;
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
+	CUresult unsafe = ckt_capture_unsafe();
+	if (unsafe)
+		return unsafe;
 	/* Taken out first, so that of two threads freeing the same block one is told. */
 	if (ckt_range_remove(address, CKT_RANGE_MANAGED, &range))
 		ckt_managed_forget(address);
@@ -120,6 +126,18 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	if (__builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, row, &extent) ||
 	    !ckt_range_require_device("memset", dst, extent))
 		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_capture_stream *capturing;
+	result = ckt_capture_enter(id, &capturing);
+	if (result)
+		return result;
+	if (capturing) {
+		struct ckt_node *node;
+		result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_MEMSET, &node);
+		if (!result)
+			node->fill = (CUDA_MEMSET_NODE_PARAMS){.dst = dst, .pitch = pitch, .value = value, .elementSize = element_size,
+							       .width = width, .height = height};
+		return ckt_graph_leave(result);
+	}
 	result = ckt_managed_before_access(dst, extent, true);
 	if (result)
 		return result;

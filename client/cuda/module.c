@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
 
 static struct ckt_module *find(CUmodule handle)
@@ -19,6 +20,7 @@ static CUresult load_at_worker(struct ckt_module *module, struct ckt_jit *jit)
 {
 	struct ckt_reply reply;
 	struct ckt_module_load_res res;
+	ckt_host_settle();
 	CUresult result = CKT_WAITED(module_load, MODULE_LOAD, CKT_CALL_F_NUMBERED, &reply, .id = module->object.id, .hash = module->hash,
 				     .hash_len = sizeof module->hash, .option_keys = jit->keys, .option_keys_len = jit->count,
 				     .option_values = jit->values, .option_values_len = jit->count, .info_log_max = jit->info_log_max,
@@ -130,6 +132,7 @@ CUresult ckt_file_read(const char *path, void **ret_data, size_t *ret_size)
 
 CUresult ckt_module_unload(struct ckt_module *module)
 {
+	ckt_host_settle();
 	CUresult result = CKT_WAITED(module_unload, MODULE_UNLOAD, CKT_CALL_F_NUMBERED, NULL, .id = module->object.id);
 	if (result)
 		return result;

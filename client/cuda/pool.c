@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
 
 struct ckt_pool {
@@ -250,6 +251,14 @@ CKT_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool po
 
 /* ---- Allocation on a stream */
 
+/* Nodes of graphs that allocate are not supported, so neither is capturing one. */
+static CUresult refuse_capture(uint64_t stream, const char *name)
+{
+	static bool once;
+	CUresult result = ckt_capture_forbid(stream);
+	return result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ? ckt_call_unsupported(name, &once) : result;
+}
+
 CKT_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t size, CUmemoryPool pool, CUstream stream)
 {
 	CUdevice device = 0;
@@ -263,6 +272,9 @@ CKT_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t siz
 		return result;
 	if (!find(pool, &device) || !size)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = refuse_capture(id, "cuMemAllocAsync on a stream that captures");
+	if (result)
+		return result;
 	result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply, .pool = ckt_handle_id(pool), .size = size, .stream = id);
 	/* What other streams have freed is there once they are done. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
@@ -296,6 +308,9 @@ CKT_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 		return result;
 	if (!address)
 		return CUDA_SUCCESS;
+	result = refuse_capture(id, "cuMemFreeAsync on a stream that captures");
+	if (result)
+		return result;
 	if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	atomic_store_explicit(&freed_on_stream, true, memory_order_relaxed);

@@ -1,6 +1,7 @@
 /* Streams.  Making and destroying one needs no answer; the per-thread default stream is an ordinary stream made for the thread. */
 #include <stdlib.h>
 
+#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
 
 struct ckt_stream {
@@ -125,6 +126,12 @@ CUresult ckt_stream_resolve(CUstream handle, uint64_t *ret_id)
 	return CUDA_SUCCESS;
 }
 
+unsigned ckt_stream_flags(uint64_t id)
+{
+	const struct ckt_stream *stream = ckt_object_find(id, CKT_KIND_STREAM);
+	return stream ? stream->flags : CU_STREAM_DEFAULT;
+}
+
 /* The stream's record; *ret_stream NULL for the legacy default stream. */
 static CUresult find(CUstream handle, struct ckt_stream **ret_stream)
 {
@@ -156,6 +163,7 @@ CKT_EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 	struct ckt_stream *stream = ckt_object_find(ckt_handle_id(handle), CKT_KIND_STREAM);
 	if (!stream)
 		return ckt_call_context ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_CONTEXT;
+	ckt_capture_stream_gone(stream->object.id);
 	CUresult result = CKT_BATCHED(stream_destroy, STREAM_DESTROY, .id = stream->object.id);
 	if (!result)
 		ckt_object_remove(&stream->object);
@@ -166,6 +174,8 @@ CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 {
 	uint64_t id;
 	CUresult result = ckt_stream_resolve(handle, &id);
+	if (!result)
+		result = ckt_capture_forbid(id);
 	return result ? result : CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id);
 }
 
@@ -173,6 +183,8 @@ CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
 {
 	uint64_t id;
 	CUresult result = ckt_stream_resolve(handle, &id);
+	if (!result)
+		result = ckt_capture_forbid(id);
 	return result ? result : CKT_WAITED(stream_query, STREAM_QUERY, 0, NULL, .stream = id);
 }
 
@@ -186,6 +198,10 @@ CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
+	bool done;
+	result = ckt_capture_wait(id, ckt_handle_id(event), flags, &done);
+	if (result || done)
+		return result;
 	return CKT_BATCHED(stream_wait_event, STREAM_WAIT_EVENT, .stream = id, .event = ckt_handle_id(event), .flags = flags);
 }
 
@@ -253,44 +269,4 @@ CKT_EXPORT CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgre
 	if (!result && green)
 		*green = NULL;
 	return result;
-}
-
-/* No stream captures as long as graphs are not supported; libraries ask often. */
-CKT_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
-{
-	uint64_t id;
-	if (!status)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_stream_resolve(handle, &id);
-	if (!result)
-		*status = CU_STREAM_CAPTURE_STATUS_NONE;
-	return result;
-}
-
-CKT_EXPORT CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id)
-{
-	return cuStreamIsCapturing(handle, status);
-}
-
-CKT_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-					       const CUgraphNode **dependencies, size_t *count)
-{
-	return cuStreamIsCapturing(handle, status);
-}
-
-CKT_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-					       const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count)
-{
-	return cuStreamIsCapturing(handle, status);
-}
-
-CKT_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	static __thread CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUstreamCaptureMode before = current;
-	current = *mode;
-	*mode = before;
-	return CUDA_SUCCESS;
 }

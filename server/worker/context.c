@@ -5,6 +5,7 @@
 #include "rpc/log.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
+#include "server/worker/graph.h"
 #include "server/worker/hash.h"
 #include "server/worker/worker.h"
 
@@ -169,6 +170,10 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 	case CKT_KIND_MODULE:
 		ckt_module_unload(worker, object);
 		return;
+	case CKT_KIND_GRAPH:
+	case CKT_KIND_GRAPH_EXEC:
+		ckt_graph_object_fini(worker, object);
+		break;
 	default:
 		break;
 	}

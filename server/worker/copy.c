@@ -222,7 +222,7 @@ static struct ckt_staging_piece *take_piece(struct ckt_worker *worker, size_t si
 }
 
 /* The copy into the piece is queued: the reply goes when it is done. */
-static int reply_when_done(struct ckt_wcall *call, uint64_t stream_id, CUstream stream, struct ckt_staging_piece *piece, size_t size)
+int ckt_worker_reply_when_done(struct ckt_wcall *call, uint64_t stream_id, CUstream stream, struct ckt_staging_piece *piece, size_t size)
 {
 	struct ckt_worker *worker = call->worker;
 	struct ckt_object *object = stream_id > 2 ? ckt_objects_find(&worker->objects, stream_id) : NULL;
@@ -268,7 +268,7 @@ int ckt_worker_memcpy_dtoh(struct ckt_wcall *call)
 		ckt_staging_give(&worker->staging, piece);
 		return result;
 	}
-	return reply_when_done(call, args.stream, stream, piece, args.size);
+	return ckt_worker_reply_when_done(call, args.stream, stream, piece, args.size);
 }
 
 int ckt_worker_memcpy2d_dtoh(struct ckt_wcall *call)
@@ -300,5 +300,5 @@ int ckt_worker_memcpy2d_dtoh(struct ckt_wcall *call)
 		ckt_staging_give(&worker->staging, piece);
 		return result;
 	}
-	return reply_when_done(call, args.stream, stream, piece, size);
+	return ckt_worker_reply_when_done(call, args.stream, stream, piece, size);
 }

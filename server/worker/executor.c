@@ -18,6 +18,7 @@
 #include "rpc/log.h"
 #include "rpc/net.h"
 #include "server/worker/driver.h"
+#include "server/worker/hostfunc.h"
 #include "server/worker/worker.h"
 
 /* Commands between two looks at waits that may be done, while input keeps coming. */
@@ -108,6 +109,7 @@ static void take_client(struct ckt_worker *worker)
 	pthread_mutex_unlock(&worker->mail_lock);
 	ckt_output_connect(&worker->output, fd, worker->client_epoch);
 	answer_hello(worker, xid);
+	ckt_hostcalls_resend(worker);
 }
 
 /* What others put in the mailbox. */
@@ -115,6 +117,7 @@ static void take_mail(struct ckt_worker *worker)
 {
 	atomic_store(&worker->mail, false);
 	take_client(worker);
+	ckt_hostcalls_send(worker);
 	pthread_mutex_lock(&worker->mail_lock);
 	bool freeze = worker->freeze;
 	pthread_mutex_unlock(&worker->mail_lock);

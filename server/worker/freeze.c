@@ -17,6 +17,7 @@
 #include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
+#include "server/worker/hostfunc.h"
 #include "server/worker/worker.h"
 
 enum { PART_MS = 1000 };
@@ -88,6 +89,8 @@ static int drain_context(struct ckt_worker *worker, struct ckt_object *context)
 		while (ready < count && ckt_net_now_ms() < worker->freeze_deadline_ms) {
 			if (ckt_driver.cuEventQuery(events[ready]) != CUDA_ERROR_NOT_READY)
 				ready++;
+			else if (ckt_hostcalls_waiting(worker))
+				break;
 			else
 				nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 		}
@@ -96,6 +99,8 @@ static int drain_context(struct ckt_worker *worker, struct ckt_object *context)
 		free(events);
 		if (!count)
 			return 0;
+		if (ckt_hostcalls_waiting(worker))
+			return -EAGAIN;
 		if (ready < count) {
 			name_stream(fences, worker->freeze_message, sizeof worker->freeze_message);
 			return -EBUSY;
@@ -174,7 +179,15 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 	int error = ckt_pending_drain(worker, NULL, worker->freeze_deadline_ms);
 	if (!error)
 		error = drain(worker);
-	else
+	/*
+	 * A host function must run in the client before the GPU becomes idle, and its answer is a command: we go on serving, and its
+	 * end is our next attempt.
+	 */
+	if (error == -EAGAIN && ckt_net_now_ms() < worker->freeze_deadline_ms)
+		return;
+	if (error == -EAGAIN)
+		snprintf(worker->freeze_message, sizeof worker->freeze_message, "a host function of the program does not return");
+	else if (error == -ETIMEDOUT)
 		snprintf(worker->freeze_message, sizeof worker->freeze_message,
 			 "a call of the program waits for work on the GPU that does not finish: end it, or give a longer deadline");
 	if (!error) {

@@ -15,6 +15,7 @@
 #include "server/worker/crew.h"
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
+#include "server/worker/graph_image.h"
 #include "server/worker/fence.h"
 #include "server/worker/worker.h"
 
@@ -550,6 +551,21 @@ static int load_pools(struct loading *l)
 	return 0;
 }
 
+/* ---- Graphs */
+
+static int load_graphs(struct loading *l)
+{
+	for (unsigned i = 0; i < l->image.graphs.graphs_len; i++) {
+		const ckt_image_graph *saved = &l->image.graphs.graphs_val[i];
+		CUresult result = saved->context ? ckt_worker_use_context(l->worker, saved->context) : CUDA_SUCCESS;
+		if (!result)
+			result = ckt_graph_load(l->worker, saved);
+		if (result)
+			return fail(l, result, "graph", saved->id);
+	}
+	return 0;
+}
+
 /* ---- Where the command stream stands */
 
 static void load_identity(struct loading *l)
@@ -592,7 +608,8 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 	if (error)
 		return error;
 	static int (*const steps[])(struct loading *) = {load_blobs,	  replay_journal, load_contexts, check_globals,
-							 load_functions, load_streams,	  load_events,	 load_memory, load_pools};
+							 load_functions, load_streams,	  load_events,	 load_memory, load_pools,
+							 load_graphs};
 	error = ckt_image_reader_init(&l.reader, &l.image, dirs, dir_count, ret_message, message_size);
 	if (!error)
 		error = check(&l, args);

@@ -12,6 +12,7 @@
 #include "server/worker/crew.h"
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
+#include "server/worker/graph_image.h"
 #include "server/worker/fence.h"
 #include "server/worker/names.h"
 #include "server/worker/pause.h"
@@ -316,6 +317,7 @@ static int take_objects(struct saving *s)
 	image->pools.pools_val = list(count + s->worker->device_count, sizeof(ckt_image_pool));
 	for (unsigned d = 0; d < s->worker->device_count; d++)
 		take_pool(s, &s->worker->pools.defaults[d]);
+	image->graphs.graphs_val = list(count, sizeof(ckt_image_graph));
 	for (size_t i = 0; i < count && !result; i++) {
 		struct ckt_object *object = objects[i];
 		switch (ckt_handle_kind(object->id)) {
@@ -334,6 +336,10 @@ static int take_objects(struct saving *s)
 			break;
 		case CKT_KIND_FUNCTION:
 			take_function(s, object);
+			break;
+		case CKT_KIND_GRAPH:
+		case CKT_KIND_GRAPH_EXEC:
+			ckt_graph_save(object, &image->graphs.graphs_val[image->graphs.graphs_len++]);
 			break;
 		case CKT_KIND_POOL:
 			take_pool(s, object->pool);

@@ -8,6 +8,7 @@
 #include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
+#include "server/worker/hostfunc.h"
 #include "server/worker/worker.h"
 
 int64_t ckt_now_ns(void)
@@ -266,6 +267,9 @@ int ckt_pending_drain(struct ckt_worker *worker, struct ckt_fences *fences, int6
 		pthread_mutex_unlock(&list->lock);
 		if (!left)
 			return 0;
+		/* The client's answer is a command that only the caller can take. */
+		if (deadline_ms >= 0 && ckt_hostcalls_waiting(worker))
+			return -EAGAIN;
 		if (deadline_ms >= 0 && ckt_net_now_ms() >= deadline_ms)
 			return -ETIMEDOUT;
 		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);

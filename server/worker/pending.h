@@ -60,5 +60,5 @@ void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending);
 bool ckt_pending_poll(struct ckt_worker *worker);
 /* Before a reply that says that work is done: what kernels printed and the data that is there. */
 void ckt_pending_deliver(struct ckt_worker *worker);
-/* Blocks until no call of the context (NULL: of any) is pending.  -ETIMEDOUT; deadline_ms -1: none. */
+/* Blocks until no call of the context (NULL: of any) is pending.  -ETIMEDOUT; deadline_ms -1: none.  -EAGAIN: a host function waits for the client. */
 int ckt_pending_drain(struct ckt_worker *worker, struct ckt_fences *fences, int64_t deadline_ms);

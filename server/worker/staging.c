@@ -2,6 +2,7 @@
 #include "server/worker/staging.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "server/worker/driver.h"
@@ -93,8 +94,20 @@ struct ckt_staging_piece *ckt_staging_to_host(struct ckt_staging *staging, size_
 	return piece;
 }
 
+struct ckt_staging_piece *ckt_staging_own(size_t size)
+{
+	struct ckt_staging_piece *piece = malloc(sizeof *piece + size);
+	if (piece)
+		*piece = (struct ckt_staging_piece){.data = (uint8_t *)(piece + 1), .size = size, .own = true};
+	return piece;
+}
+
 void ckt_staging_give(struct ckt_staging *staging, struct ckt_staging_piece *piece)
 {
+	if (piece->own) {
+		free(piece);
+		return;
+	}
 	struct ckt_staging_piece **list = piece->size == CKT_STAGING_SMALL ? &staging->free_smalls : &staging->free_to_host;
 	pthread_mutex_lock(&staging->lock);
 	piece->next_free = *list;

@@ -29,6 +29,7 @@ struct ckt_staging_piece {
 	CUevent event;			/* to the device, while in flight */
 	struct ckt_fences *fences;	/* where the event belongs */
 	struct ckt_staging_piece *next_free;
+	bool own;			/* not of the pool: data lies behind the struct, both are freed when it is given back */
 };
 
 struct ckt_staging {
@@ -54,4 +55,6 @@ void ckt_staging_forget(struct ckt_staging *staging, struct ckt_fences *fences);
 
 /* A piece of at least size bytes (at most CKT_STAGING_PIECE), or NULL where all are in use. */
 struct ckt_staging_piece *ckt_staging_to_host(struct ckt_staging *staging, size_t size);
+/* A piece that no limit holds up, for work that may not be waited for; not pinned.  NULL without memory. */
+struct ckt_staging_piece *ckt_staging_own(size_t size);
 void ckt_staging_give(struct ckt_staging *staging, struct ckt_staging_piece *piece);

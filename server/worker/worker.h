@@ -6,6 +6,7 @@
  *	control (some)	serve the UNIX control socket, a connection each
  *	executor	the only one that reads commands, calls the driver for them and touches objects, blobs and the journal
  *	waiters		block in the driver for calls that are not done at once, and answer them
+ *	the driver's	run host functions: they hand a call to the executor and sleep (hostfunc.h)
  *	printer		moves what kernels printed from the pipes to the client
  *
  * Locks, in the order in which they may be nested:
@@ -212,6 +213,10 @@ void ckt_worker_mark_dirty(struct ckt_worker *worker, struct ckt_object *stream)
 CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned flags, unsigned device, struct ckt_object **ret_object);
 void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object);
 CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *context);
+
+/* ---- copy.c */
+/* The copy into the piece is queued: the reply, with the piece's data, goes when it is done.  What a handler returns. */
+int ckt_worker_reply_when_done(struct ckt_wcall *call, uint64_t stream_id, CUstream stream, struct ckt_staging_piece *piece, size_t size);
 
 /* ---- stream.c, event.c, also used by restore; in the current context */
 enum { CKT_STREAM_POOL = 32 };

@@ -1,0 +1,149 @@
+/*
+ * Graphs live in the client: nodes, edges and parameters are plain memory here, and so is stream capture.  The worker gets a description
+ * (rpc/graph.h) when a graph is instantiated, and keeps what that made.  So building and asking cost no round trip, and a session that is
+ * checkpointed in the middle of a capture has nothing of it to save.
+ *
+ * Threading: one lock over all graphs and captures, ckt_graph_lock; functions below expect it held unless they say otherwise.
+ * A copy (of cuGraphClone, in a child node, inside an executable graph) knows for each node which one it was made from.
+ */
+#pragma once
+
+#include "client/cuda/internal.h"
+
+struct ckt_graph;
+struct ckt_node;
+
+struct ckt_edge {
+	struct ckt_node *node;
+	CUgraphEdgeData data;
+};
+
+struct ckt_edges {
+	struct ckt_edge *list;
+	size_t count;
+};
+
+struct ckt_kernel_node {
+	CUfunction handle;		/* as the program gave it: a CUfunction or a CUkernel */
+	struct ckt_function *function;
+	unsigned grid[3], block[3], shared_bytes;
+	uint8_t *params;		/* packed, owned */
+	void **pointers;		/* into params, owned; NULL where the program gave a packed buffer */
+	size_t param_bytes;
+	void *extra[5];
+	CUlaunchAttribute *attributes;	/* owned */
+	unsigned attribute_count;
+};
+
+struct ckt_node {
+	struct ckt_object object;	/* id 0: inside an executable graph */
+	struct ckt_graph *graph;
+	CUgraphNodeType type;
+	uint64_t origin;		/* the node that this one was copied from; 0: none */
+	uint64_t context;
+	uint32_t index;			/* scratch: the place in its graph while it is encoded */
+	bool mark;			/* scratch */
+	bool disabled;			/* in an executable graph */
+	struct ckt_edges in, out;
+	union {
+		struct ckt_kernel_node kernel;
+		CUDA_MEMCPY3D copy;
+		CUDA_MEMSET_NODE_PARAMS fill;
+		CUDA_HOST_NODE_PARAMS host;
+		struct ckt_graph *child;	/* owned */
+		CUevent event;
+	};
+};
+
+struct ckt_user_ref {
+	uint64_t object;
+	unsigned count;
+};
+
+struct ckt_graph {
+	struct ckt_object object;	/* id 0: inside an executable graph */
+	struct ckt_node **nodes;	/* in the order of their making */
+	size_t count, room;
+	struct ckt_node *owner;		/* the child graph node that holds it, or NULL */
+	struct ckt_user_ref *users;
+	size_t user_count;
+	bool capturing;			/* a stream adds nodes to it */
+};
+
+struct ckt_exec {
+	struct ckt_object object;
+	struct ckt_graph *graph;	/* a copy of its own: origins are the nodes of the graph it was made from */
+	uint64_t flags;
+	bool has_host_memory;		/* copies from or to the client's memory */
+	unsigned host_nodes;
+};
+
+extern pthread_mutex_t ckt_graph_lock;
+static inline void ckt_graph_enter(void)
+{
+	pthread_mutex_lock(&ckt_graph_lock);
+}
+static inline CUresult ckt_graph_leave(CUresult result)
+{
+	pthread_mutex_unlock(&ckt_graph_lock);
+	return result;
+}
+
+/* ---- graph.c */
+struct ckt_graph *ckt_graph_find(CUgraph handle);
+struct ckt_node *ckt_node_find(CUgraphNode handle);
+/* named: gets a handle. */
+CUresult ckt_graph_new(bool named, struct ckt_graph **ret_graph);
+void ckt_graph_free(struct ckt_graph *graph);
+CUresult ckt_graph_copy(const struct ckt_graph *from, bool named, struct ckt_graph **ret_graph);
+/* A node without parameters, behind those of the list; data may be NULL. */
+CUresult ckt_node_new(struct ckt_graph *graph, CUgraphNodeType type, struct ckt_node *const *dependencies, const CUgraphEdgeData *data, size_t count,
+		      struct ckt_node **ret_node);
+void ckt_node_free(struct ckt_node *node);
+/* Marks the nodes of the graph that come before those (or behind, where forward), they included. */
+void ckt_graph_unmark(struct ckt_graph *graph);
+void ckt_graph_mark(struct ckt_node *node, bool forward);
+struct ckt_node *ckt_graph_find_copy(struct ckt_graph *graph, uint64_t origin);
+CUgraphNode ckt_node_handle(const struct ckt_node *node);
+
+/* ---- graph_node.c */
+struct ckt_kernel_spec {
+	CUfunction handle;
+	struct ckt_function *function;
+	unsigned grid[3], block[3], shared_bytes;
+	const CUlaunchAttribute *attributes;
+	unsigned attribute_count;
+	void **params;			/* either */
+	const void *packed;		/* or */
+	size_t packed_bytes;
+};
+/* Each replaces the node's parameters; nothing is changed on failure. */
+CUresult ckt_node_set_kernel(struct ckt_node *node, const struct ckt_kernel_spec *spec);
+CUresult ckt_node_set_copy(struct ckt_node *node, const CUDA_MEMCPY3D *copy);
+CUresult ckt_node_set_fill(struct ckt_node *node, const CUDA_MEMSET_NODE_PARAMS *fill);
+CUresult ckt_node_copy_params(struct ckt_node *to, const struct ckt_node *from, bool named);
+void ckt_node_drop_params(struct ckt_node *node);
+/* What a launch's description means as a node; checks it for the current context. */
+CUresult ckt_kernel_spec_read(const CUDA_KERNEL_NODE_PARAMS *params, struct ckt_kernel_spec *ret_spec);
+
+/* ---- graph_wire.c */
+size_t ckt_graph_wire_size(const struct ckt_graph *graph);
+uint8_t *ckt_graph_wire_put(uint8_t *p, const struct ckt_graph *graph);
+size_t ckt_node_wire_size(const struct ckt_node *node);
+uint8_t *ckt_node_wire_put(uint8_t *p, const struct ckt_node *node);
+/* Sends the description under the id. */
+CUresult ckt_graph_send(const struct ckt_graph *graph, uint64_t id);
+
+/* ---- graph_host.c: the client's memory in graphs */
+bool ckt_graph_has_host_memory(const struct ckt_graph *graph);
+unsigned ckt_graph_host_nodes(const struct ckt_graph *graph);
+/* Not locked: before and behind a launch. */
+CUresult ckt_exec_send_memory(struct ckt_exec *exec, uint64_t stream);
+CUresult ckt_exec_fetch_memory(struct ckt_exec *exec, uint64_t stream);
+/* Not locked: around a host node's function. */
+void ckt_exec_before_host(uint64_t exec, uint64_t node, CUhostFn *ret_function, void **ret_data);
+void ckt_exec_after_host(uint64_t exec, uint64_t node);
+
+/* ---- user_object.c */
+CUresult ckt_user_copy(struct ckt_graph *to, const struct ckt_graph *from);
+void ckt_user_drop(struct ckt_graph *graph);

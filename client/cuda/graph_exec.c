@@ -1,0 +1,352 @@
+/* Executable graphs: made, updated, launched and destroyed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cuda/capture.h"
+#include "client/cuda/hostfunc.h"
+
+static struct ckt_exec *find(CUgraphExec handle)
+{
+	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_GRAPH_EXEC);
+}
+
+enum {
+	FLAGS = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+		CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
+};
+
+/* Precondition: entered.  ret_status: why the driver would not. */
+static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t stream, CUgraphExec *ret)
+{
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	struct ckt_exec *exec = calloc(1, sizeof *exec);
+	if (!exec)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = ckt_graph_copy(graph, false, &exec->graph);
+	if (!result && !ckt_object_add(&exec->object, CKT_KIND_GRAPH_EXEC))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result) {
+		ckt_graph_free(exec->graph);
+		free(exec);
+		return result;
+	}
+	exec->object.context = ckt_call_context;
+	exec->flags = flags;
+	exec->has_host_memory = ckt_graph_has_host_memory(exec->graph);
+	exec->host_nodes = ckt_graph_host_nodes(exec->graph);
+	struct ckt_reply reply;
+	struct ckt_graph_instantiate_res res;
+	result = ckt_graph_send(exec->graph, graph->object.id);
+	if (!result)
+		result = CKT_WAITED(graph_instantiate, GRAPH_INSTANTIATE, CKT_CALL_F_NUMBERED, &reply, .exec = exec->object.id,
+				    .graph = graph->object.id, .flags = flags, .upload_stream = stream);
+	if (!result) {
+		result = ckt_graph_instantiate_res_get(&reply.results, &res) ? (CUresult)res.status : CUDA_ERROR_UNKNOWN;
+		ckt_reply_release(&reply);
+	}
+	if (result) {
+		ckt_graph_free(exec->graph);
+		ckt_object_remove(&exec->object);
+	} else {
+		*ret = (CUgraphExec)(uintptr_t)exec->object.id;
+	}
+	return result;
+}
+
+/* A circle, or NULL. */
+static const struct ckt_node *find_circle(struct ckt_graph *graph)
+{
+	size_t *left = calloc(graph->count + 1, sizeof *left), ready = 0;
+	struct ckt_node **order = calloc(graph->count + 1, sizeof(struct ckt_node *));
+	const struct ckt_node *found = NULL;
+	for (size_t i = 0; left && order && i < graph->count; i++) {
+		graph->nodes[i]->index = (uint32_t)i;
+		left[i] = graph->nodes[i]->in.count;
+		if (!left[i])
+			order[ready++] = graph->nodes[i];
+	}
+	for (size_t i = 0; left && order && i < ready; i++)
+		for (size_t k = 0; k < order[i]->out.count; k++)
+			if (--left[order[i]->out.list[k].node->index] == 0)
+				order[ready++] = order[i]->out.list[k].node;
+	for (size_t i = 0; left && order && i < graph->count && !found; i++)
+		if (left[i])
+			found = graph->nodes[i];
+	free(left);
+	free(order);
+	return found;
+}
+
+CKT_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph handle, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+	uint64_t stream = 0;
+	struct ckt_context *context;
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	params->hErrNode_out = NULL;
+	params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+	CUresult result = ckt_context_current(&context);
+	if (!result && params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		result = ckt_stream_resolve(params->hUploadStream, &stream);
+	if (result)
+		return result;
+	ckt_graph_enter();
+	struct ckt_graph *graph = ckt_graph_find(handle);
+	if (!ret || !graph || graph->capturing || params->flags & ~(cuuint64_t)FLAGS)
+		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	const struct ckt_node *circle = find_circle(graph);
+	if (circle) {
+		params->result_out = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+		params->hErrNode_out = ckt_node_handle(circle);
+		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	}
+	result = instantiate(graph, params->flags, stream, ret);
+	if (!result)
+		params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+	return ckt_graph_leave(result);
+}
+
+CKT_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *ret, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUstream given = params->hUploadStream;
+	if (!given)
+		params->hUploadStream = CU_STREAM_PER_THREAD;
+	CUresult result = cuGraphInstantiateWithParams(ret, graph, params);
+	params->hUploadStream = given;
+	return result;
+}
+
+CKT_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *ret, CUgraph graph, unsigned long long flags)
+{
+	/* Uploading needs a stream to do it on. */
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags};
+	return cuGraphInstantiateWithParams(ret, graph, &params);
+}
+
+CKT_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *ret, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
+{
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
+	if (log && log_size)
+		*log = 0;
+	CUresult result = cuGraphInstantiateWithParams(ret, graph, &params);
+	if (error_node)
+		*error_node = params.hErrNode_out;
+	return result;
+}
+
+CKT_EXPORT CUresult cuGraphInstantiate(CUgraphExec *ret, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
+{
+	return cuGraphInstantiate_v2(ret, graph, error_node, log, log_size);
+}
+
+CKT_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
+{
+	const struct ckt_exec *exec = find(handle);
+	if (!exec || !flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = exec->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
+{
+	/* A host node of a launch under way must still find its function. */
+	ckt_host_settle();
+	ckt_graph_enter();
+	struct ckt_exec *exec = find(handle);
+	if (!exec)
+		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	CUresult result = CKT_BATCHED(graph_exec_destroy, GRAPH_EXEC_DESTROY, .exec = exec->object.id);
+	ckt_graph_free(exec->graph);
+	exec->graph = NULL;
+	ckt_object_remove(&exec->object);
+	return ckt_graph_leave(result);
+}
+
+/* ---- Update */
+
+static CUresult adopt(struct ckt_graph *to, const struct ckt_graph *from)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (size_t i = 0; i < to->count && i < from->count && !result; i++) {
+		if (to->nodes[i]->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+			result = adopt(to->nodes[i]->child, from->nodes[i]->child);
+			continue;
+		}
+		to->nodes[i]->context = from->nodes[i]->context;
+		result = ckt_node_copy_params(to->nodes[i], from->nodes[i], false);
+	}
+	return result;
+}
+
+/*
+ * The nodes of the two graphs are matched by the order of their making, and their edges must agree: what the driver demands is found
+ * out here, so that the update it gets is one in the same order.
+ */
+static CUgraphExecUpdateResult compare(const struct ckt_graph *graph, const struct ckt_graph *update, CUgraphNode *ret_node)
+{
+	if (graph->count != update->count)
+		return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+	for (size_t i = 0; i < graph->count; i++)
+		graph->nodes[i]->index = update->nodes[i]->index = (uint32_t)i;
+	for (size_t i = 0; i < graph->count; i++) {
+		const struct ckt_node *a = graph->nodes[i], *b = update->nodes[i];
+		*ret_node = ckt_node_handle(b);
+		if (a->type != b->type)
+			return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+		if (a->in.count != b->in.count)
+			return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+		for (size_t k = 0; k < a->in.count; k++)
+			if (a->in.list[k].node->index != b->in.list[k].node->index)
+				return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+		if (a->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+			CUgraphNode inner;
+			CUgraphExecUpdateResult result = compare(a->child, b->child, &inner);
+			if (result)
+				return result;
+		}
+	}
+	*ret_node = NULL;
+	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph handle, CUgraphExecUpdateResultInfo *ret_info)
+{
+	struct ckt_reply reply;
+	struct ckt_graph_exec_update_res res;
+	ckt_graph_enter();
+	struct ckt_exec *exec = find(exec_handle);
+	struct ckt_graph *graph = ckt_graph_find(handle);
+	if (!exec || !graph || !ret_info)
+		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	*ret_info = (CUgraphExecUpdateResultInfo){0};
+	ret_info->result = compare(exec->graph, graph, &ret_info->errorNode);
+	if (ret_info->result)
+		return ckt_graph_leave(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	CUresult result = ckt_graph_send(graph, graph->object.id);
+	if (!result)
+		result = CKT_WAITED(graph_exec_update, GRAPH_EXEC_UPDATE, CKT_CALL_F_NUMBERED, &reply, .exec = exec->object.id, .graph = graph->object.id);
+	if (result)
+		return ckt_graph_leave(result);
+	if (ckt_graph_exec_update_res_get(&reply.results, &res)) {
+		result = (CUresult)res.result;
+		ret_info->result = (CUgraphExecUpdateResult)res.status;
+		ret_info->errorNode = (CUgraphNode)(uintptr_t)res.error_node;
+		ret_info->errorFromNode = (CUgraphNode)(uintptr_t)res.error_from;
+	} else {
+		result = CUDA_ERROR_UNKNOWN;
+	}
+	ckt_reply_release(&reply);
+	if (!result) {
+		result = adopt(exec->graph, graph);
+		exec->has_host_memory = ckt_graph_has_host_memory(exec->graph);
+		exec->host_nodes = ckt_graph_host_nodes(exec->graph);
+	}
+	return ckt_graph_leave(result);
+}
+
+CKT_EXPORT CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *ret_result)
+{
+	CUgraphExecUpdateResultInfo info;
+	if (!ret_result)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = cuGraphExecUpdate_v2(exec, graph, &info);
+	*ret_result = info.result;
+	if (error_node)
+		*error_node = info.errorNode;
+	return result;
+}
+
+/* Precondition: entered. */
+static struct ckt_node *exec_node(const struct ckt_exec *exec, CUgraphNode handle)
+{
+	struct ckt_node *node = exec && handle ? ckt_graph_find_copy(exec->graph, ckt_handle_id(handle)) : NULL;
+	if (!node)
+		return NULL;
+	bool can = node->type == CU_GRAPH_NODE_TYPE_KERNEL || node->type == CU_GRAPH_NODE_TYPE_MEMSET || node->type == CU_GRAPH_NODE_TYPE_MEMCPY;
+	return can ? node : NULL;
+}
+
+CKT_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node_handle, unsigned int enabled)
+{
+	ckt_graph_enter();
+	struct ckt_exec *exec = find(handle);
+	struct ckt_node *node = exec_node(exec, node_handle);
+	if (!node)
+		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	CUresult result = CKT_WAITED(graph_exec_set_enabled, GRAPH_EXEC_SET_ENABLED, CKT_CALL_F_NUMBERED, NULL, .exec = exec->object.id,
+				     .node = node->origin, .enabled = enabled != 0);
+	if (!result) {
+		node->disabled = !enabled;
+		exec->has_host_memory = ckt_graph_has_host_memory(exec->graph);
+	}
+	return ckt_graph_leave(result);
+}
+
+CKT_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode node_handle, unsigned int *ret_enabled)
+{
+	ckt_graph_enter();
+	const struct ckt_node *node = exec_node(find(handle), node_handle);
+	if (!node || !ret_enabled)
+		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	*ret_enabled = !node->disabled;
+	return ckt_graph_leave(CUDA_SUCCESS);
+}
+
+/* ---- Launch */
+
+CKT_EXPORT CUresult cuGraphUpload(CUgraphExec handle, CUstream stream)
+{
+	uint64_t id;
+	const struct ckt_exec *exec = find(handle);
+	CUresult result = ckt_stream_resolve(stream, &id);
+	if (result || !exec)
+		return result ? result : CUDA_ERROR_INVALID_VALUE;
+	result = ckt_capture_forbid(id);
+	return result ? result : CKT_BATCHED(graph_upload, GRAPH_UPLOAD, .exec = exec->object.id, .stream = id);
+}
+
+static CUresult capture_launch(struct ckt_capture_stream *capturing, const struct ckt_exec *exec)
+{
+	struct ckt_node *node;
+	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_GRAPH, &node);
+	if (result)
+		return result;
+	struct ckt_node whole = {.type = CU_GRAPH_NODE_TYPE_GRAPH, .child = exec->graph};
+	return ckt_node_copy_params(node, &whole, true);
+}
+
+CKT_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
+{
+	uint64_t id;
+	struct ckt_exec *exec = find(handle);
+	struct ckt_capture_stream *capturing;
+	CUresult result = ckt_stream_resolve(stream, &id);
+	if (result || !exec)
+		return result ? result : CUDA_ERROR_INVALID_VALUE;
+	result = ckt_capture_enter(id, &capturing);
+	if (result)
+		return result;
+	if (capturing)
+		return ckt_graph_leave(capture_launch(capturing, exec));
+	result = ckt_managed_before_launch();
+	if (result)
+		return result;
+	if (__builtin_expect(!exec->has_host_memory && !exec->host_nodes, 1))
+		return CKT_BATCHED(graph_launch, GRAPH_LAUNCH, .exec = exec->object.id, .stream = id);
+	if (exec->has_host_memory) {
+		ckt_host_settle();
+		result = ckt_exec_send_memory(exec, id);
+	}
+	if (!result)
+		result = ckt_host_expect(exec->host_nodes);
+	if (!result)
+		result = CKT_BATCHED(graph_launch, GRAPH_LAUNCH, .exec = exec->object.id, .stream = id);
+	return result || !exec->has_host_memory ? result : ckt_exec_fetch_memory(exec, id);
+}

@@ -1,0 +1,28 @@
+/*
+ * How a graph is described on the wire and in a checkpoint image: big-endian words, opaque parts padded to four bytes, as XDR has it.
+ *
+ *	graph	u32 count, node * count; u32 count, edge * count
+ *	node	u64 id | u32 type (CUgraphNodeType) | u64 context | opaque record<>
+ *	edge	u32 from | u32 to (indices of nodes) | u32 from_port << 16 | to_port << 8 | type
+ *
+ *	record of a
+ *	kernel	u64 function | u32 grid[3] | u32 block[3] | u32 shared_bytes | opaque attributes<> | opaque params<>
+ *		attributes: u32 id and the 64 bytes of its CUlaunchAttributeValue, one behind the other
+ *	memcpy	side src | side dst | u64 width | u64 height | u64 depth
+ *		side: u32 memory type | u64 address | u64 x | u64 y | u64 z | u64 pitch | u64 height
+ *	memset	u64 dst | u64 pitch | u32 value | u32 element size | u64 width | u64 height
+ *	host	empty: the function is the client's, known by the node's id
+ *	graph	a graph
+ *	event	u64 event (record and wait)
+ *	empty	empty
+ *
+ * Host addresses are the client's.  The worker has a buffer for each range that nodes touch; ranges that overlap share one.
+ */
+#pragma once
+
+enum {
+	CKT_GRAPH_BYTES_MAX = 256 << 20,	/* of a description: ten thousands of nodes with full parameters */
+	CKT_GRAPH_NODES_MAX = 1 << 20,
+	CKT_GRAPH_DEPTH_MAX = 16,		/* child graphs inside child graphs */
+	CKT_GRAPH_ATTRIBUTE_BYTES = 64,
+};

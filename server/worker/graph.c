@@ -1,0 +1,430 @@
+/*
+ * Graphs: descriptions arrive in pieces under the id of the client's graph, and an executable graph is made from one.  The client's
+ * memory that nodes touch has buffers here (graph_memory.c): its bytes come before a launch and go after it, in the order of the stream.
+ */
+#include "server/worker/graph.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rpc/gen/cuda_codec.h"
+#include "rpc/graph.h"
+#include "server/worker/driver.h"
+#include "server/worker/fence.h"
+#include "server/worker/graph_record.h"
+#include "server/worker/worker.h"
+
+/* What destroyed executable graphs leave behind while their last launch still runs. */
+struct remains {
+	struct remains *next;
+	struct ckt_graph_exec exec;
+};
+
+static struct remains *remains;
+
+static void bury(struct ckt_graph_exec *exec)
+{
+	ckt_graph_segments_fini(&exec->segments);
+	ckt_graph_free(exec->graph);
+	if (exec->last)
+		ckt_driver.cuEventDestroy_v2(exec->last);
+}
+
+static void bury_finished(void)
+{
+	for (struct remains **r = &remains; *r;) {
+		struct remains *dead = *r;
+		if (dead->exec.last && ckt_driver.cuEventQuery(dead->exec.last) == CUDA_ERROR_NOT_READY) {
+			r = &dead->next;
+			continue;
+		}
+		*r = dead->next;
+		bury(&dead->exec);
+		free(dead);
+	}
+}
+
+/* ---- Objects */
+
+CUresult ckt_graph_data_make(struct ckt_worker *worker, uint64_t id, uint64_t total, struct ckt_object **ret_object)
+{
+	struct ckt_object *object;
+	if (total > CKT_GRAPH_BYTES_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_objects_add(&worker->objects, id, CKT_KIND_GRAPH, false, &object);
+	if (result)
+		return result;
+	struct ckt_graph_data *data = calloc(1, sizeof *data);
+	if (data)
+		data->data = malloc(total + 1);
+	if (!data || !data->data) {
+		free(data);
+		ckt_objects_remove(&worker->objects, object);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	data->total = total;
+	object->real = data;
+	object->context = 0;
+	*ret_object = object;
+	return CUDA_SUCCESS;
+}
+
+void ckt_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object)
+{
+	if (ckt_handle_kind(object->id) == CKT_KIND_GRAPH) {
+		struct ckt_graph_data *data = object->real;
+		if (data)
+			free(data->data);
+		free(data);
+		object->real = NULL;
+		return;
+	}
+	struct ckt_graph_exec *exec = object->real;
+	object->real = NULL;
+	if (!exec)
+		return;
+	if (exec->real)
+		ckt_driver.cuGraphExecDestroy(exec->real);
+	struct remains *dead = exec->segments.count && exec->last ? malloc(sizeof *dead) : NULL;
+	if (dead) {
+		dead->exec = *exec;
+		dead->next = remains;
+		remains = dead;
+		bury_finished();
+	} else {
+		bury(exec);
+	}
+	free(exec);
+}
+
+/* Takes the finished description out of its object, which goes; NULL where there is none. */
+static struct ckt_graph *take_data(struct ckt_worker *worker, uint64_t id)
+{
+	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_GRAPH);
+	if (!object)
+		return NULL;
+	struct ckt_graph_data *data = object->real;
+	struct ckt_graph *graph = data->received == data->total ? ckt_graph_decode(data->data, data->total) : NULL;
+	ckt_graph_object_fini(worker, object);
+	ckt_objects_remove(&worker->objects, object);
+	return graph;
+}
+
+
+/* Precondition: the context is current.  Takes over the graph.  ret_params: what the driver says of a failure. */
+static CUresult make_exec(struct ckt_worker *worker, uint64_t id, uint64_t context, struct ckt_graph *graph,
+			  CUDA_GRAPH_INSTANTIATE_PARAMS *params, struct ckt_object **ret_object)
+{
+	struct ckt_object *object;
+	struct ckt_graph_exec *exec = calloc(1, sizeof *exec);
+	CUresult result = exec ? ckt_objects_add(&worker->objects, id, CKT_KIND_GRAPH_EXEC, false, &object) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result) {
+		ckt_graph_free(graph);
+		free(exec);
+		return result;
+	}
+	object->context = context;
+	object->real = exec;
+	exec->graph = graph;
+	exec->flags = params->flags;
+	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .exec = id};
+	result = ckt_graph_segments_cover(&exec->segments, graph);
+	if (!result)
+		result = ckt_graph_make(&build, graph);
+	if (!result)
+		result = ckt_driver.cuGraphInstantiateWithParams(&exec->real, graph->real, params);
+	if (result) {
+		ckt_graph_object_fini(worker, object);
+		ckt_objects_remove(&worker->objects, object);
+		return result;
+	}
+	*ret_object = object;
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context, uint64_t flags, const uint8_t *data, size_t size,
+			     struct ckt_object **ret_object)
+{
+	struct ckt_graph *graph = ckt_graph_decode(data, size);
+	/* Uploading at once was for the first instantiation. */
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
+	return graph ? make_exec(worker, id, context, graph, &params, ret_object) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static struct ckt_graph_exec *find_exec(struct ckt_worker *worker, uint64_t id)
+{
+	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_GRAPH_EXEC);
+	return object ? object->real : NULL;
+}
+
+/* ---- Making and changing */
+
+int ckt_worker_graph_data(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_graph_data_args args;
+	if (!ckt_graph_data_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, args.graph, CKT_KIND_GRAPH);
+	if (object && args.offset == 0) {
+		/* An earlier one was never used. */
+		ckt_graph_object_fini(worker, object);
+		ckt_objects_remove(&worker->objects, object);
+		object = NULL;
+	}
+	CUresult result = object ? CUDA_SUCCESS : ckt_graph_data_make(worker, args.graph, args.total, &object);
+	if (result)
+		return result;
+	struct ckt_graph_data *data = object->real;
+	if (data->total != args.total || data->received != args.offset || args.data_len > data->total - data->received)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(data->data + data->received, args.data, args.data_len);
+	data->received += args.data_len;
+	return CUDA_SUCCESS;
+}
+
+/* The client's id of the driver's node; 0 where there is none. */
+static uint64_t id_of(const struct ckt_graph *graph, CUgraphNode real)
+{
+	for (uint32_t i = 0; i < graph->node_count; i++) {
+		if (real && graph->nodes[i].real == real)
+			return graph->nodes[i].id;
+		uint64_t inner = graph->nodes[i].child ? id_of(graph->nodes[i].child, real) : 0;
+		if (inner)
+			return inner;
+	}
+	return 0;
+}
+
+int ckt_worker_graph_instantiate(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_graph_instantiate_args args;
+	if (!ckt_graph_instantiate_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	bury_finished();
+	struct ckt_graph *graph = take_data(worker, args.graph);
+	if (!graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = args.flags};
+	CUresult result = worker->current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	if (!result && args.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		result = ckt_object_stream(worker, args.upload_stream, &params.hUploadStream);
+	if (result) {
+		ckt_graph_free(graph);
+		return result;
+	}
+	struct ckt_object *object;
+	result = make_exec(worker, args.exec, worker->current->id, graph, &params, &object);
+	/* A graph that the driver finds wrong is an answer, with what is wrong. */
+	struct ckt_graph_instantiate_res res = {.status = result};
+	ckt_graph_instantiate_res_put(ckt_wcall_results(call, ckt_graph_instantiate_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+/* The nodes of an update stand for those that they update. */
+static void pair(struct ckt_graph *update, struct ckt_graph *graph)
+{
+	for (uint32_t i = 0; i < update->node_count && i < graph->node_count; i++) {
+		update->nodes[i].updates = &graph->nodes[i];
+		if (update->nodes[i].child && graph->nodes[i].child)
+			pair(update->nodes[i].child, graph->nodes[i].child);
+	}
+}
+
+/* The records of an update that the driver took; the nodes keep their ids. */
+static void adopt(struct ckt_graph *update, struct ckt_graph *graph)
+{
+	for (uint32_t i = 0; i < update->node_count && i < graph->node_count; i++) {
+		struct ckt_graph_node *from = &update->nodes[i], *to = &graph->nodes[i];
+		if (from->child && to->child) {
+			adopt(from->child, to->child);
+			continue;
+		}
+		free(to->record);
+		to->record = from->record;
+		to->record_bytes = from->record_bytes;
+		to->context = from->context;
+		from->record = NULL;
+		from->record_bytes = 0;
+	}
+}
+
+int ckt_worker_graph_exec_update(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_graph_exec_update_args args;
+	if (!ckt_graph_exec_update_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_graph *update = take_data(worker, args.graph);
+	struct ckt_graph_exec *exec = find_exec(worker, args.exec);
+	if (!update || !exec) {
+		ckt_graph_free(update);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .exec = args.exec};
+	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	pair(update, exec->graph);
+	CUresult result = ckt_graph_segments_cover(&exec->segments, update);
+	if (!result)
+		result = ckt_graph_make(&build, update);
+	if (!result)
+		result = ckt_driver.cuGraphExecUpdate_v2(exec->real, update->real, &info);
+	struct ckt_graph_exec_update_res res = {.result = result, .status = info.result, .error_node = id_of(update, info.errorNode),
+						.error_from = id_of(update, info.errorFromNode)};
+	if (!result)
+		adopt(update, exec->graph);
+	ckt_graph_free(update);
+	ckt_graph_exec_update_res_put(ckt_wcall_results(call, ckt_graph_exec_update_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_graph_exec_set_node(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_graph_exec_set_node_args args;
+	struct ckt_graph_node update;
+	if (!ckt_graph_exec_set_node_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_cursor c = {.p = args.node, .end = args.node + args.node_len};
+	if (!ckt_graph_node_decode(&c, 0, &update))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_graph_exec *exec = find_exec(worker, args.exec);
+	struct ckt_graph_node *node = exec ? ckt_graph_find(exec->graph, update.id) : NULL;
+	if (!node || node->type != update.type) {
+		ckt_graph_node_fini(&update);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .exec = args.exec};
+	struct ckt_graph single = {.nodes = &update, .node_count = 1};
+	struct ckt_graph target = {.nodes = node, .node_count = 1};
+	pair(&single, &target);
+	update.real = node->real;
+	CUresult result = ckt_graph_segments_cover(&exec->segments, &single);
+	if (!result)
+		result = ckt_graph_node_apply(&build, exec->real, &update);
+	if (!result)
+		adopt(&single, &target);
+	ckt_graph_node_fini(&update);
+	return result;
+}
+
+int ckt_worker_graph_exec_set_enabled(struct ckt_wcall *call)
+{
+	struct ckt_graph_exec_set_enabled_args args;
+	if (!ckt_graph_exec_set_enabled_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_graph_exec *exec = find_exec(call->worker, args.exec);
+	struct ckt_graph_node *node = exec ? ckt_graph_find(exec->graph, args.node) : NULL;
+	if (!node)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_driver.cuGraphNodeSetEnabled(exec->real, node->real, args.enabled);
+	if (!result)
+		node->disabled = !args.enabled;
+	return result;
+}
+
+int ckt_worker_graph_exec_destroy(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_graph_exec_destroy_args args;
+	if (!ckt_graph_exec_destroy_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, args.exec, CKT_KIND_GRAPH_EXEC);
+	if (!object)
+		return CUDA_ERROR_INVALID_HANDLE;
+	ckt_object_destroy(worker, object);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_graph_dot(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_graph_dot_args args;
+	if (!ckt_graph_dot_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_graph *graph = take_data(worker, args.graph);
+	if (!graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_graph_segments segments = {0};
+	struct ckt_graph_build build = {.worker = worker, .segments = &segments};
+	char path[32], *text = NULL;
+	int fd = memfd_create("graph", MFD_CLOEXEC);
+	CUresult result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : ckt_graph_segments_cover(&segments, graph);
+	if (!result)
+		result = ckt_graph_make(&build, graph);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	if (!result)
+		result = ckt_driver.cuGraphDebugDotPrint ? ckt_driver.cuGraphDebugDotPrint(graph->real, path, args.flags) : CUDA_ERROR_NOT_SUPPORTED;
+	off_t size = result ? 0 : lseek(fd, 0, SEEK_END);
+	if (!result && (size < 0 || size > CKT_GRAPH_DOT_RES_TEXT_MAX || !(text = malloc((size_t)size + 1)) || pread(fd, text, (size_t)size, 0) != size))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result) {
+		struct ckt_graph_dot_res res = {.text = text, .text_len = (uint32_t)size};
+		ckt_graph_dot_res_put(ckt_wcall_results(call, ckt_graph_dot_res_size(&res)), &res);
+	}
+	free(text);
+	if (fd >= 0)
+		close(fd);
+	ckt_graph_free(graph);
+	ckt_graph_segments_fini(&segments);
+	return result;
+}
+
+/* ---- Launch */
+
+static CUresult note_event(struct ckt_graph_node *node, void *data)
+{
+	struct ckt_worker *worker = data;
+	uint64_t id;
+	struct ckt_object *event;
+	if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD && ckt_graph_event_get(node, &id) &&
+	    (event = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_EVENT))) {
+		event->event.recorded = true;
+		event->event.from_image = false;
+	}
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_graph_launch(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_graph_launch_args args;
+	CUstream stream;
+	if (!ckt_graph_launch_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_graph_exec *exec = find_exec(worker, args.exec);
+	if (!exec)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = ckt_object_stream(worker, args.stream, &stream);
+	if (!result)
+		result = ckt_driver.cuGraphLaunch(exec->real, stream);
+	if (result)
+		return result;
+	ckt_graph_each(exec->graph, note_event, worker);
+	if (exec->segments.count) {
+		if (!exec->last)
+			result = ckt_driver.cuEventCreate(&exec->last, CU_EVENT_DISABLE_TIMING);
+		if (!result)
+			result = ckt_driver.cuEventRecord(exec->last, stream);
+		exec->last_stream = args.stream;
+	}
+	return result;
+}
+
+int ckt_worker_graph_upload(struct ckt_wcall *call)
+{
+	struct ckt_graph_upload_args args;
+	CUstream stream;
+	if (!ckt_graph_upload_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_graph_exec *exec = find_exec(call->worker, args.exec);
+	if (!exec)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
+	return result ? result : ckt_driver.cuGraphUpload(exec->real, stream);
+}

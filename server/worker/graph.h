@@ -1,0 +1,114 @@
+/*
+ * Graphs in the worker: descriptions (rpc/graph.h) as trees, the driver's graphs made from them, and what stands for host memory of the
+ * client.  Threading: the executor alone (or whoever has frozen it), but for the bytes of segments, which the GPU and host functions of
+ * the driver touch in stream order.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rpc/wire.h"
+
+struct ckt_worker;
+struct ckt_graph;
+struct ckt_object;
+
+/* One node of a description. */
+struct ckt_graph_node {
+	uint64_t id;			/* the client's */
+	uint32_t type;			/* CUgraphNodeType */
+	bool disabled;
+	uint64_t context;
+	uint8_t *record;		/* owned; of a child graph: NULL, see child */
+	uint32_t record_bytes;
+	struct ckt_graph *child;	/* owned */
+	CUgraphNode real;
+	/* Of a host node: for the call back.  Where the node only updates another one, that one is called for. */
+	uint64_t exec;
+	struct ckt_graph_node *updates;
+};
+
+struct ckt_graph_edge {
+	uint32_t from, to;
+	uint32_t data;
+};
+
+struct ckt_graph {
+	struct ckt_graph_node *nodes;
+	struct ckt_graph_edge *edges;
+	uint32_t node_count, edge_count;
+	CUgraph real;			/* NULL before it is made, and in child graphs afterwards */
+};
+
+/* Stands for a range of the client's memory. */
+struct ckt_graph_segment {
+	uint64_t address, size;		/* the client's */
+	uint8_t *data;			/* mmap'd and registered with the driver */
+	bool registered;
+};
+
+struct ckt_graph_segments {
+	struct ckt_graph_segment *list;
+	size_t count;
+};
+
+/* An executable graph: hangs in its object. */
+struct ckt_graph_exec {
+	struct ckt_graph *graph;	/* what it was made from, kept up to date with the parameters set since */
+	uint64_t flags;
+	CUgraphExec real;
+	struct ckt_graph_segments segments;
+	CUevent last;			/* behind its latest launch, where there are segments; NULL before */
+	uint64_t last_stream;
+};
+
+/* A description being sent: hangs in its object. */
+struct ckt_graph_data {
+	uint8_t *data;
+	uint64_t total, received;
+};
+
+/* ---- graph_tree.c */
+/* NULL where the bytes are no description. */
+struct ckt_graph *ckt_graph_decode(const uint8_t *data, size_t size);
+/* One node at the cursor; false where there is none.  The caller owns what it points to. */
+bool ckt_graph_node_decode(struct ckt_cursor *c, unsigned depth, struct ckt_graph_node *ret_node);
+void ckt_graph_node_fini(struct ckt_graph_node *node);
+/* Also destroys the driver's. */
+void ckt_graph_free(struct ckt_graph *graph);
+size_t ckt_graph_encoded_size(const struct ckt_graph *graph);
+uint8_t *ckt_graph_encode(uint8_t *p, const struct ckt_graph *graph);
+/* Calls for every node, those of child graphs too, until visit returns an error. */
+CUresult ckt_graph_each(struct ckt_graph *graph, CUresult (*visit)(struct ckt_graph_node *node, void *data), void *data);
+struct ckt_graph_node *ckt_graph_find(struct ckt_graph *graph, uint64_t id);
+
+/* ---- graph_memory.c */
+/* Makes segments for the host memory that the graph's nodes touch and that no segment holds yet. */
+CUresult ckt_graph_segments_cover(struct ckt_graph_segments *segments, struct ckt_graph *graph);
+/* The worker's address of size bytes at the client's address; NULL where no segment holds them all. */
+uint8_t *ckt_graph_segments_find(const struct ckt_graph_segments *segments, uint64_t address, uint64_t size);
+/* Precondition: nothing uses them any more. */
+void ckt_graph_segments_fini(struct ckt_graph_segments *segments);
+
+/* ---- graph_build.c: the driver's graphs */
+struct ckt_graph_build {
+	struct ckt_worker *worker;
+	struct ckt_graph_segments *segments;
+	uint64_t exec;
+};
+
+/* Fills graph->real and the nodes' real handles. */
+CUresult ckt_graph_make(const struct ckt_graph_build *build, struct ckt_graph *graph);
+/* Sets the node's parameters in the executable graph to what its record says now. */
+CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec exec, struct ckt_graph_node *node);
+
+/* ---- graph.c */
+/* The rest of a restore: the executable graph from its description. */
+CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context, uint64_t flags, const uint8_t *data, size_t size,
+			     struct ckt_object **ret_object);
+CUresult ckt_graph_data_make(struct ckt_worker *worker, uint64_t id, uint64_t total, struct ckt_object **ret_object);
+/* Frees what hangs in an object of either kind; the object stays. */
+void ckt_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object);

@@ -1,0 +1,301 @@
+/* The driver's graphs from descriptions. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/graph.h"
+#include "server/worker/driver.h"
+#include "server/worker/graph_record.h"
+#include "server/worker/hostfunc.h"
+#include "server/worker/worker.h"
+
+enum { PARAMS_MAX = 4096 };
+
+/* The executor's alone (a restore runs before it, a freeze while it stands). */
+static _Alignas(64) uint8_t packed[32768 + 64];
+static void *pointers[PARAMS_MAX + 1];
+
+struct kernel_params {
+	CUDA_KERNEL_NODE_PARAMS_v2 node;
+	size_t size;
+	void *extra[5];
+};
+
+/* One pointer for each parameter where the driver tells the layout: cooperative kernels take no packed buffer. */
+static bool by_pointers(CUfunction function, uint32_t size)
+{
+	if (!ckt_driver.cuFuncGetParamInfo)
+		return false;
+	for (size_t i = 0; i <= PARAMS_MAX; i++) {
+		size_t offset, bytes;
+		if (ckt_driver.cuFuncGetParamInfo(function, i, &offset, &bytes))
+			return i > 0;
+		if (offset > size || bytes > size - offset)
+			return false;
+		pointers[i] = packed + offset;
+	}
+	return false;
+}
+
+static CUresult kernel_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node, struct kernel_params *ret,
+			      struct ckt_graph_kernel *ret_kernel)
+{
+	struct ckt_graph_kernel *k = ret_kernel;
+	CUfunction function;
+	CUcontext context;
+	if (!ckt_graph_kernel_get(node, k))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_object_function(build->worker, k->function, &function);
+	if (!result)
+		result = ckt_object_context(build->worker, node->context, &context);
+	if (result)
+		return result;
+	memcpy(packed, k->params, k->params_bytes);
+	ret->size = k->params_bytes;
+	ret->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+	ret->extra[1] = packed;
+	ret->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+	ret->extra[3] = &ret->size;
+	ret->extra[4] = CU_LAUNCH_PARAM_END;
+	bool list = k->params_bytes && by_pointers(function, k->params_bytes);
+	ret->node = (CUDA_KERNEL_NODE_PARAMS_v2){.func = function,
+						 .gridDimX = k->grid[0],
+						 .gridDimY = k->grid[1],
+						 .gridDimZ = k->grid[2],
+						 .blockDimX = k->block[0],
+						 .blockDimY = k->block[1],
+						 .blockDimZ = k->block[2],
+						 .sharedMemBytes = k->shared_bytes,
+						 .kernelParams = list ? pointers : NULL,
+						 .extra = k->params_bytes && !list ? ret->extra : NULL,
+						 .ctx = context};
+	return CUDA_SUCCESS;
+}
+
+static CUresult add_kernel(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+{
+	struct kernel_params params;
+	struct ckt_graph_kernel kernel;
+	CUresult result = kernel_params(build, node, &params, &kernel);
+	if (!result)
+		result = ckt_driver.cuGraphAddKernelNode_v2(&node->real, graph, NULL, 0, &params.node);
+	for (uint32_t at = 0; at < kernel.attributes_bytes && !result; at += 4 + CKT_GRAPH_ATTRIBUTE_BYTES) {
+		struct ckt_cursor c = {.p = kernel.attributes + at, .end = kernel.attributes + kernel.attributes_bytes};
+		CUlaunchAttributeID id = (CUlaunchAttributeID)ckt_get_u32(&c);
+		CUlaunchAttributeValue value;
+		_Static_assert(sizeof value <= CKT_GRAPH_ATTRIBUTE_BYTES, "an attribute's value has grown");
+		memcpy(&value, c.p, sizeof value);
+		result = ckt_driver.cuGraphKernelNodeSetAttribute(node->real, id, &value);
+	}
+	return result;
+}
+
+/* An address of the client's memory becomes that of its buffer; the first byte touched decides, so that offsets stay as they are. */
+static CUresult map_side(const struct ckt_graph_build *build, const struct ckt_graph_copy *copy, struct ckt_graph_side *side)
+{
+	uint64_t begin, size;
+	if (side->type != CU_MEMORYTYPE_HOST)
+		return CUDA_SUCCESS;
+	if (!ckt_graph_side_span(copy, side, &begin, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	uint8_t *data = ckt_graph_segments_find(build->segments, begin, size);
+	if (!data && size)
+		return CUDA_ERROR_INVALID_VALUE;
+	side->address = (uint64_t)(uintptr_t)data - (begin - side->address);
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUDA_MEMCPY3D *ret, CUcontext *ret_context)
+{
+	struct ckt_graph_copy c;
+	if (!ckt_graph_copy_get(node, &c))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_object_context(build->worker, node->context, ret_context);
+	if (!result)
+		result = map_side(build, &c, &c.src);
+	if (!result)
+		result = map_side(build, &c, &c.dst);
+	if (result)
+		return result;
+	/* The driver knows nothing of the client's memory, so nothing else may be left to it to find out. */
+	if ((c.src.type != CU_MEMORYTYPE_HOST && c.src.type != CU_MEMORYTYPE_DEVICE) ||
+	    (c.dst.type != CU_MEMORYTYPE_HOST && c.dst.type != CU_MEMORYTYPE_DEVICE))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*ret = (CUDA_MEMCPY3D){.srcXInBytes = c.src.x,
+			       .srcY = c.src.y,
+			       .srcZ = c.src.z,
+			       .srcMemoryType = (CUmemorytype)c.src.type,
+			       .srcPitch = c.src.pitch,
+			       .srcHeight = c.src.height,
+			       .dstXInBytes = c.dst.x,
+			       .dstY = c.dst.y,
+			       .dstZ = c.dst.z,
+			       .dstMemoryType = (CUmemorytype)c.dst.type,
+			       .dstPitch = c.dst.pitch,
+			       .dstHeight = c.dst.height,
+			       .WidthInBytes = c.width,
+			       .Height = c.height,
+			       .Depth = c.depth};
+	if (c.src.type == CU_MEMORYTYPE_HOST)
+		ret->srcHost = (void *)(uintptr_t)c.src.address;
+	else
+		ret->srcDevice = c.src.address;
+	if (c.dst.type == CU_MEMORYTYPE_HOST)
+		ret->dstHost = (void *)(uintptr_t)c.dst.address;
+	else
+		ret->dstDevice = c.dst.address;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fill_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUDA_MEMSET_NODE_PARAMS_v1 *ret,
+			    CUcontext *ret_context)
+{
+	struct ckt_graph_fill fill;
+	if (!ckt_graph_fill_get(node, &fill))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = (CUDA_MEMSET_NODE_PARAMS_v1){.dst = fill.dst,
+					    .pitch = fill.pitch,
+					    .value = fill.value,
+					    .elementSize = fill.element_size,
+					    .width = fill.width,
+					    .height = fill.height};
+	return ckt_object_context(build->worker, node->context, ret_context);
+}
+
+static CUresult node_event(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUevent *ret_event)
+{
+	uint64_t id;
+	return ckt_graph_event_get(node, &id) ? ckt_object_event(build->worker, id, ret_event) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult add_child(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+{
+	CUresult result = ckt_graph_make(build, node->child);
+	if (!result)
+		result = ckt_driver.cuGraphAddChildGraphNode(&node->real, graph, NULL, 0, node->child->real);
+	/* The driver has made a copy, and parameters are set by the copy's nodes, which come in the order of their making. */
+	CUgraph inner;
+	size_t count = node->child->node_count;
+	CUgraphNode *nodes = calloc(count + 1, sizeof *nodes);
+	if (!nodes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result)
+		result = ckt_driver.cuGraphChildGraphNodeGetGraph(node->real, &inner);
+	if (!result && count)
+		result = ckt_driver.cuGraphGetNodes(inner, nodes, &count);
+	for (size_t i = 0; i < count && !result; i++)
+		node->child->nodes[i].real = nodes[i];
+	free(nodes);
+	if (node->child->real)
+		ckt_driver.cuGraphDestroy(node->child->real);
+	node->child->real = NULL;
+	return result;
+}
+
+static CUresult add_node(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+{
+	CUDA_MEMCPY3D copy;
+	CUDA_MEMSET_NODE_PARAMS_v1 fill;
+	CUDA_HOST_NODE_PARAMS_v1 host = {.fn = ckt_hostcall_graph, .userData = node->updates ? node->updates : node};
+	CUcontext context;
+	CUevent event;
+	CUresult result;
+	switch (node->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return add_kernel(build, graph, node);
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		result = copy_params(build, node, &copy, &context);
+		return result ? result : ckt_driver.cuGraphAddMemcpyNode(&node->real, graph, NULL, 0, &copy, context);
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		result = fill_params(build, node, &fill, &context);
+		return result ? result : ckt_driver.cuGraphAddMemsetNode(&node->real, graph, NULL, 0, &fill, context);
+	case CU_GRAPH_NODE_TYPE_HOST:
+		node->exec = build->exec;
+		return ckt_driver.cuGraphAddHostNode(&node->real, graph, NULL, 0, &host);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return add_child(build, graph, node);
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		return ckt_driver.cuGraphAddEmptyNode(&node->real, graph, NULL, 0);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		result = node_event(build, node, &event);
+		return result ? result : ckt_driver.cuGraphAddEventRecordNode(&node->real, graph, NULL, 0, event);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		result = node_event(build, node, &event);
+		return result ? result : ckt_driver.cuGraphAddEventWaitNode(&node->real, graph, NULL, 0, event);
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+static CUresult add_edges(struct ckt_graph *graph)
+{
+	size_t count = graph->edge_count;
+	CUgraphNode *from = calloc(count + 1, sizeof *from), *to = calloc(count + 1, sizeof *to);
+	CUgraphEdgeData *data = calloc(count + 1, sizeof *data);
+	CUresult result = from && to && data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	bool special = false;
+	for (size_t i = 0; i < count && !result; i++) {
+		const struct ckt_graph_edge *edge = &graph->edges[i];
+		from[i] = graph->nodes[edge->from].real;
+		to[i] = graph->nodes[edge->to].real;
+		data[i] = (CUgraphEdgeData){.from_port = (unsigned char)(edge->data >> 16), .to_port = (unsigned char)(edge->data >> 8),
+					    .type = (unsigned char)edge->data};
+		special |= edge->data != 0;
+	}
+	if (!result && special)
+		result = ckt_driver.cuGraphAddDependencies_v2 ? ckt_driver.cuGraphAddDependencies_v2(graph->real, from, to, data, count) :
+								CUDA_ERROR_NOT_SUPPORTED;
+	else if (!result)
+		result = ckt_driver.cuGraphAddDependencies ? ckt_driver.cuGraphAddDependencies(graph->real, from, to, count) :
+							     ckt_driver.cuGraphAddDependencies_v2(graph->real, from, to, NULL, count);
+	free(from);
+	free(to);
+	free(data);
+	return result;
+}
+
+CUresult ckt_graph_make(const struct ckt_graph_build *build, struct ckt_graph *graph)
+{
+	CUresult result = ckt_driver.cuGraphCreate(&graph->real, 0);
+	if (result)
+		graph->real = NULL;
+	for (uint32_t i = 0; i < graph->node_count && !result; i++)
+		result = add_node(build, graph->real, &graph->nodes[i]);
+	if (!result && graph->edge_count)
+		result = add_edges(graph);
+	return result;
+}
+
+CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec exec, struct ckt_graph_node *node)
+{
+	struct kernel_params kernel;
+	struct ckt_graph_kernel record;
+	CUDA_MEMCPY3D copy;
+	CUDA_MEMSET_NODE_PARAMS_v1 fill;
+	CUcontext context;
+	CUevent event;
+	CUresult result;
+	switch (node->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		result = kernel_params(build, node, &kernel, &record);
+		return result ? result : ckt_driver.cuGraphExecKernelNodeSetParams_v2(exec, node->real, &kernel.node);
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		result = copy_params(build, node, &copy, &context);
+		return result ? result : ckt_driver.cuGraphExecMemcpyNodeSetParams(exec, node->real, &copy, context);
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		result = fill_params(build, node, &fill, &context);
+		return result ? result : ckt_driver.cuGraphExecMemsetNodeSetParams(exec, node->real, &fill, context);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		result = ckt_graph_make(build, node->child);
+		if (!result)
+			result = ckt_driver.cuGraphExecChildGraphNodeSetParams(exec, node->real, node->child->real);
+		return result;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		result = node_event(build, node, &event);
+		return result ? result : ckt_driver.cuGraphExecEventRecordNodeSetEvent(exec, node->real, event);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		result = node_event(build, node, &event);
+		return result ? result : ckt_driver.cuGraphExecEventWaitNodeSetEvent(exec, node->real, event);
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}

@@ -1,0 +1,13 @@
+/* Graphs in a checkpoint image.  Precondition: frozen, or not started. */
+#pragma once
+
+#include <cuda.h>
+
+#include "checkpoint/image.h"
+
+struct ckt_object;
+struct ckt_worker;
+
+void ckt_graph_save(const struct ckt_object *object, ckt_image_graph *ret_saved);
+/* Precondition: the graph's context is current. */
+CUresult ckt_graph_load(struct ckt_worker *worker, const ckt_image_graph *saved);

@@ -1,0 +1,35 @@
+/*
+ * Host functions: the driver calls one of ours on a thread of its own, which tells the client and sleeps until the client answers.
+ *
+ *	driver's thread: waiting, not sent -> executor sends CALLBACK_HOST_CALL -> client runs it -> host_func_done -> thread returns
+ *
+ * Only that stream stands still.  A client that comes back is told again of what it has not answered; one that does not come back ends
+ * the worker, and with it everything on the GPU.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ckt_host_call;
+struct ckt_worker;
+
+struct ckt_host_calls {
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	struct ckt_host_call *first;	/* on the stacks of the driver's threads, in the order of their coming */
+	_Atomic unsigned count;
+	uint64_t next_instance;
+};
+
+/* The driver's host function of a graph's host node; data: its ckt_graph_node, alive as long as the executable graph. */
+void ckt_hostcall_graph(void *data);
+/* The executor's: sends what the client has not been told.  Data that is there goes first. */
+void ckt_hostcalls_send(struct ckt_worker *worker);
+/* The executor's: a new connection has not been told anything. */
+void ckt_hostcalls_resend(struct ckt_worker *worker);
+/* True while a host function waits for the client: the GPU will not become idle before it is answered. */
+bool ckt_hostcalls_waiting(struct ckt_worker *worker);
