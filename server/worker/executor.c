@@ -378,6 +378,9 @@ static void serve(struct ckt_worker *worker)
 		/* No further input at hand: answers leave now. */
 		bool hot = ckt_pending_poll(worker);
 		ckt_output_flush(&worker->output);
+		/* With the backlog gone nothing would wake a sleep that does not look for input. */
+		if (full && ckt_output_waiting(&worker->output) <= CKT_OUTPUT_HIGH)
+			continue;
 		if (hot && !full)
 			continue;
 		int64_t now = ckt_now_ns();
