@@ -284,7 +284,10 @@ void ckt_ptx_decode(struct ptx_parser *p)
 	const struct ptx_opcode *o = ckt_ptx_map_get(&opcodes, p->raw.op, strlen(p->raw.op));
 	if (!o)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown instruction '%s'", p->raw.op);
+	size_t first = p->function->n_code;
 	o->decode(p);
+	if (ckt_ptx_trace_wanted())
+		ckt_ptx_trace_note(p, first);
 	for (unsigned k = 0; k < p->raw.n_mods; k++)
 		if (!p->raw.mod_used[k])
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown modifier '.%s' of '%s'", p->raw.mods[k], p->raw.op);

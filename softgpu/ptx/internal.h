@@ -126,6 +126,8 @@ struct ptx_symbol {
 /* ---- Instructions */
 
 struct ptx_warp;
+struct ptx_block;
+struct ptx_frame;
 struct ptx_insn;
 
 /* Runs one instruction for the lanes in mask (never 0).  Answers enum ptx_run. */
@@ -171,6 +173,14 @@ struct ptx_constant {
 	uint8_t lane_bytes;
 };
 
+/* What a trace tells about an instruction; kept only where one is wanted. */
+struct ptx_source_register { const char *name; uint32_t name_size; int32_t reg; uint8_t lane_bytes; };
+struct ptx_source {
+	const char *text;		/* NULL: part of the next instruction that has one */
+	unsigned n_regs;
+	struct ptx_source_register regs[10];
+};
+
 struct ckt_ptx_function {
 	struct ckt_ptx_function_info info;
 	struct ckt_ptx_module *module;
@@ -179,6 +189,8 @@ struct ckt_ptx_function {
 	uint32_t index;			/* in module->functions */
 	struct ptx_insn *code;
 	size_t n_code, cap_code;
+	struct ptx_source *sources;	/* by instruction; none without a trace */
+	size_t n_sources, cap_sources;
 	uint32_t reg_bytes;
 	struct ptx_constant *constants;
 	size_t n_constants, cap_constants;
@@ -397,6 +409,13 @@ extern const struct ptx_opcode ckt_ptx_opcodes_int[], ckt_ptx_opcodes_bits[], ck
 	ckt_ptx_opcodes_cvt[], ckt_ptx_opcodes_data[], ckt_ptx_opcodes_mem[], ckt_ptx_opcodes_atom[], ckt_ptx_opcodes_warp[],
 	ckt_ptx_opcodes_control[], ckt_ptx_opcodes_async[], ckt_ptx_opcodes_video[], ckt_ptx_opcodes_matrix[], ckt_ptx_opcodes_cluster[], ckt_ptx_opcodes_texture[];
 
+/* ---- Traces (trace.c) */
+bool ckt_ptx_trace_wanted(void);
+void ckt_ptx_trace_note(struct ptx_parser *p, size_t first);	/* p->raw became the instructions from first on */
+void ckt_ptx_trace_start(struct ptx_block *block);
+/* Behind the instruction at pc of f, of which the traced lane took part or whose guard it failed. */
+void ckt_ptx_trace_step(struct ptx_warp *w, const struct ptx_frame *frame, const struct ckt_ptx_function *f, uint32_t pc, bool ran);
+
 /* ---- Special registers (sreg.c) */
 int ckt_ptx_sreg_find(const char *name, size_t size);	/* -1: not one */
 enum ptx_type ckt_ptx_sreg_type(int sreg);
@@ -449,6 +468,7 @@ struct ptx_warp {
 	uint32_t mask;			/* the running group's lanes */
 	uint32_t pc;			/* next instruction */
 	uint32_t live, index;
+	uint32_t traced;		/* the lane whose instructions are written down, as a mask, or 0 */
 	struct ptx_block *block;
 	uint8_t *local;			/* lane l: local + l * stack_bytes */
 	uint32_t stack_bytes;

@@ -161,8 +161,10 @@ static struct ptx_block *cluster_allocate(struct ptx_grid *grid)
 static void cluster_start(struct ptx_cluster *cluster, uint64_t number)
 {
 	cluster->arrived = false;
-	for (uint32_t k = 0; k < cluster->n; k++)
+	for (uint32_t k = 0; k < cluster->n; k++) {
 		block_start(cluster->blocks[k], number);
+		ckt_ptx_trace_start(cluster->blocks[k]);
+	}
 }
 
 /* ---- Scheduling.  All under the pool's lock. */

@@ -75,6 +75,7 @@ void ckt_ptx_module_destroy(struct ckt_ptx_module *module)
 		free(f->constants);
 		free(f->callees);
 		free(f->shared);
+		free(f->sources);
 	}
 	for (size_t k = 0; k < module->n_symbols; k++)
 		free(module->symbols[k]->relocs);

@@ -168,10 +168,17 @@ static enum ptx_run run_group(struct ptx_warp *w, uint32_t stop, unsigned *budge
 		if (i->guard != PTX_OPERAND_NONE) {
 			uint32_t guard = *(const uint32_t *)(w->bank[0] + i->guard);
 			m &= i->guard_negated ? ~guard : guard;
-			if (!m)
+			if (!m) {
+				if (__builtin_expect(w->traced & w->mask, 0))
+					ckt_ptx_trace_step(w, w->frame, w->frame->function, pc, false);
 				continue;
+			}
 		}
+		uint32_t traced = w->traced & w->mask;
+		const struct ptx_frame *frame = w->frame;
 		r = i->fn(w, i, m);
+		if (__builtin_expect(traced != 0, 0))
+			ckt_ptx_trace_step(w, frame, frame->function, pc, traced & m);
 		if (__builtin_expect(r > RUN_JUMP, 0))
 			break;
 		r = RUN_YIELD;

@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+"""docs/softgpu.md lists the instructions that the interpreter's tables hold, no more and no fewer.  Argument: the source directory."""
+
+import glob
+import os
+import re
+import sys
+
+top = sys.argv[1]
+known = set()
+for path in glob.glob(os.path.join(top, "softgpu", "ptx", "op_*.c")):
+    with open(path, encoding="utf-8") as f:
+        for table in re.findall(r"ckt_ptx_opcodes_\w+\[\] = \{(.*?)\{NULL", f.read(), re.S):
+            known |= {name for name, decode in re.findall(r'\{"(\w+)", (\w+)\}', table) if decode != "decode_refused"}
+with open(os.path.join(top, "docs", "softgpu.md"), encoding="utf-8") as f:
+    listed = set(re.findall(r"`(\w+)`", re.search(r"<!-- opcodes -->(.*?)<!-- end -->", f.read(), re.S)[1]))
+for name in sorted(known - listed):
+    print(f"docs/softgpu.md does not list {name}")
+for name in sorted(listed - known):
+    print(f"docs/softgpu.md lists {name}, which nothing executes")
+sys.exit(known != listed or not known)
