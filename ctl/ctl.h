@@ -122,8 +122,13 @@ int ckt_ctl_check_place(const struct ckt_ctl_args *args, bool here);
 int ckt_ctl_path_copy(const char *text, char ret_path[CKT_CTL_PATH_SIZE]);
 /* Gives back where the last name begins. */
 int ckt_ctl_path_parent(const char *path, char ret_parent[CKT_CTL_PATH_SIZE]);
+/* Removes what killed processes of ours left under this prefix in a directory; those that live hold a lock. */
+void ckt_ctl_stale_remove(const char *parent, const char *prefix);
 /* Best effort: what is left over is named to the user. */
 void ckt_ctl_tree_remove(int parent, const char *name, unsigned depth);
+
+/* cleanup.c: the directory that SIGINT, SIGTERM and SIGHUP remove before they end us; NULL: none any more. */
+void ckt_ctl_cleanup_set(const char *path);
 
 /* An image in the making: a directory beside its place, locked as long as we live, which takes the name once all is on the disk. */
 struct ckt_ctl_partial {

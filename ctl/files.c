@@ -93,12 +93,17 @@ void ckt_ctl_tree_remove(int parent, const char *name, unsigned depth)
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* What a cricketctl that was killed left of the same image.  One that still runs holds a lock. */
+/* What a cricketctl that was killed left of the same image. */
 static void remove_stale(const char *path)
 {
 	char parent[PATH_SIZE], prefix[PATH_SIZE + 16];
 	int base = ckt_ctl_path_parent(path, parent);
 	snprintf(prefix, sizeof prefix, "%s.partial.", path + base);
+	ckt_ctl_stale_remove(parent, prefix);
+}
+
+void ckt_ctl_stale_remove(const char *parent, const char *prefix)
+{
 	DIR *dir = opendir(parent);
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
 		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
@@ -124,6 +129,7 @@ int ckt_ctl_partial_make(const char *path, struct ckt_ctl_partial *ret_partial)
 	snprintf(partial.temporary, sizeof partial.temporary, "%s.partial.XXXXXX", path);
 	if (!mkdtemp(partial.temporary))
 		return ckt_ctl_refuse(path, strerror(errno));
+	ckt_ctl_cleanup_set(partial.temporary);
 	partial.fd = open(partial.temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (partial.fd < 0 || flock(partial.fd, LOCK_EX | LOCK_NB)) {
 		status = ckt_ctl_refuse(partial.temporary, strerror(errno));
@@ -149,6 +155,7 @@ int ckt_ctl_partial_keep(struct ckt_ctl_partial *partial)
 		close(fd);
 	close(partial->fd);
 	partial->fd = -1;
+	ckt_ctl_cleanup_set(NULL);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_RENAMED);
 	return result ? ckt_ctl_refuse(parent, strerror(-result)) : CKT_EXIT_DONE;
 }
@@ -164,6 +171,7 @@ void ckt_ctl_partial_drop(struct ckt_ctl_partial *partial)
 	if (access(partial->temporary, F_OK) == 0)
 		fprintf(stderr, "cricketctl: %s is left over and may be removed\n", partial->temporary);
 	partial->temporary[0] = 0;
+	ckt_ctl_cleanup_set(NULL);
 }
 
 /* ---- Base images */

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ struct migration {
 	unsigned deadline_ms;
 	int gpu;
 	char directory[256];
+	int lock_fd;
 	struct round rounds[ROUNDS_MAX + 2];
 	unsigned count;
 	char session[CKT_SESSION_ID_SIZE + 1], copy[CKT_SESSION_ID_SIZE + 1];
@@ -53,8 +55,14 @@ static int make_directory(struct migration *m, uint64_t bytes)
 		if (!places[i] || places[i][0] != '/' || statvfs(places[i], &fs) || fs.f_bavail * (uint64_t)fs.f_frsize < bytes + bytes / 4 ||
 		    snprintf(m->directory, sizeof m->directory, "%s/cricket-migrate-XXXXXX", places[i]) >= (int)sizeof m->directory)
 			continue;
-		if (mkdtemp(m->directory))
-			return CKT_EXIT_DONE;
+		ckt_ctl_stale_remove(places[i], "cricket-migrate-");
+		if (!mkdtemp(m->directory))
+			continue;
+		ckt_ctl_cleanup_set(m->directory);
+		m->lock_fd = open(m->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (m->lock_fd < 0 || flock(m->lock_fd, LOCK_EX | LOCK_NB))
+			return ckt_ctl_refuse(m->directory, strerror(errno));
+		return CKT_EXIT_DONE;
 	}
 	m->directory[0] = 0;
 	return ckt_ctl_refuse("migrate", "there is no room for the session's memory: set TMPDIR to a directory with enough of it");
@@ -234,6 +242,9 @@ static void clean_up(struct migration *m)
 	ckt_ctl_disconnect(&m->target);
 	if (*m->directory)
 		ckt_ctl_tree_remove(AT_FDCWD, m->directory, 0);
+	if (m->lock_fd >= 0)
+		close(m->lock_fd);
+	ckt_ctl_cleanup_set(NULL);
 }
 
 static int connect_both(struct migration *m)
@@ -257,7 +268,7 @@ int ckt_ctl_migrate(const struct ckt_ctl_args *args)
 {
 	static struct migration m;
 	uint64_t bytes = 0;
-	m = (struct migration){.args = args, .source = {.fd = -1}, .target = {.fd = -1}};
+	m = (struct migration){.args = args, .source = {.fd = -1}, .target = {.fd = -1}, .lock_fd = -1};
 	snprintf(m.session, sizeof m.session, "%s", args->words[0]);
 	int status = ckt_ctl_parse_deadline(args->deadline, &m.deadline_ms);
 	if (status == CKT_EXIT_DONE)

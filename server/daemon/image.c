@@ -36,6 +36,8 @@ void ckt_image_let_go(struct ckt_session *session)
 {
 	struct ckt_worker_release_args args = {.message = (char *)"", .moved_to = (char *)""};
 	session->holder = NULL;
+	ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED);
+	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED);
 	/* A copy on another GPU of ours was to take its place. */
 	for (struct ckt_session *other = session->server->sessions; other; other = other->next)
 		if (strcmp(other->successor_of, session->id) == 0)

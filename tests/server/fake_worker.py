@@ -3,7 +3,7 @@
 
 CRICKET_SOFT_FAKE (passed on by the server as every CRICKET_SOFT_*) holds words: slow (START takes 2 s), refuse (START fails),
 nodevice, crash (dies in START), deaf (ignores KILL), garbage (answers STATUS with garbage), plain (knows nothing beyond SAVE), nomemory
-(UNPAUSE finds no memory until the file CRICKET_SOFT_MEMORY exists), badsave (SAVE2 fails).
+(UNPAUSE finds no memory until the file CRICKET_SOFT_MEMORY exists), badsave (SAVE2 fails), slowsave (SAVE2 takes a second).
 """
 import os
 import resource
@@ -103,13 +103,19 @@ def save2(r, fds):
         return u32(-116) + text("the image is not the last one") + bytes(16) + 4 * u64(0)
     if "badsave" in MODE:
         return u32(-28) + text("no space on purpose") + bytes(16) + 4 * u64(0)
+    if "slowsave" in MODE:
+        time.sleep(1)
     state["image"] = os.urandom(16)
     content = state["session"].encode()
     if not to_memory:
         directory = fds.pop()
         for name, data in (("manifest", content), ("data-0", b"x" * (3 << 20) if not incremental else b"y" * 5000), ("data-1", b"")):
-            with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory), "wb") as f:
-                f.write(data)
+            try:
+                with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory), "wb") as f:
+                    f.write(data)
+            except OSError as error:
+                os.close(directory)
+                return u32(-error.errno) + text(name + ": " + error.strerror) + bytes(16) + 4 * u64(0)
         os.close(directory)
     state["held"] = bool(hold)
     state["saves"] = state.get("saves", 0) + 1
@@ -182,7 +188,7 @@ while True:
         elif sock in controls:
             try:
                 serve(sock)
-            except wire.Closed:
+            except (wire.Closed, BrokenPipeError):  # a server that was killed reads no answer
                 controls.remove(sock)
                 sock.close()
         else:

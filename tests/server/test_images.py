@@ -223,6 +223,21 @@ class Images(ServerTest):
         self.ok("checkpoint", session, image + "2", "--stop")
         self.assertEqual(self.state_of(session), None)
 
+    def test_interrupted_cricketctl(self):
+        self.start(env={"CRICKET_SOFT_FAKE": "slowsave"})
+        socket, _ = self.second()
+        _, session = self.client()
+        for words in (["checkpoint", session, os.path.join(self.dir, "image"), "--stop"], ["migrate", session, "--to", "unix:" + socket]):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                ctl = subprocess.Popen([CTL, "--server", "unix:" + self.socket] + words, env=self.environment(TMPDIR=self.dir))
+                wait_until(lambda: any(".partial." in n or "cricket-migrate-" in n for n in os.listdir(self.dir)))
+                time.sleep(0.2)
+                ctl.send_signal(number)
+                self.assertEqual(ctl.wait(10), 128 + number)
+                wait_until(lambda: self.state_of(session) == "running")
+                self.assertEqual([n for n in os.listdir(self.dir) if ".partial." in n or "cricket-migrate-" in n or n == "image"], [])
+        self.assertEqual(self.sessions_at(socket), [])
+
     def test_killed_server(self):
         for point, words in ((101, ["checkpoint", "SESSION", "IMAGE"]), (102, ["checkpoint", "SESSION", "IMAGE", "--stop"]),
                              (104, ["checkpoint", "SESSION", "--server-side", "x"]), (107, ["pause", "SESSION"])):
@@ -237,7 +252,10 @@ class Images(ServerTest):
             if point == 107:
                 wait_until(lambda: self.state_of(session) == "paused")
                 self.ok("resume", session)
-            wait_until(lambda: self.state_of(session) == "running")
+            try:
+                wait_until(lambda: self.state_of(session) == "running")
+            except AssertionError:
+                self.fail("point %d: %s\n%s" % (point, self.ps(), self.log()))
             self.assertEqual(os.path.exists(image), point == 102, "an image that has its name is whole")
             self.ok("checkpoint", session, image + "again", "--stop")
             self.servers[-1].terminate()
@@ -342,6 +360,7 @@ class Images(ServerTest):
             self.assertEqual(done.returncode, -signal.SIGKILL, point)
             if point < 210:
                 wait_until(lambda: self.state_of(session) == "running")
+            self.assertEqual(len([n for n in os.listdir(self.dir) if n.startswith("cricket-migrate-")]), 1, "of the one before nothing is left")
             for found in self.sessions_at(socket) if point == 209 else []:
                 self.ok("kill", found, server="unix:" + socket)
         self.assertIsNone(self.state_of(session))

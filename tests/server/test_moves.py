@@ -177,6 +177,20 @@ class Moves(unittest.TestCase):
         self.ctl(second, "restore", stopped)
         self.assertEqual(self.finish(program)[0], self.expected())
 
+    def test_pause(self):
+        server = self.server("only")
+        program, session = self.start(server)
+        for i in range(10):
+            paused = json.loads(self.ctl(server, "pause", session, "--json"))
+            self.assertGreater(paused["bytes"], 0)
+            self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "paused")
+            if i == 9:
+                self.go()
+                time.sleep(0.5)
+                self.assertIsNone(program.process.poll(), "calls of a paused session wait")
+            self.assertEqual(json.loads(self.ctl(server, "resume", session, "--json"))["bytes"], paused["bytes"])
+        self.assertEqual(self.finish(program)[0], self.expected())
+
     def test_migrate(self):
         servers = [self.server("first"), self.server("second", "--image-dir", os.path.join(self.dir, "second", "im"))]
         program, session = self.start(servers[0])
