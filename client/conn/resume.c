@@ -148,8 +148,15 @@ static void take_reader(void)
 		conn->sleepers--;
 	}
 	conn->reading = true;
-	conn->receive_start = conn->receive_end = 0;
 	pthread_mutex_unlock(&conn->read_lock);
+}
+
+/* What the worker sent before its end is still there to be read where a write failed first: replies, and why it ended. */
+static void read_last_words(void)
+{
+	while (ckt_conn_read(0) == 0)
+		;
+	ckt_conn.receive_start = ckt_conn.receive_end = 0;
 }
 
 static void leave_reader(void)
@@ -219,6 +226,7 @@ static void resume(int error)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_debug("connection to %s broke: %s", ckt_conn.address_text, strerror(-error));
 	take_reader();
+	read_last_words();
 	if (!look_for_session(message, sizeof message)) {
 		char cause[CKT_MESSAGE_MAX + 64];
 		snprintf(cause, sizeof cause, "%s (connection: %s)", message, strerror(-error));

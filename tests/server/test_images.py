@@ -261,6 +261,47 @@ class Images(ServerTest):
             self.servers[-1].terminate()
             self.assertEqual(self.servers[-1].wait(10), 0)
 
+    def test_killed_on_the_way(self):
+        """The server dies while an image travels, in both directions, and where a restore is done but not told."""
+        image = os.path.join(self.dir, "image")
+        self.start()
+        _, session = self.client()
+        self.ok("checkpoint", session, image, "--stop")
+        self.servers[-1].terminate()
+        self.servers[-1].wait()
+        for point in (105, 103, 205):
+            server = self.start(env={"CRICKET_FAULT": str(point)})
+            with self.far() as address:
+                done = subprocess.run([CTL, "--server", address, "restore", image], env=self.environment(CRICKET_FAULT=str(point)),
+                                      capture_output=True, timeout=30, check=False)
+            if point == 205:
+                self.assertEqual(done.returncode, -signal.SIGKILL)
+                wait_until(lambda: self.images() == [])
+                server.terminate()
+            else:
+                self.assertNotEqual(done.returncode, 0)
+            server.wait(10)
+            self.start()
+            self.assertEqual(self.images(), [])
+            for found in self.ps():
+                self.assertEqual(point, 103)
+                self.assertEqual(found["state"], "restored")
+                self.ok("kill", found["session"])
+            with self.far() as address:
+                self.ok("restore", image, server=address)
+            self.ok("kill", session)
+            self.servers[-1].terminate()
+            self.servers[-1].wait(10)
+        server = self.start(env={"CRICKET_FAULT": "106"})
+        _, session = self.client()
+        with self.far() as address:
+            self.assertNotEqual(self.ctl("checkpoint", session, image + "2", "--stop", server=address).returncode, 0)
+        server.wait(10)
+        self.start()
+        self.assertEqual((self.images(), os.path.exists(image + "2")), ([], False))
+        wait_until(lambda: self.state_of(session) == "running")
+        self.ok("checkpoint", session, image + "2", "--stop")
+
     # ---- pauses
 
     def test_pause(self):
