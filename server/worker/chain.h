@@ -22,7 +22,9 @@ struct ckt_piece {
 	unsigned space;		/* as in a chunk */
 	unsigned device;
 	uint64_t address;
-	const uint8_t *data;	/* blob */
+	uint64_t copy;		/* where its frozen state lies on the device; 0: at its address */
+	const uint8_t *data;	/* blob, or the host's copy of a paused session */
+	bool written;
 	uint32_t size;
 	bool hashable;		/* device memory that the primary context can read, aligned */
 	bool hashed;

@@ -3,11 +3,18 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "checkpoint/store.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
+
+/* Like the staging memory, far from where the loader and the driver put things. */
+#define BUFFERS_BASE 0x1f8000000000ull
 
 static struct {
 	pthread_mutex_t lock;
@@ -16,6 +23,10 @@ static struct {
 	void *opaque;
 	unsigned round, busy;
 	int error;
+	unsigned count;
+	uint8_t *buffers;
+	bool pinned;
+	CUcontext first, contexts[CKT_DEVICES_MAX];
 	struct ckt_crew_member members[CKT_CREW_SIZE];
 } crew = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
@@ -39,13 +50,32 @@ static void *crew_thread(void *opaque)
 	return NULL;
 }
 
+static unsigned cores(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) ? 4 : CPU_COUNT(&set);
+	return n < 2 ? 2 : n > CKT_CREW_SIZE ? CKT_CREW_SIZE : (unsigned)n;
+}
+
 int ckt_crew_start(struct ckt_worker *worker)
 {
-	for (unsigned i = 0; i < CKT_CREW_SIZE; i++) {
+	enum { BYTES = 2 * CKT_IMAGE_CHUNK };
+	crew.count = cores();
+	crew.first = worker->current ? worker->current->real : NULL;
+	void *at = mmap((void *)BUFFERS_BASE, (size_t)crew.count * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (at == MAP_FAILED)
+		at = mmap(NULL, (size_t)crew.count * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	crew.buffers = at;
+	for (unsigned i = 0; i < crew.count; i++) {
 		struct ckt_crew_member *member = &crew.members[i];
 		*member = (struct ckt_crew_member){.worker = worker, .index = i};
-		/* Nothing else is staged while the session is frozen, so its pieces serve: they lie one behind the other. */
-		member->buffer = worker->staging.base + (size_t)i * CKT_IMAGE_CHUNK;
+		member->buffers[0] = member->buffer = crew.buffers + (size_t)i * BYTES;
+		member->buffers[1] = member->buffer + CKT_IMAGE_CHUNK;
+		/* Streams are part of the history of addresses, and older ones had none of these. */
+		if (worker->old_image || ckt_driver.cuStreamCreateWithPriority(&member->stream, CU_STREAM_NON_BLOCKING, 0))
+			member->stream = NULL;
 		pthread_t thread;
 		int error = pthread_create(&thread, NULL, crew_thread, member);
 		if (error)
@@ -55,13 +85,37 @@ int ckt_crew_start(struct ckt_worker *worker)
 	return 0;
 }
 
+unsigned ckt_crew_count(void)
+{
+	return crew.count;
+}
+
+void ckt_crew_prepare(void)
+{
+	size_t size = (size_t)crew.count * 2 * CKT_IMAGE_CHUNK;
+	if (crew.pinned || ckt_driver.cuCtxSetCurrent(crew.first))
+		return;
+	memset(crew.buffers, 0, size);
+	if (ckt_driver.cuMemHostRegister_v2)
+		ckt_driver.cuMemHostRegister_v2(crew.buffers, size, CU_MEMHOSTREGISTER_PORTABLE);
+	crew.pinned = true;
+}
+
+void ckt_crew_look(struct ckt_worker *worker)
+{
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(d));
+		crew.contexts[d] = context ? context->real : NULL;
+	}
+}
+
 int ckt_crew_run(int (*work)(struct ckt_crew_member *member, void *opaque), void *opaque)
 {
 	pthread_mutex_lock(&crew.lock);
 	crew.work = work;
 	crew.opaque = opaque;
 	crew.error = 0;
-	crew.busy = CKT_CREW_SIZE;
+	crew.busy = crew.count;
 	crew.round++;
 	pthread_cond_broadcast(&crew.cond);
 	while (crew.busy)
@@ -73,16 +127,18 @@ int ckt_crew_run(int (*work)(struct ckt_crew_member *member, void *opaque), void
 
 CUresult ckt_crew_use_device(struct ckt_crew_member *member, unsigned device)
 {
-	struct ckt_object *context = ckt_objects_find(&member->worker->objects, ckt_handle_primary(device));
+	CUcontext context = crew.contexts[device];
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (member->current == context->real)
+	if (member->current == context)
 		return CUDA_SUCCESS;
-	CUresult result = ckt_driver.cuCtxSetCurrent(context->real);
+	CUresult result = ckt_driver.cuCtxSetCurrent(context);
 	if (!result)
-		member->current = context->real;
+		member->current = context;
 	return result;
 }
 
-_Static_assert((uint64_t)CKT_CREW_SIZE * CKT_IMAGE_CHUNK <= (uint64_t)(CKT_STAGING_TO_DEVICE + CKT_STAGING_TO_HOST) * CKT_STAGING_PIECE,
-	       "the crew's buffers lie in the staging memory");
+CUstream ckt_crew_stream(struct ckt_crew_member *member, unsigned device)
+{
+	return device == 0 ? member->stream : NULL;
+}

@@ -59,7 +59,8 @@ void ckt_worker_thaw(struct ckt_worker *worker, bool end)
 	worker->end_after_freeze = end;
 	worker->freeze = false;
 	pthread_cond_broadcast(&worker->mail_cond);
-	while (end && worker->frozen)
+	/* The executor has left: whoever freezes next must not take this time for the next one. */
+	while (worker->frozen)
 		pthread_cond_wait(&worker->mail_cond, &worker->mail_lock);
 	pthread_mutex_unlock(&worker->mail_lock);
 }

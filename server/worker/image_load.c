@@ -484,32 +484,49 @@ static bool chunk_device(const struct loading *l, const ckt_image_chunk *chunk, 
 	return false;
 }
 
+/* Waits for what the member has sent to the GPU. */
+static CUresult sent(struct ckt_crew_member *member, int device)
+{
+	return device < 0 ? CUDA_SUCCESS : ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, (unsigned)device));
+}
+
+/* While one chunk is on its way to the GPU, the next is read and verified. */
 static int read_pieces(struct ckt_crew_member *member, void *opaque)
 {
 	struct loading *l = opaque;
-	for (size_t i; (i = l->next++) < l->image.chunks.chunks_len;) {
+	unsigned buffer = 0;
+	int result = 0, before = -1;
+	CUresult error = CUDA_SUCCESS;
+	for (size_t i; !result && !error && (i = l->next++) < l->image.chunks.chunks_len; buffer = !buffer) {
 		const ckt_image_chunk *chunk = &l->image.chunks.chunks_val[i];
 		unsigned device = 0;
 		if (chunk->space)
 			continue;
 		if (!chunk_device(l, chunk, &device))
-			return -EBADMSG;
-		int result = ckt_fault_fails(CKT_FAULT_RESTORE_CHUNK) ? -EIO : ckt_image_reader_chunk(&l->reader, chunk, member->buffer);
+			result = -EBADMSG;
+		else
+			result = ckt_fault_fails(CKT_FAULT_RESTORE_CHUNK) ? -EIO : ckt_image_reader_chunk(&l->reader, chunk, member->buffers[buffer]);
 		if (result)
-			return result;
-		CUresult error = ckt_crew_use_device(member, device);
+			break;
+		error = sent(member, before);
 		if (!error)
-			error = ckt_driver.cuMemcpyHtoD_v2(chunk->address, member->buffer, chunk->size);
-		if (error) {
-			l->driver_error = (int)error;
-			return -EIO;
-		}
+			error = ckt_crew_use_device(member, device);
+		if (!error)
+			error = ckt_driver.cuMemcpyHtoDAsync_v2(chunk->address, member->buffers[buffer], chunk->size, ckt_crew_stream(member, device));
+		before = error ? -1 : (int)device;
+		atomic_fetch_add_explicit(&l->worker->progress.done, chunk->size, memory_order_relaxed);
 	}
-	return 0;
+	if (!error)
+		error = sent(member, before);
+	if (error)
+		l->driver_error = (int)error;
+	return error ? -EIO : result;
 }
 
 static int load_memory(struct loading *l)
 {
+	ckt_crew_prepare();
+	ckt_crew_look(l->worker);
 	int error = map_memory(l);
 	if (!error)
 		error = map_physicals(l);

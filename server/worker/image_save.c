@@ -31,6 +31,8 @@ struct saving {
 	_Atomic int driver_error;
 	uint64_t key[4];
 	bool hashed;
+	bool vmm_given_back;
+	bool early;	/* still frozen: what has no copy */
 };
 
 static void *list(size_t count, size_t size)
@@ -408,7 +410,7 @@ static int take_vmm(struct saving *s)
 
 static void give_vmm_back(struct saving *s)
 {
-	for (unsigned i = 0; i < s->image.physicals.physicals_len; i++) {
+	for (unsigned i = 0; i < s->image.physicals.physicals_len && !s->vmm_given_back; i++) {
 		const ckt_image_physical *physical = &s->image.physicals.physicals_val[i];
 		if (physical->contents_only && physical->contents) {
 			if (!s->worker->paused)
@@ -416,58 +418,149 @@ static void give_vmm_back(struct saving *s)
 			ckt_vmm_free(s->worker, physical->contents, physical->size);
 		}
 	}
+	s->vmm_given_back = true;
 }
 
 /* ---- Contents */
 
+/* The next piece that is to be written now, or NULL. */
+static struct ckt_piece *next_piece(struct saving *s)
+{
+	for (size_t i; (i = s->next++) < s->piece_count;) {
+		struct ckt_piece *piece = &s->pieces[i];
+		if (piece->same) {
+			if (!s->early)
+				atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
+		} else if (!piece->written && (!s->early || !piece->copy)) {
+			return piece;
+		}
+	}
+	return NULL;
+}
+
+/* Begins the piece's way into the member's buffer. */
+static CUresult fetch(struct saving *s, struct ckt_crew_member *member, const struct ckt_piece *piece, unsigned buffer)
+{
+	if (!piece || piece->data)
+		return CUDA_SUCCESS;
+	CUresult error = ckt_crew_use_device(member, piece->device);
+	if (!error)
+		error = ckt_driver.cuMemcpyDtoHAsync_v2(member->buffers[buffer], piece->copy ? piece->copy : piece->address, piece->size,
+							ckt_crew_stream(member, piece->device));
+	if (error)
+		s->driver_error = (int)error;
+	return error;
+}
+
+static CUresult arrived(struct saving *s, struct ckt_crew_member *member, const struct ckt_piece *piece)
+{
+	if (piece->data)
+		return CUDA_SUCCESS;
+	CUresult error = ckt_crew_use_device(member, piece->device);
+	if (!error)
+		error = ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, piece->device));
+	if (error)
+		s->driver_error = (int)error;
+	return error;
+}
+
+/* While one piece is hashed and written, the next is on its way. */
 static int write_pieces(struct ckt_crew_member *member, void *opaque)
 {
 	struct saving *s = opaque;
 	struct ckt_image_writer *writer = &s->writers[member->index];
-	int result = ckt_image_writer_init(writer, s->save->dir_fd, member->index, s->save->compress);
-	for (size_t i; !result && (i = s->next++) < s->piece_count;) {
-		struct ckt_piece *piece = &s->pieces[i];
-		const void *data = piece->data;
-		if (piece->same) {
-			atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
-			continue;
-		}
-		if (!data) {
-			CUresult error = ckt_crew_use_device(member, piece->device);
-			if (!error)
-				error = ckt_driver.cuMemcpyDtoH_v2(member->buffer, piece->address, piece->size);
-			if (error) {
-				s->driver_error = (int)error;
-				return -EIO;
-			}
-			data = member->buffer;
-		}
-		if (ckt_fault_fails(CKT_FAULT_WRITE))
+	unsigned buffer = 0;
+	int result = writer->fd >= 0 ? 0 : ckt_image_writer_init(writer, s->save->dir_fd, member->index, s->save->compress);
+	struct ckt_piece *piece = result ? NULL : next_piece(s);
+	if (!result && fetch(s, member, piece, buffer))
+		return -EIO;
+	while (!result && piece) {
+		if (arrived(s, member, piece))
 			return -EIO;
-		result = ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size);
+		struct ckt_piece *following = next_piece(s);
+		if (fetch(s, member, following, !buffer))
+			return -EIO;
+		const void *data = piece->data ? piece->data : member->buffers[buffer];
+		result = ckt_fault_fails(CKT_FAULT_WRITE) ? -EIO : ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size);
+		piece->written = true;
 		if (!piece->space)
 			atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
+		/* Nothing may still write into the buffers when we are gone. */
+		if (result && following)
+			arrived(s, member, following);
+		piece = following;
+		buffer = !buffer;
 	}
-	return result ? result : ckt_image_writer_finish(writer);
+	return result || s->early ? result : ckt_image_writer_finish(writer);
 }
 
-static int write_contents(struct saving *s)
+static int run_crew(struct saving *s, bool early)
 {
+	s->early = early;
+	s->next = 0;
 	int result = ckt_crew_run(write_pieces, s);
 	if (result) {
 		if (s->driver_error)
 			snprintf(s->message, s->message_size, "reading the GPU's memory: CUDA error %d", s->driver_error);
 		else
 			snprintf(s->message, s->message_size, "writing the image: %s", strerror(-result));
-		return result;
 	}
+	return result;
+}
+
+/*
+ * Copies what is to be written into spare memory of its device as far as that goes, and writes the rest at once: then nothing of the
+ * session is needed any more, and it goes on.
+ */
+static int let_go(struct saving *s)
+{
+	struct ckt_worker *worker = s->worker;
+	struct ckt_spare *spare = &s->save->spare;
+	uint64_t used = 0;
+	if (!s->save->let_go || !spare->size)
+		return 0;
+	CUresult result = ckt_worker_spare_use(worker);
+	for (size_t i = 0; i < s->piece_count && !result;) {
+		struct ckt_piece *piece = &s->pieces[i];
+		uint64_t size = 0;
+		size_t n = i;
+		/* As much as lies one behind the other goes in one copy. */
+		for (; n < s->piece_count && !s->pieces[n].same && !s->pieces[n].data && s->pieces[n].device == 0 && used + size + s->pieces[n].size <= spare->size &&
+		       s->pieces[n].address == piece->address + size;
+		     n++) {
+			s->pieces[n].copy = CKT_SPARE_BASE + used + size;
+			size += s->pieces[n].size;
+		}
+		if (size)
+			result = ckt_driver.cuMemcpyDtoDAsync_v2(CKT_SPARE_BASE + used, piece->address, size, NULL);
+		used += size;
+		i = n > i ? n : i + 1;
+	}
+	if (!result)
+		result = ckt_driver.cuCtxSynchronize();
+	if (result) {
+		snprintf(s->message, s->message_size, "copying the GPU's memory: CUDA error %d", result);
+		return -EIO;
+	}
+	int error = run_crew(s, true);
+	give_vmm_back(s);
+	if (!error)
+		s->save->let_go(s->save, worker);
+	return error;
+}
+
+static int write_contents(struct saving *s)
+{
+	int result = run_crew(s, false);
+	if (result)
+		return result;
 	ckt_image *image = &s->image;
 	size_t total = 0;
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
 		total += s->writers[i].count;
 	image->chunks.chunks_val = list(total, sizeof(ckt_image_chunk));
 	image->file_bytes.file_bytes_val = list(CKT_CREW_SIZE, sizeof *image->file_bytes.file_bytes_val);
-	for (unsigned i = 0; i < CKT_CREW_SIZE; i++) {
+	for (unsigned i = 0; i < ckt_crew_count(); i++) {
 		struct ckt_image_writer *writer = &s->writers[i];
 		if (writer->count)
 			memcpy(image->chunks.chunks_val + image->chunks.chunks_len, writer->chunks, writer->count * sizeof *writer->chunks);
@@ -536,6 +629,7 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 		s.writers[i].fd = -1;
 	/* Nothing runs: blocks that were freed on a stream are free now, or their pool's. */
 	ckt_pools_poll(worker);
+	ckt_crew_look(worker);
 	if (save->incremental && !ckt_chain_continues(save->base)) {
 		snprintf(ret_message, message_size, "the image to build on is not the last one of this session: save a whole one");
 		return -ESTALE;
@@ -551,6 +645,8 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 		result = take_vmm(&s);
 	if (!result)
 		result = find_changed(&s);
+	if (!result)
+		result = let_go(&s);
 	if (!result)
 		result = write_contents(&s);
 	if (!result && save->incremental)

@@ -15,6 +15,7 @@
 #include "rpc/net.h"
 #include "server/worker/chain.h"
 #include "server/worker/control.h"
+#include "server/worker/crew.h"
 #include "server/worker/fault.h"
 #include "server/worker/pause.h"
 #include "server/worker/worker.h"
@@ -65,6 +66,14 @@ static void set_paused(struct ckt_worker *worker, bool paused)
 	pthread_mutex_unlock(&worker->mail_lock);
 }
 
+/* The image is written behind the running program from here on. */
+static void let_go(struct ckt_save *save, struct ckt_worker *worker)
+{
+	save->stopped_us = (uint64_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
+	save->gone = true;
+	thaw(worker);
+}
+
 static int save(struct ckt_request *request)
 {
 	struct ckt_worker *worker = request->worker;
@@ -79,6 +88,7 @@ static int save(struct ckt_request *request)
 	if (!ckt_control_started() || request->passed_fd < 0) {
 		snprintf(message, sizeof message, "nothing to save, or no directory to save it in");
 	} else {
+		ckt_crew_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
 		if (!res.status) {
 			struct ckt_save save = {.dir_fd = request->passed_fd};
@@ -116,16 +126,25 @@ static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args
 		snprintf(res->message, CKT_MESSAGE_MAX, "the image to build on is not the last one of this session: save a whole one");
 		return -ESTALE;
 	}
-	int error = freeze(worker, args->deadline_ms, res->message, CKT_MESSAGE_MAX);
-	if (error)
-		return error;
 	struct ckt_save save = {.dir_fd = request->passed_fd, .compress = args->compress,
 				.incremental = args->incremental, .keep_hashes = args->keep_hashes, .base = args->base};
+	ckt_crew_prepare();
+	if (!args->hold && !held && !worker->paused) {
+		ckt_worker_spare_take(worker, &save.spare);
+		save.let_go = let_go;
+	}
+	int error = freeze(worker, args->deadline_ms, res->message, CKT_MESSAGE_MAX);
+	if (error) {
+		ckt_worker_spare_give(worker, &save.spare);
+		return error;
+	}
 	error = ckt_worker_save(worker, &save, res->message, CKT_MESSAGE_MAX);
-	res->stopped_us = (u_quad_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
+	ckt_worker_spare_give(worker, &save.spare);
+	res->stopped_us = save.gone ? save.stopped_us : (u_quad_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
 	/* What could not be saved goes on, unless it stood before. */
 	held = held || (!error && args->hold);
-	thaw(worker);
+	if (!save.gone)
+		thaw(worker);
 	memcpy(res->image, save.image, sizeof res->image);
 	res->bytes = save.bytes;
 	res->memory_bytes = save.memory_bytes;
@@ -204,6 +223,7 @@ static int pause_session(struct ckt_request *request)
 	if (!ckt_control_started() || worker->paused) {
 		snprintf(message, sizeof message, worker->paused ? "the session is paused already" : "the worker has no session yet");
 	} else {
+		ckt_crew_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
 		if (!res.status) {
 			res.status = ckt_pause(worker, &bytes, message, sizeof message);

@@ -78,7 +78,7 @@ static int collect(struct ckt_worker *worker)
 			error = add((struct region){.device = object->physical.device, .address = scratch, .size = object->physical.size, .physical = object->id});
 			scratch += object->physical.size;
 		}
-	return error ? error : scratch - CKT_SCRATCH_BASE > CKT_SCRATCH_SIZE ? -ENOMEM : 0;
+	return error ? error : scratch > CKT_SPARE_BASE ? -ENOMEM : 0;
 }
 
 /* ---- Addresses of ours for what the program mapped itself, or not at all */
@@ -162,6 +162,7 @@ static CUresult copy(struct ckt_worker *worker, bool back)
 	paused.next = 0;
 	paused.error = 0;
 	paused.back = back;
+	ckt_crew_look(worker);
 	ckt_progress_begin(worker, back ? "resume" : "pause", paused.bytes);
 	CUresult result = show(worker);
 	if (result)

@@ -132,6 +132,7 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 		result = ckt_worker_use_context(worker, context->id);
 	if (result)
 		return fail(result, "making the first context", ret_message, message_size);
+	worker->first_context = context->real;
 	ckt_stream_pool_fill();
 	int error = ckt_staging_init(&worker->staging);
 	if (!error)

@@ -46,6 +46,8 @@
 #endif
 /* Addresses behind the window for the worker's own memory. */
 #define CKT_SCRATCH_BASE (CKT_WINDOW_BASE + CKT_WINDOW_SIZE)
+/* Its second half is for frozen state. */
+#define CKT_SPARE_BASE (CKT_SCRATCH_BASE + CKT_SCRATCH_SIZE / 2)
 
 enum {
 	CKT_INPUT_SIZE = 8 << 20,
@@ -102,6 +104,7 @@ struct ckt_worker {
 	char note[CKT_MESSAGE_MAX];
 	int image_dirs[CKT_IMAGE_DIRS];	/* by IMAGE, -1 where none came */
 	unsigned image_count;
+	CUcontext first_context;	/* the first device's primary one */
 	bool old_image;			/* restored from one whose history has no hash kernel */
 
 	/* The executor's. */
@@ -255,7 +258,16 @@ void ckt_worker_thaw(struct ckt_worker *worker, bool end);
 void ckt_executor_freeze(struct ckt_worker *worker);
 
 /* ---- image_save.c, image_load.c.  Precondition: frozen, or not started. */
+/* Memory of the first device for frozen state, while an image is written behind the running program. */
+struct ckt_spare {
+	uint64_t size, piece;
+};
 struct ckt_save {
+	struct ckt_spare spare;
+	/* Where not NULL: called as soon as the session is not needed any more. */
+	void (*let_go)(struct ckt_save *save, struct ckt_worker *worker);
+	bool gone;
+	uint64_t stopped_us;
 	int dir_fd;
 	bool compress, incremental, keep_hashes;
 	const char *base;		/* CKT_IMAGE_ID_SIZE bytes, with incremental */
@@ -263,5 +275,10 @@ struct ckt_save {
 	uint8_t image[CKT_IMAGE_ID_SIZE];
 	uint64_t bytes, memory_bytes, changed_bytes;
 };
+/* spare.c.  As much spare memory as the session holds, where the card has room beyond a reserve for the program. */
+void ckt_worker_spare_take(struct ckt_worker *worker, struct ckt_spare *ret_spare);
+void ckt_worker_spare_give(struct ckt_worker *worker, struct ckt_spare *spare);
+/* Makes the first device's primary context current. */
+CUresult ckt_worker_spare_use(struct ckt_worker *worker);
 int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size);
 int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size);
