@@ -497,7 +497,7 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 	unsigned buffer = 0;
 	int result = 0, before = -1;
 	CUresult error = CUDA_SUCCESS;
-	for (size_t i; !result && !error && (i = l->next++) < l->image.chunks.chunks_len; buffer = !buffer) {
+	for (size_t i; !result && !error && (i = l->next++) < l->image.chunks.chunks_len;) {
 		const ckt_image_chunk *chunk = &l->image.chunks.chunks_val[i];
 		unsigned device = 0;
 		if (chunk->space)
@@ -514,6 +514,7 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 		if (!error)
 			error = ckt_driver.cuMemcpyHtoDAsync_v2(chunk->address, member->buffers[buffer], chunk->size, ckt_crew_stream(member, device));
 		before = error ? -1 : (int)device;
+		buffer = !buffer;
 		atomic_fetch_add_explicit(&l->worker->progress.done, chunk->size, memory_order_relaxed);
 	}
 	if (!error)
