@@ -43,6 +43,8 @@ class ServerTest(unittest.TestCase):
                      (DRIVER, "soft/libcuda.so.1"))
         for source, target in files:
             shutil.copy(source, os.path.join(self.libexec, target))
+        # Other users run it too, and may not enter where it was built.
+        self.cricketctl = shutil.copy(CTL, self.dir)
         self.socket = os.path.join(self.dir, "s")
         self.servers = []
         self.workers = set()
@@ -93,7 +95,7 @@ class ServerTest(unittest.TestCase):
             return f.read()
 
     def ctl(self, *words, server=None, **keywords):
-        command = [CTL, "--server", server or "unix:" + self.socket] + list(words)
+        command = [self.cricketctl, "--server", server or "unix:" + self.socket] + list(words)
         return subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=30, **keywords)
 
     def ps(self):
