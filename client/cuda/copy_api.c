@@ -5,7 +5,7 @@
 static bool is_device(uint64_t address)
 {
 	struct ckt_range range;
-	return ckt_range_find(address, &range) && ckt_range_kind_is_device(range.kind);
+	return ckt_range_find(address, &range) && ckt_range_reaches_device(&range);
 }
 
 static uint64_t host(const void *pointer)

@@ -1,19 +1,9 @@
 /*
  * Host memory.  "Pinned" here means that copies from and to it may run in the background: the memory itself is the program's own,
- * page-aligned, and the worker's staging buffers are what the GPU reads and writes.
+ * page-aligned, and the worker's staging buffers are what the GPU reads and writes.  How a kernel reaches it: mapped.c.
  */
-#include <errno.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
-
-static size_t page_round(size_t size)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	return (size + page - 1) / page * page;
-}
 
 CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int flags)
 {
@@ -24,20 +14,7 @@ CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int 
 	CUresult result = ckt_context_current(&context);
 	if (!result)
 		result = ckt_capture_unsafe();
-	if (result)
-		return result;
-	size_t rounded = page_round(size);
-	if (rounded < size)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	int saved_errno = errno;
-	void *memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	errno = saved_errno;
-	if (memory == MAP_FAILED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	ckt_range_add(&(struct ckt_range){.base = (uint64_t)(uintptr_t)memory, .size = size, .kind = CKT_RANGE_HOST_ALLOC,
-					  .context = context->object.id, .flags = flags, .device = context->device});
-	*ret_memory = memory;
-	return CUDA_SUCCESS;
+	return result ? result : ckt_host_alloc(context, size, flags, ret_memory);
 }
 
 CKT_EXPORT CUresult cuMemAllocHost_v2(void **memory, size_t size)
@@ -52,9 +29,7 @@ CKT_EXPORT CUresult cuMemFreeHost(void *memory)
 		return CUDA_SUCCESS;
 	if (!ckt_range_remove((uint64_t)(uintptr_t)memory, CKT_RANGE_HOST_ALLOC, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	ckt_copy_settle(memory, range.size);
-	munmap(memory, page_round(range.size));
-	return CUDA_SUCCESS;
+	return ckt_host_free(&range);
 }
 
 CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags)
@@ -99,12 +74,18 @@ CKT_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 	return CUDA_SUCCESS;
 }
 
-/* Kernels cannot reach host memory across the wire: the device says so (CAN_MAP_HOST_MEMORY is 0), and this fails plainly. */
+/* Memory that the program only registered lies where it lies, and that address cannot be had on the device. */
 CKT_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device_pointer, void *memory, unsigned int flags)
 {
 	static bool once;
 	struct ckt_range range;
-	if (!device_pointer || flags || !ckt_range_find((uint64_t)(uintptr_t)memory, &range) || range.kind < CKT_RANGE_HOST_ALLOC)
+	uint64_t address = (uint64_t)(uintptr_t)memory;
+	if (!device_pointer || flags || !ckt_range_find(address, &range) || range.kind < CKT_RANGE_HOST_ALLOC)
 		return CUDA_ERROR_INVALID_VALUE;
-	return ckt_call_unsupported("cuMemHostGetDevicePointer", &once);
+	CUresult result = range.kind == CKT_RANGE_HOST_ALLOC ? ckt_host_map(address) : CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		return ckt_call_unsupported("cuMemHostGetDevicePointer of registered memory", &once);
+	if (!result)
+		*device_pointer = address;
+	return result;
 }

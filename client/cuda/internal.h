@@ -141,6 +141,7 @@ struct ckt_range {
 	int device;
 	uint64_t pool;			/* the memory pool of device memory, 0 for none */
 	uint64_t buffer_id;
+	bool mapped;			/* host memory that the device has at the same address (mapped.c) */
 };
 
 void ckt_range_add(const struct ckt_range *range);
@@ -154,12 +155,20 @@ static inline bool ckt_range_kind_is_device(enum ckt_range_kind kind)
 	return kind < CKT_RANGE_HOST_ALLOC;
 }
 
+/* Also host memory that is mapped: what reaches it goes by the device. */
+static inline bool ckt_range_reaches_device(const struct ckt_range *range)
+{
+	return ckt_range_kind_is_device(range->kind) || range->mapped;
+}
+
 /* Whether [address, address + size) is device memory, all of one allocation, or of mappings side by side that are accessible. */
 bool ckt_range_is_device(uint64_t address, uint64_t size);
 /* Whether any range has something of [address, address + size). */
 bool ckt_range_overlaps(uint64_t address, uint64_t size);
 /* Of every range of that kind whose base is in [address, address + size). */
 void ckt_range_set_flags(uint64_t address, uint64_t size, enum ckt_range_kind kind, unsigned flags);
+/* The host range that begins at base is mapped from here on. */
+void ckt_range_set_mapped(uint64_t base);
 /* The same, and says in the debug log what is wrong with the range where it is not. */
 bool ckt_range_require_device(const char *what, uint64_t address, uint64_t size);
 bool ckt_range_is_pinned(const void *address, uint64_t size);
@@ -178,6 +187,9 @@ void ckt_managed_forget_owner(uint64_t module);
 /* The memory is freed, or its context is gone. */
 void ckt_managed_forget(uint64_t address);
 void ckt_managed_forget_context(uint64_t context);
+
+/* Makes host memory coherent with the device memory at the same address; alias (ours from here on): the same pages, always open. */
+CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t context);
 
 /* Before anything runs that may use any managed memory: a kernel, a graph. */
 static inline CUresult ckt_managed_before_launch(void)
@@ -199,6 +211,15 @@ static inline CUresult ckt_managed_before_access(uint64_t address, uint64_t size
 CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes);
 /* The packed buffer of `extra`: NULL where there is none, and then *ret_size stays as it is. */
 CUresult ckt_launch_extra(void **extra, const void **ret_buffer, size_t *ret_size);
+
+/* ---- mapped.c: pinned memory at addresses that the device can have as well */
+extern _Atomic unsigned ckt_host_mappable;	/* allocations that are not mapped yet */
+CUresult ckt_host_alloc(struct ckt_context *context, size_t size, unsigned flags, void **ret_memory);
+CUresult ckt_host_free(const struct ckt_range *range);
+/* Maps the pinned allocation that holds the address, if it is not: CUDA_ERROR_NOT_SUPPORTED where its address cannot be had. */
+CUresult ckt_host_map(uint64_t address);
+/* The same for every address among the packed parameters of a kernel. */
+CUresult ckt_host_map_params(const void *packed, size_t size);
 
 /* ---- memcpy.c */
 struct ckt_copy2d {

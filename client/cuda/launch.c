@@ -1,4 +1,5 @@
 /* Launches: checked here against what the client knows of device and function, then sent and forgotten. */
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -132,16 +133,21 @@ static CUresult send_ex(const struct ckt_function *f, const struct launch *l, vo
 	return ckt_call_wait(&call, NULL);
 }
 
-/* Parameters may lie in managed memory themselves: they are read before it is closed, and outside of the queue's lock. */
-__attribute__((noinline)) static CUresult launch_managed(const struct ckt_function *f, const struct launch *l, void **params,
-							  const void *packed, uint32_t size)
+/*
+ * With memory that both sides use.  Parameters may lie in it themselves: they are read before it is closed, and outside of the queue's
+ * lock; and they may lead to pinned memory, which the device then needs.
+ */
+__attribute__((noinline)) static CUresult launch_shared(const struct ckt_function *f, const struct launch *l, void **params,
+							 const void *packed, uint32_t size)
 {
-	uint8_t copy[32768];
+	alignas(8) uint8_t copy[32768];
 	if (packed)
 		memcpy(copy, packed, size);
 	else if (f->param_count)
 		put_params(copy, f, params);
-	CUresult result = ckt_managed_before_launch();
+	CUresult result = ckt_host_map_params(copy, size);
+	if (!result)
+		result = ckt_managed_before_launch();
 	if (result)
 		return result;
 	return l->attr_count ? send_ex(f, l, NULL, copy, size) : send_plain(f, l, NULL, copy, size);
@@ -198,8 +204,10 @@ static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, voi
 		return result;
 	if (__builtin_expect(capturing != NULL, 0))
 		return ckt_graph_leave(capture(capturing, handle, f, l, params, packed, size));
-	if (__builtin_expect(atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0))
-		return launch_managed(f, l, params, packed, (uint32_t)size);
+	unsigned shared = atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) |
+			  atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed);
+	if (__builtin_expect(shared != 0, 0))
+		return launch_shared(f, l, params, packed, (uint32_t)size);
 	return l->attr_count ? send_ex(f, l, params, packed, (uint32_t)size) : send_plain(f, l, params, packed, (uint32_t)size);
 }
 

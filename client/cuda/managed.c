@@ -45,6 +45,7 @@ struct region {
 	uint8_t *alias;			/* the same memory, always open */
 	uint8_t *states;		/* per chunk */
 	size_t valid, dirty;		/* chunks that are not DEVICE; chunks that are DIRTY */
+	bool adopted;			/* the program's own memory (mapped.c), which stays when the region goes */
 	struct span *spans;		/* NULL: all of it is ours */
 	size_t span_count;
 	uint64_t next_fault, window;	/* where the next fault would go on, how many chunks the last one took */
@@ -348,7 +349,10 @@ static void region_unmap(struct region *r)
 {
 	if (r->alias)
 		munmap(r->alias, r->size);
-	munmap((void *)(uintptr_t)r->base, r->size);
+	if (r->adopted)
+		mprotect((void *)(uintptr_t)r->base, r->size, PROT_READ | PROT_WRITE);
+	else
+		munmap((void *)(uintptr_t)r->base, r->size);
 	free(r->spans);
 	free(r->states);
 	free(r);
@@ -408,6 +412,25 @@ static void region_leave(struct region **place)
 	region_unmap(r);
 	if (atomic_fetch_sub(&ckt_managed_count, 1) == 1)
 		handler_remove();
+}
+
+CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t context)
+{
+	size_t chunks = size / CHUNK;
+	struct region *r = calloc(1, sizeof *r);
+	uint8_t *states = malloc(chunks);
+	if (!r || !states) {
+		free(r);
+		free(states);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	memset(states, STATE_DIRTY, chunks);
+	*r = (struct region){.base = base, .size = size, .context = context, .alias = alias, .states = states, .valid = chunks,
+			     .dirty = chunks, .adopted = true};
+	pthread_mutex_lock(&lock);
+	region_enter(r);
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
 }
 
 static CUresult device_alloc(uint32_t device, uint64_t size, uint64_t *ret_address)

@@ -301,8 +301,21 @@ static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_c
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_copy_2d(const struct ckt_copy2d *c)
+/* Unified addressing: pinned memory is as good as device memory where a device's address is asked for; the bytes go the host's way. */
+static bool side_is_right(const char *what, uint64_t address, bool *device, uint64_t extent)
 {
+	if (!*device)
+		return address;
+	if (!ckt_range_is_device(address, extent) && ckt_range_is_pinned((void *)(uintptr_t)address, extent)) {
+		*device = false;
+		return true;
+	}
+	return ckt_range_require_device(what, address, extent);
+}
+
+CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
+{
+	struct ckt_copy2d own = *asked, *c = &own;
 	uint64_t stream, dst_extent, src_extent;
 	CUresult result = ckt_stream_resolve(c->stream, &stream);
 	if (result)
@@ -314,9 +327,8 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *c)
 	if (__builtin_mul_overflow(c->height - 1, c->dst_pitch, &dst_extent) || __builtin_add_overflow(dst_extent, c->width, &dst_extent) ||
 	    __builtin_mul_overflow(c->height - 1, c->src_pitch, &src_extent) || __builtin_add_overflow(src_extent, c->width, &src_extent))
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((c->dst_device && !ckt_range_require_device("copy to", c->dst, dst_extent)) ||
-	    (c->src_device && !ckt_range_require_device("copy from", c->src, src_extent)) ||
-	    (!c->dst_device && !c->dst) || (!c->src_device && !c->src))
+	if (!side_is_right("copy to", c->dst, &c->dst_device, dst_extent) ||
+	    !side_is_right("copy from", c->src, &c->src_device, src_extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_capture_stream *capturing;
 	result = ckt_capture_enter(stream, &capturing);

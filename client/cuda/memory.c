@@ -123,8 +123,11 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	size_t row, extent;
 	if (dst % element_size || __builtin_mul_overflow(width, element_size, &row) || (height > 1 && (pitch < row || pitch % element_size)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, row, &extent) ||
-	    !ckt_range_require_device("memset", dst, extent))
+	if (__builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, row, &extent))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_range_is_device(dst, extent) && ckt_range_is_pinned((void *)(uintptr_t)dst, extent) && (result = ckt_host_map(dst)))
+		return result;
+	if (!ckt_range_require_device("memset", dst, extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_capture_stream *capturing;
 	result = ckt_capture_enter(id, &capturing);

@@ -11,6 +11,11 @@ static bool is_managed(const struct ckt_range *range)
 	return range->kind == CKT_RANGE_MANAGED || (range->kind == CKT_RANGE_GLOBAL && range->flags);
 }
 
+static bool is_mappable(const struct ckt_range *range)
+{
+	return range->kind == CKT_RANGE_HOST_ALLOC && range->owner;
+}
+
 static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address, const struct ckt_range *range)
 {
 	bool device = is_device(range);
@@ -22,7 +27,8 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(unsigned *)data = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		if (!device)
+		/* The address is the same; mapping waits for somebody who uses it. */
+		if (!device && !is_mappable(range))
 			return CUDA_ERROR_INVALID_VALUE;
 		*(CUdeviceptr *)data = address;
 		return CUDA_SUCCESS;
@@ -54,7 +60,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(size_t *)data = range->size;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(unsigned *)data = device;
+		*(unsigned *)data = device || is_mappable(range);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(unsigned long long *)data = 0;
@@ -79,6 +85,12 @@ CKT_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ckt_range_find(pointer, &range))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Who asks for this address alone may well put it where no launch shows it; the runtime asks for everything at once. */
+	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER && is_mappable(&range)) {
+		CUresult result = ckt_host_map(pointer);
+		if (result)
+			return result;
+	}
 	return get(data, attribute, pointer, &range);
 }
 

@@ -97,7 +97,7 @@ bool ckt_range_is_device(uint64_t address, uint64_t size)
 	do {
 		const struct ckt_range *range = at ? &ranges[at - 1] : NULL;
 		uint64_t offset = range ? address - range->base : 0;
-		good = range && offset < range->size && ckt_range_kind_is_device(range->kind) &&
+		good = range && offset < range->size && ckt_range_reaches_device(range) &&
 		       (range->kind != CKT_RANGE_MAPPED || range->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
 		if (!good || size <= range->size - offset)
 			break;
@@ -140,6 +140,15 @@ void ckt_range_set_flags(uint64_t address, uint64_t size, enum ckt_range_kind ki
 	for (size_t at = address ? upper(address - 1) : 0; at < count && ranges[at].base - address < size; at++)
 		if (ranges[at].kind == kind)
 			ranges[at].flags = flags;
+	pthread_rwlock_unlock(&lock);
+}
+
+void ckt_range_set_mapped(uint64_t base)
+{
+	pthread_rwlock_wrlock(&lock);
+	for (size_t at = upper(base); at-- > 0 && ranges[at].base == base;)
+		if (ranges[at].kind == CKT_RANGE_HOST_ALLOC)
+			ranges[at].mapped = true;
 	pthread_rwlock_unlock(&lock);
 }
 

@@ -15,7 +15,7 @@ static const struct {
 	int value;
 	const char *reason;
 } overrides[] = {
-	{CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 0, "the program's memory is on another machine: a kernel cannot reach it"},
+	{CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1, "by page protection in the client"},
 	{CU_DEVICE_ATTRIBUTE_INTEGRATED, 0, "likewise"},
 	{CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1, "by page protection in the client"},
 	{CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0, "pages are fetched after the GPU has finished"},
@@ -23,8 +23,8 @@ static const struct {
 	{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0, "the program's pages are not this machine's"},
 	{CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0, "likewise"},
 	{CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, 0, "there is a network between host and device"},
-	{CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0, "host memory is not mapped"},
-	{CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0, "host memory is not mapped"},
+	{CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0, "only allocations have addresses that both sides can have"},
+	{CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0, "likewise"},
 	{CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1, "the window is made of it"},
 	{CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0, "a descriptor does not cross machines"},
 	{CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0, "virtual memory management"},
