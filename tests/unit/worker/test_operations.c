@@ -3,6 +3,7 @@
  * libcuda.so.1.
  */
 #include <CUnit/Basic.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,7 +18,7 @@
 #include "rpc/net.h"
 #include "tests/unit/worker/wire_client.h"
 
-static const char *worker_path, *driver_path;
+static const char *worker_path, *driver_path, *images_path;
 
 static struct wire *session_new(void)
 {
@@ -388,8 +389,72 @@ static void test_restore_faults(void)
 	remove_directory(directory);
 }
 
+/* ---- Images that earlier versions wrote (tests/images) */
+
+enum { GOLDEN_WORDS = 1000 };
+
+/* test_operations WORKER LIBCUDA make DIRECTORY: with the worker of that version. */
+static const char *golden_path;
+
+static void make_golden(void)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	struct wire *w = session_new();
+	uint64_t small = alloc(w, 4 * GOLDEN_WORDS), big = alloc(w, 3 << 20);
+	for (uint32_t i = 0; i < GOLDEN_WORDS; i++)
+		WIRE_BATCH(w, memset, .dst = small + 4 * i, .element_size = 4, .value = i * i, .width = 1, .height = 1);
+	fill(w, big, 0xabcd, 64);
+	WIRE_BATCH(w, stream_create, .id = ckt_handle_make(CKT_KIND_STREAM, 1, 100), .flags = CU_STREAM_NON_BLOCKING);
+	free(WIRE_CALL(w, ctx_synchronize, false).data);
+	printf("%llx %llx %llu\n", (unsigned long long)small, (unsigned long long)big, (unsigned long long)w->seq);
+	CU_ASSERT_EQUAL(wire_save(w, golden_path, true, 5000, message), 0);
+	session_free(w);
+}
+
+static void test_goldens(void)
+{
+	DIR *list = opendir(images_path);
+	unsigned found = 0;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(list);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	/* These have another window, and so other addresses. */
+	closedir(list);
+	return;
+#endif
+	for (struct dirent *entry; (entry = readdir(list));) {
+		char directory[] = "/tmp/ckt-image-XXXXXX", command[1024];
+		if (!strstr(entry->d_name, ".tar.gz"))
+			continue;
+		make_directory(directory);
+		snprintf(command, sizeof command, "tar -xzf '%s/%s' -C '%s'", images_path, entry->d_name, directory);
+		CU_ASSERT_EQUAL_FATAL(system(command), 0);
+		struct wire *w = calloc(1, sizeof *w);
+		snprintf(w->session, sizeof w->session, "0123456789ab");
+		restore(w, directory);
+		w->seq = w->acked = w->executed;
+		const uint64_t small = 0x200000000000, big = 0x200000200000;
+		CU_ASSERT_EQUAL(get_u32(w, small + 4 * 999), 999 * 999);
+		CU_ASSERT_EQUAL(get_u32(w, small + 4 * 17), 17 * 17);
+		CU_ASSERT_EQUAL(get_u32(w, big + 60), 0xabcd);
+		CU_ASSERT_EQUAL(get_u32(w, big + 64), 0);
+		struct wire_reply reply = WIRE_CALL(w, stream_synchronize, false, .stream = ckt_handle_make(CKT_KIND_STREAM, 1, 100));
+		CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
+		free(reply.data);
+		/* What a session from an old image writes is of today. */
+		remove_directory(directory);
+		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
+		CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000}).status, 0);
+		session_end(w);
+		remove_directory(directory);
+		found++;
+	}
+	closedir(list);
+	CU_ASSERT_TRUE(found >= 2);
+}
+
 int main(int argc, char **argv)
 {
+	images_path = getenv("CRICKET_TEST_IMAGES");
 	if (argc < 3) {
 		fputs("test_operations WORKER LIBCUDA [TEST]\n", stderr);
 		return 2;
@@ -401,12 +466,15 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*function)(void);
 	} tests[] = {
-		{"hold", test_hold},	{"chain", test_chain},
+		{"hold", test_hold},	{"chain", test_chain}, {"images of earlier versions", test_goldens},
 		{"pause", test_pause},	{"pause faults", test_pause_faults},
 		{"save faults", test_faults}, {"restore faults", test_restore_faults},
 	};
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("operations", NULL, NULL);
+	golden_path = argc == 5 ? argv[4] : NULL;
+	if (golden_path)
+		CU_add_test(suite, "make", make_golden);
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
 		if (argc < 4 || !strcmp(argv[3], tests[i].name))
 			CU_add_test(suite, tests[i].name, tests[i].function);
