@@ -49,6 +49,13 @@ CUresult ckt_node_set_kernel(struct ckt_node *node, const struct ckt_kernel_spec
 		k.pointers[i] = k.params + f->param_offsets[i];
 	if (spec->attribute_count)
 		memcpy(k.attributes, spec->attributes, spec->attribute_count * sizeof *k.attributes);
+	CUresult result = ckt_host_map_params(k.params, bytes);
+	if (result) {
+		free(k.params);
+		free(k.attributes);
+		free(k.pointers);
+		return result;
+	}
 	ckt_node_drop_params(node);
 	node->kernel = k;
 	node->kernel.extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
