@@ -252,6 +252,46 @@ CKT_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfun
 	return result;
 }
 
+static CUresult clusters(int *ret_clusters, CUfunction handle, const CUlaunchConfig *config, unsigned which)
+{
+	struct ckt_function *f;
+	struct ckt_reply reply;
+	struct ckt_occupancy_clusters_res res;
+	if (!ret_clusters || !config || (config->numAttrs && !config->attrs) ||
+	    config->numAttrs > CKT_OCCUPANCY_CLUSTERS_ATTRS_MAX / sizeof *config->attrs)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Attributes that carry handles of this process do not change the answer, but cannot travel as they lie. */
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+		    config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+			return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (result)
+		return result;
+	result = CKT_WAITED(occupancy_clusters, OCCUPANCY_CLUSTERS, 0, &reply, .function = f->object.id, .grid_x = config->gridDimX,
+			    .grid_y = config->gridDimY, .grid_z = config->gridDimZ, .block_x = config->blockDimX, .block_y = config->blockDimY,
+			    .block_z = config->blockDimZ, .shared_bytes = config->sharedMemBytes, .which = which,
+			    .attrs = (const uint8_t *)config->attrs, .attrs_len = (uint32_t)(config->numAttrs * sizeof *config->attrs));
+	if (result)
+		return result;
+	if (ckt_occupancy_clusters_res_get(&reply.results, &res))
+		*ret_clusters = res.clusters;
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+
+CKT_EXPORT CUresult cuOccupancyMaxActiveClusters(int *ret_clusters, CUfunction handle, const CUlaunchConfig *config)
+{
+	return clusters(ret_clusters, handle, config, 0);
+}
+
+CKT_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *ret_size, CUfunction handle, const CUlaunchConfig *config)
+{
+	return clusters(ret_size, handle, config, 1);
+}
+
 /* The block size that keeps most threads resident; the size-to-shared-memory function is the program's, so the search runs here. */
 CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *best_block, CUfunction handle,
 							       CUoccupancyB2DSize shared_of_block, size_t shared_bytes, int limit,

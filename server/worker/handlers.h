@@ -24,6 +24,7 @@ int ckt_worker_launch_kernel(struct ckt_wcall *call);
 int ckt_worker_launch_kernel_ex(struct ckt_wcall *call);
 int ckt_worker_occupancy_blocks(struct ckt_wcall *call);
 int ckt_worker_occupancy_available_smem(struct ckt_wcall *call);
+int ckt_worker_occupancy_clusters(struct ckt_wcall *call);
 int ckt_worker_mem_alloc(struct ckt_wcall *call);
 int ckt_worker_mem_free(struct ckt_wcall *call);
 int ckt_worker_mem_get_info(struct ckt_wcall *call);

@@ -154,3 +154,36 @@ int ckt_worker_occupancy_available_smem(struct ckt_wcall *call)
 	ckt_occupancy_available_smem_res_put(ckt_wcall_results(call, ckt_occupancy_available_smem_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
+
+int ckt_worker_occupancy_clusters(struct ckt_wcall *call)
+{
+	enum { ATTRIBUTES_MAX = CKT_OCCUPANCY_CLUSTERS_ATTRS_MAX / sizeof(CUlaunchAttribute) };
+	struct ckt_occupancy_clusters_args args;
+	struct ckt_occupancy_clusters_res res = {0};
+	if (!ckt_occupancy_clusters_args_get(&call->args, &args) || args.attrs_len % sizeof(CUlaunchAttribute))
+		return CKT_WCALL_GARBAGE;
+	CUlaunchAttribute attributes[ATTRIBUTES_MAX + 1];
+	unsigned count = args.attrs_len / sizeof *attributes;
+	memcpy(attributes, args.attrs, args.attrs_len);
+	CUfunction function;
+	CUresult result = ckt_object_function(call->worker, args.function, &function);
+	for (unsigned i = 0; i < count && !result; i++)
+		result = translate_attribute(call->worker, &attributes[i]);
+	if (result)
+		return result;
+	CUlaunchConfig config = {.gridDimX = args.grid_x,
+				 .gridDimY = args.grid_y,
+				 .gridDimZ = args.grid_z,
+				 .blockDimX = args.block_x,
+				 .blockDimY = args.block_y,
+				 .blockDimZ = args.block_z,
+				 .sharedMemBytes = args.shared_bytes,
+				 .attrs = attributes,
+				 .numAttrs = count};
+	result = args.which ? ckt_driver.cuOccupancyMaxPotentialClusterSize(&res.clusters, function, &config)
+			    : ckt_driver.cuOccupancyMaxActiveClusters(&res.clusters, function, &config);
+	if (result)
+		return result;
+	ckt_occupancy_clusters_res_put(ckt_wcall_results(call, ckt_occupancy_clusters_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}

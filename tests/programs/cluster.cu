@@ -91,6 +91,13 @@ int main(void)
 	config.attrs = &attribute;
 	config.numAttrs = 1;
 	CHECK(cudaLaunchKernelEx(&config, launched, dranks));
+	int active = 0, largest = 0;
+	CHECK(cudaOccupancyMaxActiveClusters(&active, launched, &config));
+	EXPECT(active >= 1);
+	CHECK(cudaOccupancyMaxPotentialClusterSize(&largest, launched, &config));
+	EXPECT(largest == 8);
+	EXPECT_ERROR(cudaOccupancyMaxActiveClusters(NULL, launched, &config), cudaErrorInvalidValue);
+	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidValue);
 	CHECK(cudaMemcpy(sums, dsums, sizeof(sums), cudaMemcpyDeviceToHost));
 	CHECK(cudaMemcpy(neighbours, dneighbours, sizeof(neighbours), cudaMemcpyDeviceToHost));
 	CHECK(cudaMemcpy(numbers, dnumbers, sizeof(numbers), cudaMemcpyDeviceToHost));
