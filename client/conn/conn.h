@@ -78,6 +78,7 @@ struct ckt_conn {
 	pthread_mutex_t lock;
 	uint8_t *ring;
 	uint64_t head;
+	uint64_t executed;			/* what the worker said it has executed: commands up to it have left the ring */
 	_Atomic uint64_t sent, tail;
 	_Atomic uint64_t gap_start;		/* where the latest skipped gap at a lap's end begins */
 	uint64_t next_seq;

@@ -70,6 +70,8 @@ void ckt_conn_trim(uint64_t executed)
 {
 	struct ckt_conn *conn = &ckt_conn;
 	uint64_t sent = atomic_load_explicit(&conn->sent, memory_order_acquire);
+	if (executed > conn->executed)
+		conn->executed = executed;
 	while (conn->head < sent) {
 		const uint8_t *record = conn->ring + conn->head % CKT_RING_SIZE;
 		uint32_t mark;

@@ -59,6 +59,18 @@ static bool candidate(unsigned index, char *ret_address, size_t size)
 	}
 }
 
+/*
+ * A copy whose past is not ours any more: of an earlier generation, or saved before commands whose execution was already reported, which
+ * have left the ring and cannot be sent again.
+ */
+static bool is_older(const struct ckt_hello_ok *ok)
+{
+	pthread_mutex_lock(&ckt_conn.lock);
+	bool older = ok->generation < ckt_conn.generation || ok->executed < ckt_conn.executed;
+	pthread_mutex_unlock(&ckt_conn.lock);
+	return older;
+}
+
 /* One round over all places.  0 and the descriptor; -EAGAIN where nobody has it yet. */
 static int find_session(int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
 {
@@ -72,11 +84,10 @@ static int find_session(int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_mess
 			snprintf(conn->moved_to, sizeof conn->moved_to, "%s", moved);
 			return -EAGAIN;
 		}
-		if (!result && ret_ok->generation < conn->generation) {
-			/* An older copy of this session: its past is not ours any more. */
+		if (!result && is_older(ret_ok)) {
 			close(*ret_fd);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
-			snprintf(ret_message, message_size, "%.256s holds an older copy of the session", address);
+			snprintf(ret_message, message_size, "%.256s holds an older state of the session than the program has seen", address);
 			continue;
 		}
 		if (!result) {

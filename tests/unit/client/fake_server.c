@@ -44,7 +44,7 @@ static bool answer_hello(struct fake_server *server, int fd, bool other)
 		res.ckt_hello_res_u.refused.moved_to = (char *)"";
 	} else {
 		res.ckt_hello_res_u.ok = (struct ckt_hello_ok){.protocol = 1, .session = (char *)"0123456789ab", .generation = 1,
-							       .executed = server->executed, .server = (char *)"fake", .build = (char *)"test"};
+							       .executed = server->behind ? 1 : server->executed, .server = (char *)"fake", .build = (char *)"test"};
 	}
 	bool accepted = res.status == CKT_HELLO_OK;
 	xdr_free((xdrproc_t)xdr_ckt_hello_args, (char *)&hello);
@@ -153,6 +153,7 @@ static void *serve(void *data)
 		}
 		server->connections++;
 		send_greeting(fd);
+		bool behind = server->behind;
 		bool open = answer_hello(server, fd, other);
 		for (uint64_t n = 1; open; n++) {
 			uint8_t *record;
@@ -161,6 +162,7 @@ static void *serve(void *data)
 			if (ckt_net_read_record(fd, CKT_RECORD_MAX, -1, &record, &size, NULL))
 				break;
 			server->records++;
+			server->behind_records += behind;
 			open = handle(server, fd, record, size, drop) && !drop;
 			free(record);
 		}

@@ -25,6 +25,8 @@ struct fake_server {
 	_Atomic uint64_t drop_every;	/* close the connection after so many records; 0: never */
 	_Atomic bool lose_reply;	/* when dropping, execute the call but keep its reply from the client */
 	_Atomic bool refuse;		/* say NO_SESSION to every RESUME */
+	_Atomic bool behind;		/* say in every RESUME that less was executed than was */
+	_Atomic uint64_t behind_records;	/* that came all the same */
 	_Atomic bool parked;		/* say PARKED to every RESUME at the first listener */
 	_Atomic uint64_t parked_answers;
 	uint64_t stored_seq[4096];

@@ -218,6 +218,29 @@ static void test_parked(void)
 	CU_ASSERT_EQUAL(server.gaps, 0);
 }
 
+/* A server that holds an earlier state is refused; the right one, later, is taken. */
+static void *catch_up(void *unused)
+{
+	uint64_t before = server.connections;
+	while (server.connections < before + 3)
+		poll(NULL, 0, 1);
+	server.behind = false;
+	return NULL;
+}
+
+static void test_behind(void)
+{
+	pthread_t thread;
+	server.behind = true;
+	server.drop_every = 20;
+	pthread_create(&thread, NULL, catch_up, NULL);
+	CU_ASSERT_EQUAL(churn(40), CUDA_SUCCESS);
+	pthread_join(thread, NULL);
+	quiet();
+	CU_ASSERT_EQUAL(server.behind_records, 0);
+	CU_ASSERT_EQUAL(server.gaps, 0);
+}
+
 /* The session is gone for good: a sticky error, no signal, no hang. */
 static void test_lost(void)
 {
@@ -253,6 +276,7 @@ int main(void)
 	CU_add_test(suite, "threads", test_threads);
 	CU_add_test(suite, "fork", test_fork);
 	CU_add_test(suite, "parked", test_parked);
+	CU_add_test(suite, "behind", test_behind);
 	CU_add_test(suite, "lost", test_lost);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
