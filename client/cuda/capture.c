@@ -467,8 +467,13 @@ CKT_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 	if (!s)
 		return ckt_graph_leave(CUDA_ERROR_ILLEGAL_STATE);
 	struct capture *c = s->capture;
-	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(c->thread, pthread_self()))
+	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(c->thread, pthread_self())) {
+		/* The attempt ends the capture (seen on an H200): its own thread finds none. */
+		struct ckt_graph *graph = c->own_graph ? c->graph : NULL;
+		dissolve(c);
+		ckt_graph_free(graph);
 		return ckt_graph_leave(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+	}
 	if (c->origin != stream) {
 		c->invalid = true;
 		return ckt_graph_leave(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);

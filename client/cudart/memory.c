@@ -125,7 +125,11 @@ CKT_RT_API cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned in
 {
 	CUdeviceptr address;
 	CKT_RT_ENTER();
-	CKT_RT_REQUIRE(devPtr && size, cudaErrorInvalidValue);
+	CKT_RT_REQUIRE(devPtr, cudaErrorInvalidValue);
+	if (!size) {	/* as cudaMalloc; so did an H200 */
+		*devPtr = NULL;
+		return cudaSuccess;
+	}
 	CUresult result = cuMemAllocManaged(&address, size, flags);
 	if (result == CUDA_SUCCESS)
 		*devPtr = (void *)(uintptr_t)address;

@@ -82,7 +82,7 @@ int main()
 	CHECK(cudaMalloc(&total, 4));
 	CHECK(cudaMalloc(&dfactor, 4));
 	hx = (unsigned *)malloc(n * 4);
-	result = (unsigned *)malloc(8);
+	CHECK(cudaMallocHost(&result, 8));	/* pinned: pageable memory would be read when the launch is issued */
 	factor = result + 1;
 	for (unsigned i = 0; i < n; i++)
 		hx[i] = i + 1;
@@ -250,6 +250,6 @@ int main()
 	CHECK(cudaGraphDestroy(child));
 	CHECK(cudaGraphDestroy(graph));
 	free(hx);
-	free(result);
+	CHECK(cudaFreeHost(result));
 	return finish();
 }
