@@ -335,15 +335,17 @@ CKT_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
 		return result;
 	if (capturing)
 		return ckt_graph_leave(capture_launch(capturing, exec));
-	result = ckt_managed_before_launch();
-	if (result)
-		return result;
-	if (__builtin_expect(!exec->has_host_memory && !exec->host_nodes, 1))
-		return CKT_BATCHED(graph_launch, GRAPH_LAUNCH, .exec = exec->object.id, .stream = id);
+	if (__builtin_expect(!exec->has_host_memory && !exec->host_nodes, 1)) {
+		result = ckt_managed_before_launch();
+		return result ? result : CKT_BATCHED(graph_launch, GRAPH_LAUNCH, .exec = exec->object.id, .stream = id);
+	}
 	if (exec->has_host_memory) {
 		ckt_host_settle();
 		result = ckt_exec_send_memory(exec, id);
 	}
+	/* Behind the reading of memory that this closes. */
+	if (!result)
+		result = ckt_managed_before_launch();
 	if (!result)
 		result = ckt_host_expect(exec->host_nodes);
 	if (!result)

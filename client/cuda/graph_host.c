@@ -96,6 +96,7 @@ static CUresult each_piece(struct visit *visit, const struct rows *r, CUresult (
 static CUresult send_piece(struct visit *visit, uint64_t address, uint32_t size)
 {
 	ckt_copy_settle((void *)(uintptr_t)address, size);
+	ckt_host_open(address, size, false);
 	return CKT_BATCHED(graph_host_data, GRAPH_HOST_DATA, .exec = visit->exec, .stream = visit->stream, .address = address,
 			   .data = (const uint8_t *)(uintptr_t)address, .data_len = size);
 }

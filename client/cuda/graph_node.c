@@ -81,7 +81,7 @@ static CUresult check_side(CUmemorytype *type, CUdeviceptr device, const void *h
 		return *type == CU_MEMORYTYPE_ARRAY ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 	}
 	/* Only the client can tell a host pointer from a device pointer: the worker gets it told. */
-	bool on_device = ckt_range_find(address, &range) && ckt_range_kind_is_device(range.kind);
+	bool on_device = ckt_range_find(address, &range) && ckt_range_reaches_device(&range);
 	*type = on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	*ret_host = (const void *)(uintptr_t)address;
 	return address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -218,7 +218,9 @@ CUresult ckt_host_alloc(struct ckt_context *context, size_t size, unsigned flags
 CUresult ckt_host_free(const struct ckt_range *range);
 /* Maps the pinned allocation that holds the address, if it is not: CUDA_ERROR_NOT_SUPPORTED where its address cannot be had. */
 CUresult ckt_host_map(uint64_t address);
-/* The same for every address among the packed parameters of a kernel. */
+/* Of mapped memory: waits for the GPU and fetches, so that it can be used where nothing may fault.  False where it is not mapped. */
+bool ckt_host_open(uint64_t address, uint64_t size, bool write);
+/* As ckt_host_map, for every address among the packed parameters of a kernel. */
 CUresult ckt_host_map_params(const void *packed, size_t size);
 
 /* ---- memcpy.c */

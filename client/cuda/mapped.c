@@ -264,3 +264,18 @@ CUresult ckt_host_map_params(const void *packed, size_t size)
 			result = ckt_host_map(words[i]);
 	return result;
 }
+
+bool ckt_host_open(uint64_t address, uint64_t size, bool write)
+{
+	struct ckt_range range;
+	if (!ckt_range_find(address, &range) || !range.mapped)
+		return false;
+	/* The fault of a touch does the work; exchanging a value for itself is a write that loses no other. */
+	for (uint64_t at = address; at < address + size; at = (at / CHUNK + 1) * CHUNK) {
+		uint8_t *byte = (uint8_t *)(uintptr_t)at;
+		uint8_t value = __atomic_load_n(byte, __ATOMIC_RELAXED);
+		if (write)
+			__atomic_compare_exchange_n(byte, &value, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+	return true;
+}

@@ -194,7 +194,9 @@ static CUresult issue_to_host_adapter(void *data, const struct ckt_copy2d *c, ui
 static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t stream)
 {
 	uint64_t extent = (c->height - 1) * c->dst_pitch + c->width;
-	bool background = exec || (c->async && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent));
+	/* A graph's copy may lead to memory that was mapped since: it must stay open until the bytes are there. */
+	bool opened = exec && ckt_host_open(c->dst, extent, true);
+	bool background = (exec && !opened) || (c->async && !opened && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent));
 	struct to_host *copy = calloc(1, sizeof *copy);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;

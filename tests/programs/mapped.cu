@@ -117,6 +117,35 @@ int main(void)
 	printf("type %d\n", attributes.type);
 	EXPECT(attributes.devicePointer == mapped + 1 && attributes.hostPointer == mapped + 1);
 
+	/* A graph that was made of copies with ordinary pinned memory, which is mapped before it runs. */
+	unsigned *from, *to;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	CHECK(cudaMallocHost(&from, n * 4));
+	CHECK(cudaMallocHost(&to, n * 4));
+	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	CHECK(cudaMemcpyAsync(device, from, n * 4, cudaMemcpyHostToDevice, stream));
+	bump<<<64, 256, 0, stream>>>(device, n, 9);
+	bump<<<64, 256, 0, stream>>>(mapped, n, 1);
+	CHECK(cudaMemcpyAsync(to, device, n * 4, cudaMemcpyDeviceToHost, stream));
+	CHECK(cudaStreamEndCapture(stream, &graph));
+	CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	for (size_t i = 0; i < n; i++)
+		from[i] = (unsigned)i;
+	CHECK(cudaHostGetDevicePointer(&address, from, 0));
+	CHECK(cudaHostGetDevicePointer(&address, to, 0));
+	for (int round = 0; round < 3; round++) {
+		bump<<<64, 256, 0, stream>>>(from, n, 1);
+		CHECK(cudaGraphLaunch(exec, stream));
+		CHECK(cudaStreamSynchronize(stream));
+		EXPECT(differ(to, n, 1, 10 + round) == 0);
+	}
+	EXPECT(mapped[5] == 34);
+	CHECK(cudaGraphExecDestroy(exec));
+	CHECK(cudaGraphDestroy(graph));
+	CHECK(cudaFreeHost(from));
+	CHECK(cudaFreeHost(to));
+
 	/* Freed addresses come again and begin as ordinary memory. */
 	for (int round = 0; round < 80; round++) {
 		unsigned *p;
