@@ -409,6 +409,8 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!ctx)
+		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_context *context = ckt_soft_object_get(ctx, CKT_SOFT_CONTEXT);
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;

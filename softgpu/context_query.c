@@ -109,7 +109,7 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	if (!pvalue)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((unsigned)limit >= CU_LIMIT_MAX)
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&context->lock);
 	*pvalue = context->limits[limit];
 	pthread_mutex_unlock(&context->lock);
@@ -130,8 +130,9 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 		value = (value + 15) & ~(size_t)15;
 		break;
 	case CU_LIMIT_MALLOC_HEAP_SIZE:
+		/* Taken as it is, and found too large when there is a kernel to use it. */
 		if (value > context->device->total_bytes)
-			return CUDA_ERROR_OUT_OF_MEMORY;
+			value = context->device->total_bytes;
 		break;
 	case CU_LIMIT_PRINTF_FIFO_SIZE:
 	case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
@@ -146,7 +147,7 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 		value = 0;
 		break;
 	default:
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+		return CUDA_ERROR_INVALID_VALUE;
 	}
 	pthread_mutex_lock(&context->lock);
 	context->limits[limit] = value;

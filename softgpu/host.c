@@ -54,8 +54,10 @@ static CUresult drop(void *p, enum ckt_soft_range_kind kind, CUresult missing)
 		return result;
 	struct ckt_soft_range range;
 	uint64_t address = (uint64_t)(uintptr_t)p;
-	if (!ckt_soft_range_find(address, &range) || range.base != address || range.kind != kind)
+	if (!ckt_soft_range_find(address, &range) || range.base != address)
 		return missing;
+	if (range.kind != kind)
+		return CUDA_ERROR_INVALID_VALUE;
 	result = ckt_soft_context_synchronize(range.context);
 	if (!ckt_soft_range_remove(address, 1u << kind, &range))
 		return missing;

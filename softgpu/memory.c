@@ -124,10 +124,11 @@ CUresult CUDAAPI cuMemGetInfo_v2(size_t *mem_free, size_t *total)
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!mem_free || !total)
-		return CUDA_ERROR_INVALID_VALUE;
-	*total = context->device->total_bytes;
-	*mem_free = *total - atomic_load(&context->device->used_bytes);
+	/* Either may be left out. */
+	if (total)
+		*total = context->device->total_bytes;
+	if (mem_free)
+		*mem_free = context->device->total_bytes - atomic_load(&context->device->used_bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -183,10 +184,11 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
+	/* Nothing needs no context, either, but a failed one is told. */
+	if (!dptr)
+		return result == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : result;
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!dptr)
-		return CUDA_SUCCESS;
 	struct ckt_soft_range range;
 	unsigned kinds = 1u << CKT_SOFT_RANGE_DEVICE | 1u << CKT_SOFT_RANGE_MANAGED;
 	if (!ckt_soft_range_find(dptr, &range) || range.base != dptr || !(kinds & 1u << range.kind))

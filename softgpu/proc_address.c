@@ -24,13 +24,14 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 	if (symbolStatus)
 		*symbolStatus = best ? CU_GET_PROC_ADDRESS_SUCCESS
 				: known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	/* The form without a status has no other way to tell. */
-	return best || symbolStatus ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	/* Not an error, also for who takes no status (seen with CUDA 13.0): the address says it. */
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-	return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
+	CUresult result = cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
+	return result == CUDA_SUCCESS && !*pfn ? CUDA_ERROR_NOT_FOUND : result;
 }
 
 CUresult CUDAAPI cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)

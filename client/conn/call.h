@@ -47,6 +47,8 @@ struct ckt_reply {
  * On any error nothing is held.
  */
 CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags);
+/* The error of a kernel that failed in the thread's context, for calls that are answered here; CUDA_SUCCESS where none did. */
+CUresult ckt_call_fault(void);
 /* CUDA_SUCCESS; with CRICKET_SYNC=1 the call is waited for and its own result comes back. */
 CUresult ckt_call_queue(struct ckt_call *call);
 /* The call's own CUresult, or an earlier deferred error where the call itself succeeded.  reply may be NULL where there are no results. */

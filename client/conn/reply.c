@@ -122,6 +122,14 @@ CUresult ckt_conn_fault(uint64_t context)
 	return CUDA_SUCCESS;
 }
 
+CUresult ckt_call_fault(void)
+{
+	pthread_mutex_lock(&ckt_conn.lock);
+	CUresult fault = ckt_conn_fault(ckt_call_context);
+	pthread_mutex_unlock(&ckt_conn.lock);
+	return fault;
+}
+
 static void remember_fault(uint64_t context, CUresult error)
 {
 	struct ckt_conn *conn = &ckt_conn;

@@ -216,6 +216,8 @@ CKT_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params
 
 CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 {
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_context *context = find(handle);
 	if (!context || context->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;

@@ -14,6 +14,8 @@ CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int 
 	CUresult result = ckt_context_current(&context);
 	if (!result)
 		result = ckt_capture_unsafe();
+	if (!result)
+		result = ckt_call_fault();
 	return result ? result : ckt_host_alloc(context, size, flags, ret_memory);
 }
 
@@ -60,7 +62,7 @@ CKT_EXPORT CUresult cuMemHostUnregister(void *memory)
 	if (!memory)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_range_remove((uint64_t)(uintptr_t)memory, CKT_RANGE_HOST_REGISTERED, &range))
-		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+		return ckt_range_find((uint64_t)(uintptr_t)memory, &range) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	ckt_copy_settle(memory, range.size);
 	return CUDA_SUCCESS;
 }

@@ -55,7 +55,7 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 {
 	struct ckt_range range;
 	if (!address)
-		return CUDA_SUCCESS;
+		return ckt_call_fault();
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	CUresult unsafe = ckt_capture_unsafe();

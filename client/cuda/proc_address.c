@@ -60,9 +60,9 @@ CKT_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
 			best = e;
 	if (!best)
 		ckt_debug("cuGetProcAddress: %s %s", symbol, entry ? "is newer than what was asked for" : "is not known");
-	/* Who asks for the status gets the answer there. */
+	/* Not an error, also for who takes no status (seen with CUDA 13.0): the address says it. */
 	if (!best)
-		return status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+		return CUDA_SUCCESS;
 	*address = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? best->per_thread : best->legacy;
 	if (status)
 		*status = CU_GET_PROC_ADDRESS_SUCCESS;
@@ -71,7 +71,8 @@ CKT_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
 
 CKT_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int version, cuuint64_t flags)
 {
-	return cuGetProcAddress_v2(symbol, address, version, flags, NULL);
+	CUresult result = cuGetProcAddress_v2(symbol, address, version, flags, NULL);
+	return result == CUDA_SUCCESS && !*address ? CUDA_ERROR_NOT_FOUND : result;
 }
 
 CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)

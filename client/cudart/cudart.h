@@ -57,6 +57,7 @@ struct ckt_rt_device {
 	CUdevice handle;
 	pthread_mutex_t lock;
 	_Atomic bool retained; /* context below is ours to use */
+	_Atomic bool lost;     /* reset after a kernel failed: a driver gives this process no second context (seen on an H200) */
 	CUcontext context;
 	struct cudaDeviceProp *_Atomic properties; /* owned, for ever; NULL until asked for */
 };
@@ -87,11 +88,14 @@ static inline cudaError_t ckt_rt_enter(void)
 	return ckt_rt_enter_slow();
 }
 
+/* error.c: records a failed call's error and answers what the call returns. */
+cudaError_t ckt_rt_failed(cudaError_t error);
+/* What killed the current context, if anything did. */
+cudaError_t ckt_rt_fault(void);
+
 static inline cudaError_t ckt_rt_return(cudaError_t error)
 {
-	if (CKT_RT_UNLIKELY(error))
-		ckt_rt_thread.last_error = error;
-	return error;
+	return CKT_RT_UNLIKELY(error) ? ckt_rt_failed(error) : error;
 }
 
 static inline cudaError_t ckt_rt_cu(CUresult result)

@@ -136,7 +136,10 @@ CKT_RT_API cudaError_t cudaDeviceReset(void)
 	struct ckt_rt_thread *thread = &ckt_rt_thread;
 	CKT_RT_DRIVER();
 	struct ckt_rt_device *device = &ckt_rt_devices[thread->device];
+	bool lost = thread->context && ckt_rt_fault();
 	pthread_mutex_lock(&device->lock);
+	if (lost)
+		atomic_store(&device->lost, true);
 	/* Threads that hold the dead context find that the epoch has passed and retain it anew at their next call. */
 	atomic_store(&device->retained, false);
 	CUresult result = cuDevicePrimaryCtxReset(device->handle);

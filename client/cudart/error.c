@@ -1,10 +1,7 @@
 /* The last error of a thread, and what errors are called. */
 #include "cudart.h"
 
-/*
- * Errors after which the context is dead and every later call fails: they stay the last error, others are forgotten once asked for.
- * A driver that could not be initialised answers likewise for ever (seen with NVIDIA's library, where the error is 35).
- */
+/* Errors after which the context is dead and every later call fails. */
 static bool is_sticky(cudaError_t error)
 {
 	switch (error) {
@@ -27,17 +24,38 @@ static bool is_sticky(cudaError_t error)
 	}
 }
 
+cudaError_t ckt_rt_fault(void)
+{
+	cudaError_t error = (cudaError_t)cuMemFree(0);
+	return is_sticky(error) ? error : cudaSuccess;
+}
+
+cudaError_t ckt_rt_failed(cudaError_t error)
+{
+	/* Seen on an H200 with CUDA 13.0: that something is not ready is not remembered, and a dead context comes before a wrong value. */
+	if (error == cudaErrorNotReady)
+		return error;
+	if (error == cudaErrorInvalidValue && ckt_rt_thread.context) {
+		cudaError_t fault = ckt_rt_fault();
+		error = fault ? fault : error;
+	}
+	return ckt_rt_thread.last_error = error;
+}
+
 CKT_RT_API cudaError_t cudaPeekAtLastError(void)
 {
 	cudaError_t error = ckt_rt_driver_error();
 	return error ? error : ckt_rt_thread.last_error;
 }
 
+/*
+ * Forgets the error also when the context is dead: the next call brings it back.  A driver that could not be initialised answers
+ * for ever (seen with NVIDIA's library, where the error is 35).
+ */
 CKT_RT_API cudaError_t cudaGetLastError(void)
 {
 	cudaError_t error = cudaPeekAtLastError();
-	if (!is_sticky(error))
-		ckt_rt_thread.last_error = cudaSuccess;
+	ckt_rt_thread.last_error = cudaSuccess;
 	return error;
 }
 

@@ -7,7 +7,7 @@ static cudaError_t find(const void *func, struct ckt_rt_kernel **ret_kernel)
 	if (error)
 		return error;
 	*ret_kernel = ckt_rt_kernel_find(func);
-	return *ret_kernel ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+	return *ret_kernel ? cudaSuccess : func ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
 }
 
 cudaError_t ckt_rt_function(const void *func, CUfunction *ret_function)

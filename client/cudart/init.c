@@ -121,7 +121,9 @@ cudaError_t ckt_rt_primary(int device, CUcontext *ret_context)
 	CUresult result = CUDA_SUCCESS;
 	if (!atomic_load_explicit(&d->retained, memory_order_acquire)) {
 		pthread_mutex_lock(&d->lock);
-		if (!atomic_load(&d->retained)) {
+		if (atomic_load(&d->lost)) {
+			result = (CUresult)cudaErrorDevicesUnavailable;
+		} else if (!atomic_load(&d->retained)) {
 			result = cuDevicePrimaryCtxRetain(&d->context, d->handle);
 			if (result == CUDA_SUCCESS)
 				atomic_store_explicit(&d->retained, true, memory_order_release);

@@ -101,6 +101,7 @@ CKT_RT_API cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim
 CKT_RT_API cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
 	CKT_RT_ENTER();
+	CKT_RT_REQUIRE(func, cudaErrorInvalidDeviceFunction);
 	struct ckt_rt_kernel *kernel = ckt_rt_kernel_find(func);
 	/* What CUDA 13.0 says of an address that is no kernel (seen on an H200). */
 	CKT_RT_REQUIRE(kernel, cudaErrorInvalidResourceHandle);

@@ -91,7 +91,9 @@ static cudaError_t copy_2d(const struct side *dst, const struct side *src, size_
 	CKT_RT_REQUIRE(kind_is_valid(kind), cudaErrorInvalidMemcpyDirection);
 	if (!width || !height)
 		return cudaSuccess;
-	CKT_RT_REQUIRE((dst->array || dst->pitch >= width) && (src->array || src->pitch >= width), cudaErrorInvalidPitchValue);
+	/* Of a single row CUDA 13.0 says the one, of several the other. */
+	CKT_RT_REQUIRE((dst->array || dst->pitch >= width) && (src->array || src->pitch >= width),
+		       height == 1 ? cudaErrorInvalidValue : cudaErrorInvalidPitchValue);
 	CKT_RT_REQUIRE((dst->array || dst->pointer) && (src->array || src->pointer), cudaErrorInvalidValue);
 	copy.dstMemoryType = dst->array ? CU_MEMORYTYPE_ARRAY : ckt_rt_destination_type(kind);
 	copy.dstArray = (CUarray)dst->array;

@@ -11,15 +11,13 @@ CKT_RT_API cudaError_t cudaMalloc(void **devPtr, size_t size)
 		return cudaSuccess;
 	}
 	CUresult result = cuMemAlloc(&address, size);
-	if (result == CUDA_SUCCESS)
-		*devPtr = (void *)(uintptr_t)address;
+	*devPtr = result == CUDA_SUCCESS ? (void *)(uintptr_t)address : NULL;
 	return ckt_rt_cu(result);
 }
 
 CKT_RT_API cudaError_t cudaFree(void *devPtr)
 {
-	CKT_RT_ENTER();
-	return devPtr ? ckt_rt_cu(cuMemFree(ckt_rt_address(devPtr))) : cudaSuccess;
+	CKT_RT_CALL(cuMemFree(ckt_rt_address(devPtr)));
 }
 
 /* Rows are aligned for 16-byte elements, the strictest that the driver knows. */
@@ -69,7 +67,7 @@ static cudaError_t host_alloc(void **ret_pointer, size_t size, unsigned flags)
 
 CKT_RT_API cudaError_t cudaMallocHost(void **ptr, size_t size)
 {
-	return host_alloc(ptr, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+	return host_alloc(ptr, size, CU_MEMHOSTALLOC_DEVICEMAP);
 }
 
 CKT_RT_API cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags)

@@ -22,7 +22,7 @@ CKT_RT_API cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int f
 	cudaError_t error = ckt_rt_check_device(peerDevice);
 	CKT_RT_REQUIRE(!error, error);
 	CKT_RT_REQUIRE(!flags, cudaErrorInvalidValue);
-	CKT_RT_REQUIRE(peerDevice != ckt_rt_thread.device, cudaErrorInvalidDevice);
+	CKT_RT_REQUIRE(peerDevice != ckt_rt_thread.device, cudaErrorPeerAccessUnsupported);
 	error = ckt_rt_primary(peerDevice, &peer);
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuCtxEnablePeerAccess(peer, flags));
 }
@@ -33,6 +33,7 @@ CKT_RT_API cudaError_t cudaDeviceDisablePeerAccess(int peerDevice)
 	CKT_RT_ENTER();
 	cudaError_t error = ckt_rt_check_device(peerDevice);
 	CKT_RT_REQUIRE(!error, error);
+	CKT_RT_REQUIRE(peerDevice != ckt_rt_thread.device, cudaErrorPeerAccessNotEnabled);
 	error = ckt_rt_primary(peerDevice, &peer);
 	return error ? ckt_rt_return(error) : ckt_rt_cu(cuCtxDisablePeerAccess(peer));
 }

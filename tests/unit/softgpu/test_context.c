@@ -85,7 +85,7 @@ static void test_limits(void)
 	OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
 	OK(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
 	CU_ASSERT_EQUAL(value, 4096);
-	CHECK_RESULT(cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	CHECK_RESULT(cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_INVALID_VALUE);
 	int least = 9, greatest = 9;
 	OK(cuCtxGetStreamPriorityRange(&least, &greatest));
 	CU_ASSERT(greatest < least);

@@ -62,7 +62,7 @@ int main()
 		OK(cudaDeviceDisablePeerAccess(0));
 		cudaGetLastError();
 	}
-	RESULT(cudaDeviceEnablePeerAccess(1, 0), cudaErrorInvalidDevice);
+	RESULT(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessUnsupported);
 	cudaGetLastError();
 	OK(cudaStreamCreate(&stream));
 	OK(cudaSetDevice(0));
