@@ -44,7 +44,7 @@ class ServerTest(unittest.TestCase):
         for source, target in files:
             shutil.copy(source, os.path.join(self.libexec, target))
         # Other users run it too, and may not enter where it was built.
-        self.cricketctl = shutil.copy(CTL, self.dir)
+        self.cricketctl = shutil.copy(CTL, self.libexec)
         self.socket = os.path.join(self.dir, "s")
         self.servers = []
         self.workers = set()
