@@ -68,7 +68,8 @@ int ckt_ctl_stats(const struct ckt_ctl_args *args)
 		return status;
 	status = ckt_ctl_result(&res.result);
 	if (status == CKT_EXIT_DONE) {
-		qsort(res.stats.stats_val, res.stats.stats_len, sizeof *res.stats.stats_val, by_calls);
+		if (res.stats.stats_len)	/* none: no array either */
+			qsort(res.stats.stats_val, res.stats.stats_len, sizeof *res.stats.stats_val, by_calls);
 		status = args->json ? print_json(&res) : print_text(&res);
 	}
 	xdr_free((xdrproc_t)xdr_ckt_control_stats_res, (char *)&res);
