@@ -1,8 +1,14 @@
 #!/usr/bin/python3
-"""Writes docs/coverage.md: which functions of CUDA's driver and runtime API Cricket implements, and why not the others.
+"""Writes docs/coverage.md: which functions of CUDA's driver and runtime API Cricket implements, which tests prove it, and why not the others.
 
-coverage.py --driver cuda_coverage.json [--runtime-map cudart.map --runtime-unsupported unsupported.txt] (--out FILE | --check FILE)
+coverage.py --driver cuda_coverage.json [--runtime-map cudart.map --runtime-unsupported unsupported.txt] [--truth tests/truth]
+            [--least-driver PERCENT] [--least-runtime PERCENT] (--out FILE | --check FILE)
     --check compares and fails with the remedy; it passes over a file made for another CUDA version.
+
+A function counts as implemented when a recorded test calls it: a line of tests/truth/api/*.txt or misuse.txt names it with success, and
+neither api.list nor misuse.list says that a remote session answers that case otherwise (misuse.txt: the runtime's functions only, its driver
+names stand for several versions).  The tests of suites api and truth see to it that
+what is not listed there agrees.  A function that a GPU's own driver never lets succeed is proven by an agreeing refusal (refusals.list).
 """
 
 import argparse
@@ -22,9 +28,16 @@ HEAD = """\
 
 Made by `rpc/gen/coverage.py` (`meson compile -C BUILD coverage-doc`): do not edit. CUDA {major}.{minor}.
 
-A function that is not implemented returns `CUDA_ERROR_NOT_SUPPORTED` or `cudaErrorNotSupported` and is named once in the log. Versions of a
-function (`_v2`, `_ptsz`) are listed under its name, with the suffixes where only some of them are meant.
+*Implemented* means proven: a test calls the function, and all it answers was compared with what an NVIDIA GPU's own driver and runtime
+answer to the same call (`tests/truth/api`, `tests/truth/misuse.txt`). A function that is not supported returns
+`CUDA_ERROR_NOT_SUPPORTED` or `cudaErrorNotSupported` and is named once in the log. Versions of a function (`_v2`, `_ptsz`) are listed under
+its name, with the suffixes where only some of them are meant. Interop with graphics and video and what exists for Windows alone is not counted.
 """
+
+# Left out of the count: what is about a display, a video decoder or Windows.
+NOT_COUNTED = ("cuGraphics*", "cudaGraphics*", "cudaGL*", "cudaVDPAU*", "cudaEGL*", "cudaEventCreateFromEGLSync", "cuEGL*", "cuGL*", "cuVDPAU*",
+               "*NvSci*", "cuDeviceGetLuid")
+TESTS_SHOWN = 2
 
 _SUFFIX = re.compile(r"^(\w+?)((?:_v\d+)?(?:_ptsz|_ptds)?)$")
 
@@ -47,30 +60,99 @@ def folded(names, every):
     return ", ".join(made)
 
 
-def section(title, implemented, unsupported, note):
-    """implemented: names; unsupported: name -> reason."""
-    every = list(implemented) + list(unsupported)
-    lines = [f"## {title}", "", f"{len(every)} exported functions: {len(implemented)} implemented, {len(unsupported)} not.{note}", "",
-             "### Implemented", "",
-             textwrap.fill(folded(implemented, every), 140, break_long_words=False, break_on_hyphens=False), "",
-             "### Not supported", "", "| why | functions |", "|---|---|"]
+def lines_of(path):
+    """Lines of a list, without comments."""
+    if not path or not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as f:
+        return [line.rstrip("\n") for line in f if line.strip() and not line.startswith("#")]
+
+
+class Truth:
+    """What tests prove: function -> tests, from what was recorded."""
+
+    def __init__(self, folder):
+        self.proofs, self.refused = {}, {}
+        if not folder:
+            return
+        listed = [row.split("\t") for row in lines_of(os.path.join(folder, "api.list"))]
+        self.api_rows = [row for row in listed if set(row[2].strip("?").split(",")) & {"all", "tcp"}]
+        listed = [row.split("\t") for row in lines_of(os.path.join(folder, "misuse.list"))]
+        self.misuse_cases = {row[0] for row in listed if set(row[1].strip("?").split(",")) & {"all", "tcp"}}
+        self.refusals = {row.split("\t")[0] for row in lines_of(os.path.join(folder, "refusals.list"))}
+        recorded = os.path.join(folder, "api")
+        for name in sorted(os.listdir(recorded)) if os.path.isdir(recorded) else ():
+            if name.endswith(".txt"):
+                self.read(os.path.join(recorded, name), r"  (\w+): (?:(\d+) |(returned))", "api ", self.api_listed)
+        self.read(os.path.join(folder, "misuse.txt"), r"  (cuda\w+)\(.*\): (\d+)()", "misuse ", lambda case, _: case in self.misuse_cases)
+
+    def api_listed(self, case, function):
+        return any(fnmatch.fnmatchcase(case, row[0]) and fnmatch.fnmatchcase(function, row[1]) for row in self.api_rows)
+
+    def read(self, path, pattern, kind, excused):
+        case = ""
+        for line in lines_of(path):
+            if not line.startswith("  "):
+                case = line.strip()
+                continue
+            found = re.match(pattern, line)
+            if not found or excused(case, found.group(1)):
+                continue
+            function, succeeded = found.group(1), found.group(2) == "0" or bool(found.group(3))
+            if succeeded or function in self.refusals:
+                tests = self.proofs.setdefault(function, [])
+                if kind + case not in tests:
+                    tests.append(kind + case)
+            else:
+                self.refused[function] = True
+
+    def why_not(self, function):
+        return "tests have it refused only" if function in self.refused else "no test was recorded on a GPU"
+
+
+def counted(name):
+    return not any(fnmatch.fnmatchcase(name, pattern) for pattern in NOT_COUNTED)
+
+
+def section(title, written, unsupported, note, truth):
+    """written: names that do something; unsupported: name -> reason.  Returns lines and the proven part in percent."""
+    every = list(written) + list(unsupported)
+    proven = [name for name in written if name in truth.proofs]
+    unproven = {}
+    for name in written:
+        if name not in truth.proofs:
+            unproven.setdefault(truth.why_not(name), []).append(name)
+    whole = sum(map(counted, every))
+    percent = 100 * sum(map(counted, proven)) / whole
+    lines = [f"## {title}", "", f"{len(every)} exported functions, {whole} of them counted: {sum(map(counted, proven))} implemented ({percent:.1f}%), "
+             f"{len(written) - len(proven)} written but not proven, {len(unsupported)} not supported.{note}", "", "### Implemented", ""]
+    tests = {}
+    for name in sorted(proven):
+        shown = truth.proofs[name]
+        more = f" and {len(shown) - TESTS_SHOWN} more" if len(shown) > TESTS_SHOWN else ""
+        tests.setdefault(", ".join(shown[:TESTS_SHOWN]) + more, []).append(name)
+    lines += ["| functions | tests |", "|---|---|"]
+    lines += [f"| {', '.join(f'`{n}`' for n in tests[where])} | {where} |" for where in sorted(tests, key=lambda w: tests[w][0])]
+    lines += ["", "### Written, not proven", "", "| why | functions |", "|---|---|"]
+    lines += [f"| {why} | {folded(unproven[why], every)} |" for why in sorted(unproven)]
+    lines += ["", "### Not supported", "", "| why | functions |", "|---|---|"]
     reasons = {}
     for name, reason in unsupported.items():
         reasons.setdefault(reason, []).append(name)
     lines += [f"| {reason} | {folded(reasons[reason], every)} |" for reason in sorted(reasons, key=str.lower)]
-    return lines + [""]
+    return lines + [""], percent
 
 
-def driver_section(data):
+def driver_section(data, truth):
     implemented = [f["name"] for f in data["functions"] if f["class"] in emit_coverage.IMPLEMENTED]
     unsupported = {f["name"]: f["reason"] for f in data["functions"] if f["class"] not in emit_coverage.IMPLEMENTED}
     waits = sum(p["mode"] == "waits" for p in data["procedures"])
     note = f" They stand on {len(data['procedures'])} procedures, {waits} that wait for an answer and " \
            f"{len(data['procedures']) - waits} that do not; `rpc/api/cuda.api` has them all."
-    return section("Driver API, `libcuda.so.1`", implemented, unsupported, note)
+    return section("Driver API, `libcuda.so.1`", implemented, unsupported, note, truth)
 
 
-def runtime_section(map_path, unsupported_path):
+def runtime_section(map_path, unsupported_path, truth):
     with open(map_path, encoding="utf-8") as f:
         names = sorted(set(re.findall(r"^\s*((?:__)?cuda\w+);", f.read(), re.M)))
     reasons = {}
@@ -88,7 +170,7 @@ def runtime_section(map_path, unsupported_path):
                 unsupported[name] = reason
                 break
     return section("Runtime API, `libcudart.so.13`", [n for n in names if n not in unsupported], unsupported,
-                   " What a function of the driver API does not support, the runtime over it does not either.")
+                   " What a function of the driver API does not support, the runtime over it does not either.", truth)
 
 
 def main():
@@ -96,15 +178,25 @@ def main():
     parser.add_argument("--driver", required=True)
     parser.add_argument("--runtime-map")
     parser.add_argument("--runtime-unsupported")
+    parser.add_argument("--truth")
+    parser.add_argument("--least-driver", type=float, default=0)
+    parser.add_argument("--least-runtime", type=float, default=0)
     parser.add_argument("--out")
     parser.add_argument("--check")
     arguments = parser.parse_args()
     with open(arguments.driver, encoding="utf-8") as f:
         data = json.load(f)
     major, minor = data["cuda"] // 1000, data["cuda"] % 1000 // 10
-    lines = HEAD.format(major=major, minor=minor).splitlines() + [""] + driver_section(data)
+    truth = Truth(arguments.truth)
+    lines, percent = driver_section(data, truth)
+    lines, low = HEAD.format(major=major, minor=minor).splitlines() + [""] + lines, []
+    if percent < arguments.least_driver:
+        low.append(f"the driver API is {percent:.1f}% implemented, less than {arguments.least_driver}%")
     if arguments.runtime_map:
-        lines += runtime_section(arguments.runtime_map, arguments.runtime_unsupported)
+        more, percent = runtime_section(arguments.runtime_map, arguments.runtime_unsupported, truth)
+        lines += more
+        if percent < arguments.least_runtime:
+            low.append(f"the runtime API is {percent:.1f}% implemented, less than {arguments.least_runtime}%")
     text = "\n".join(lines).rstrip() + "\n"
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as f:
@@ -121,7 +213,9 @@ def main():
     if committed != text:
         print(f"{arguments.check} is not what the tables say: run `meson compile -C BUILD coverage-doc` and commit it", file=sys.stderr)
         return 1
-    return 0
+    for line in low:
+        print(line, file=sys.stderr)
+    return 1 if low else 0
 
 
 if __name__ == "__main__":
