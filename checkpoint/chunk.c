@@ -32,19 +32,28 @@ static bool all_zero(const uint8_t *data, size_t size)
 	return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0);
 }
 
+static int writer_init(struct ckt_image_writer *writer, int fd, unsigned file, bool compress)
+{
+	*writer = (struct ckt_image_writer){.fd = fd, .file = file, .compress = compress, .hash_kind = CKT_IMAGE_BLAKE3};
+	if (fd < 0)
+		return -errno;
+	if (!compress)
+		return 0;
+	writer->zstd = ZSTD_createCCtx();
+	writer->buffer = malloc(CKT_IMAGE_CHUNK);
+	return writer->zstd && writer->buffer ? 0 : -ENOMEM;
+}
+
 int ckt_image_writer_init(struct ckt_image_writer *writer, int dir_fd, unsigned file, bool compress)
 {
 	char name[32];
-	*writer = (struct ckt_image_writer){.fd = -1, .file = file, .compress = compress, .hash_kind = CKT_IMAGE_BLAKE3};
 	snprintf(name, sizeof name, "data-%u", file);
-	if (compress) {
-		writer->zstd = ZSTD_createCCtx();
-		writer->buffer = malloc(CKT_IMAGE_CHUNK);
-		if (!writer->zstd || !writer->buffer)
-			return -ENOMEM;
-	}
-	writer->fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return writer->fd < 0 ? -errno : 0;
+	return writer_init(writer, openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), file, compress);
+}
+
+int ckt_image_writer_init_open(struct ckt_image_writer *writer, int fd, unsigned file, bool compress)
+{
+	return writer_init(writer, fcntl(fd, F_DUPFD_CLOEXEC, 3), file, compress);
 }
 
 static int append(struct ckt_image_writer *writer, const uint8_t *data, size_t size)
@@ -124,16 +133,36 @@ static int read_all(int fd, uint8_t *data, size_t size, uint64_t offset)
 	return 0;
 }
 
+static int reader_new(struct ckt_image_reader *reader, const ckt_image *image)
+{
+	*reader = (struct ckt_image_reader){.image = image, .count = image->file_bytes.file_bytes_len + image->elsewhere.elsewhere_len};
+	reader->fds = malloc((reader->count + 1) * sizeof *reader->fds);
+	for (unsigned i = 0; reader->fds && i < reader->count; i++)
+		reader->fds[i] = -1;
+	return reader->fds ? 0 : -ENOMEM;
+}
+
+int ckt_image_reader_init_open(struct ckt_image_reader *reader, const ckt_image *image, const int *fds, unsigned count, char *ret_message,
+			       size_t message_size)
+{
+	int result = image->elsewhere.elsewhere_len ? -EBADMSG : reader_new(reader, image);
+	for (unsigned i = 0; !result && i < reader->count; i++)
+		if (1 + i >= count || (reader->fds[i] = fcntl(fds[1 + i], F_DUPFD_CLOEXEC, 3)) < 0)
+			result = -EBADMSG;
+	if (!result)
+		return 0;
+	snprintf(ret_message, message_size, "the image in memory is not whole: %s", strerror(-result));
+	ckt_image_reader_fini(reader);
+	return result;
+}
+
 int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image, const int *dir_fds, unsigned count, char *ret_message,
 			  size_t message_size)
 {
 	unsigned own = image->file_bytes.file_bytes_len;
-	*reader = (struct ckt_image_reader){.image = image, .count = own + image->elsewhere.elsewhere_len};
-	reader->fds = malloc((reader->count + 1) * sizeof *reader->fds);
-	if (!reader->fds)
-		return -ENOMEM;
-	for (unsigned i = 0; i < reader->count; i++)
-		reader->fds[i] = -1;
+	int error = reader_new(reader, image);
+	if (error)
+		return error;
 	for (unsigned i = 0; i < reader->count; i++) {
 		const ckt_image_file *file = i < own ? NULL : &image->elsewhere.elsewhere_val[i - own];
 		unsigned dir = file ? file->ancestor + 1 : 0;
@@ -158,7 +187,7 @@ int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *imag
 
 void ckt_image_reader_fini(struct ckt_image_reader *reader)
 {
-	for (unsigned i = 0; i < reader->count; i++)
+	for (unsigned i = 0; reader->fds && i < reader->count; i++)
 		if (reader->fds[i] >= 0)
 			close(reader->fds[i]);
 	free(reader->fds);

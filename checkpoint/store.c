@@ -186,38 +186,54 @@ static int write_all(int fd, const uint8_t *data, size_t size)
 	return 0;
 }
 
-int ckt_image_write(int dir_fd, const ckt_image *image, char *ret_message, size_t message_size)
+static int write_manifest(int fd, const ckt_image *image)
 {
 	uint8_t *data;
 	size_t size;
 	int result = ckt_image_encode(image, &data, &size);
-	if (!result) {
-		int fd = openat(dir_fd, "manifest", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-		result = fd < 0 ? -errno : write_all(fd, data, size);
-		if (!result && (fsync(fd) || fsync(dir_fd)))
-			result = -errno;
-		if (fd >= 0)
-			close(fd);
-		free(data);
-	}
+	if (result)
+		return result;
+	result = write_all(fd, data, size);
+	if (!result && fsync(fd))
+		result = -errno;
+	free(data);
+	return result;
+}
+
+static int wrote(int result, char *ret_message, size_t message_size)
+{
 	if (result)
 		snprintf(ret_message, message_size, "writing the manifest: %s", strerror(-result));
 	return result;
 }
 
-static int read_file(int dir_fd, const char *name, uint8_t **ret_data, size_t *ret_size)
+int ckt_image_write(int dir_fd, const ckt_image *image, char *ret_message, size_t message_size)
+{
+	int fd = openat(dir_fd, "manifest", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int result = fd < 0 ? -errno : write_manifest(fd, image);
+	if (fd >= 0)
+		close(fd);
+	if (!result && fsync(dir_fd))
+		result = -errno;
+	return wrote(result, ret_message, message_size);
+}
+
+int ckt_image_write_open(int manifest_fd, const ckt_image *image, char *ret_message, size_t message_size)
+{
+	return wrote(write_manifest(manifest_fd, image), ret_message, message_size);
+}
+
+/* The whole file, wherever the descriptor stands. */
+static int read_file(int fd, uint8_t **ret_data, size_t *ret_size)
 {
 	struct stat st;
-	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return -errno;
 	int result = fstat(fd, &st) ? -errno : !S_ISREG(st.st_mode) ? -EINVAL : (uint64_t)st.st_size > MANIFEST_BYTES_MAX ? -EFBIG : 0;
 	uint8_t *data = result ? NULL : malloc((size_t)st.st_size + 1);
 	size_t have = 0;
 	if (!result && !data)
 		result = -ENOMEM;
 	while (!result && have < (size_t)st.st_size) {
-		ssize_t n = read(fd, data + have, (size_t)st.st_size - have);
+		ssize_t n = pread(fd, data + have, (size_t)st.st_size - have, (off_t)have);
 		if (n > 0)
 			have += (size_t)n;
 		else if (n == 0)
@@ -225,7 +241,6 @@ static int read_file(int dir_fd, const char *name, uint8_t **ret_data, size_t *r
 		else if (errno != EINTR)
 			result = -errno;
 	}
-	close(fd);
 	if (result) {
 		free(data);
 		return result;
@@ -235,38 +250,73 @@ static int read_file(int dir_fd, const char *name, uint8_t **ret_data, size_t *r
 	return 0;
 }
 
-int ckt_image_read(int dir_fd, ckt_image *ret_image, char *ret_message, size_t message_size)
+static int read_manifest(int fd, ckt_image *ret_image, char *ret_message, size_t message_size)
 {
 	uint8_t *data = NULL;
 	size_t size = 0;
-	int result = read_file(dir_fd, "manifest", &data, &size);
+	int result = fd < 0 ? -errno : read_file(fd, &data, &size);
 	if (result) {
 		snprintf(ret_message, message_size, "the directory holds no whole image: manifest: %s", strerror(-result));
 		return result;
 	}
 	result = ckt_image_decode(data, size, ret_image, ret_message, message_size);
 	free(data);
+	return result;
+}
+
+static bool has_size(const struct stat *st, uint64_t bytes)
+{
+	return S_ISREG(st->st_mode) && (uint64_t)st->st_size == bytes;
+}
+
+static int wrong_file(ckt_image *image, unsigned file, char *ret_message, size_t message_size)
+{
+	snprintf(ret_message, message_size, "the image is damaged: data-%u is missing or has another size than the manifest says", file);
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)image);
+	return -EBADMSG;
+}
+
+int ckt_image_read(int dir_fd, ckt_image *ret_image, char *ret_message, size_t message_size)
+{
+	int fd = openat(dir_fd, "manifest", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int result = read_manifest(fd, ret_image, ret_message, message_size);
+	if (fd >= 0)
+		close(fd);
 	for (unsigned i = 0; !result && i < ret_image->file_bytes.file_bytes_len; i++) {
 		char name[32];
 		struct stat st;
 		snprintf(name, sizeof name, "data-%u", i);
-		if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
-		    (uint64_t)st.st_size != ret_image->file_bytes.file_bytes_val[i]) {
-			snprintf(ret_message, message_size, "the image is damaged: %s is missing or has another size than the manifest says", name);
-			result = -EBADMSG;
-			xdr_free((xdrproc_t)xdr_ckt_image, (char *)ret_image);
-		}
+		if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) || !has_size(&st, ret_image->file_bytes.file_bytes_val[i]))
+			result = wrong_file(ret_image, i, ret_message, message_size);
 	}
 	return result;
 }
 
-unsigned ckt_image_minor(int dir_fd)
+int ckt_image_read_open(const int *fds, unsigned count, ckt_image *ret_image, char *ret_message, size_t message_size)
+{
+	errno = EBADF;
+	int result = read_manifest(count ? fds[0] : -1, ret_image, ret_message, message_size);
+	for (unsigned i = 0; !result && i < ret_image->file_bytes.file_bytes_len; i++) {
+		struct stat st;
+		if (1 + i >= count || fstat(fds[1 + i], &st) || !has_size(&st, ret_image->file_bytes.file_bytes_val[i]))
+			result = wrong_file(ret_image, i, ret_message, message_size);
+	}
+	return result;
+}
+
+unsigned ckt_image_minor_open(int manifest_fd)
 {
 	uint32_t words[3] = {0};
+	bool whole = pread(manifest_fd, words, sizeof words, 0) == sizeof words && ntohl(words[0]) == CKT_IMAGE_MAGIC;
+	return whole ? ntohl(words[2]) : 0;
+}
+
+unsigned ckt_image_minor(int dir_fd)
+{
 	int fd = openat(dir_fd, "manifest", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return 0;
-	bool whole = read(fd, words, sizeof words) == sizeof words && ntohl(words[0]) == CKT_IMAGE_MAGIC;
+	unsigned minor = ckt_image_minor_open(fd);
 	close(fd);
-	return whole ? ntohl(words[2]) : 0;
+	return minor;
 }

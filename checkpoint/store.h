@@ -26,6 +26,8 @@ struct ckt_image_writer {
 
 /* Makes data-FILE in the directory (which must not have it). */
 int ckt_image_writer_init(struct ckt_image_writer *writer, int dir_fd, unsigned file, bool compress);
+/* The same with an empty file that is open already; fd is duplicated. */
+int ckt_image_writer_init_open(struct ckt_image_writer *writer, int fd, unsigned file, bool compress);
 /* Nothing is written for zeros.  size <= CKT_IMAGE_CHUNK. */
 int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address, const void *data, uint32_t size);
 /* The hash of contents. */
@@ -41,6 +43,14 @@ int ckt_image_write(int dir_fd, const ckt_image *image, char *ret_message, size_
 int ckt_image_read(int dir_fd, ckt_image *ret_image, char *ret_message, size_t message_size);
 /* The minor version that wrote it, without a look at anything else; 0 where it cannot be told. */
 unsigned ckt_image_minor(int dir_fd);
+/*
+ * An image whose files are open, as one in memory is: fds[0] is its manifest, fds[1 + N] data-N.  Such an image builds on no other.
+ * The descriptors stay the caller's.
+ */
+int ckt_image_write_open(int manifest_fd, const ckt_image *image, char *ret_message, size_t message_size);
+int ckt_image_read_open(const int *fds, unsigned count, ckt_image *ret_image, char *ret_message, size_t message_size);
+unsigned ckt_image_minor_open(int manifest_fd);
+
 /* The bytes of a manifest. */
 int ckt_image_encode(const ckt_image *image, uint8_t **ret_data, size_t *ret_size);
 int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, char *ret_message, size_t message_size);
@@ -60,6 +70,8 @@ struct ckt_image_reader {
  */
 int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image, const int *dir_fds, unsigned count, char *ret_message,
 			  size_t message_size);
+int ckt_image_reader_init_open(struct ckt_image_reader *reader, const ckt_image *image, const int *fds, unsigned count, char *ret_message,
+			       size_t message_size);
 /* One chunk's contents into data (chunk->size bytes), checked against its hash. */
 int ckt_image_reader_chunk(const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data);
 void ckt_image_reader_fini(struct ckt_image_reader *reader);

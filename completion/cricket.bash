@@ -35,7 +35,7 @@ _cricketctl() {
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
 	elif [[ $command == image && $prev == image ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "show verify diff flatten" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "show verify diff flatten list remove" -- "$cur")
 	elif [[ $command == doctor ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
 	elif [[ $command == restore || $prev != "$command" ]]; then
@@ -79,7 +79,7 @@ _cricket_server() {
 	--address-file | --socket | --config | --token-file) compopt -o default ;;
 	--listen | --gpus | --session-memory | --max-sessions) ;;
 	*) mapfile -t COMPREPLY < <(compgen -W "--listen --address-file --socket --driver --gpus --session-memory --max-sessions --config
-		--print-config --log-level --token-file --insecure --user --grace --claim-timeout --image-dir --hooks --on-term --version --help" -- "$cur") ;;
+		--print-config --log-level --token-file --insecure --user --grace --claim-timeout --image-dir --image-memory --hooks --on-term --version --help" -- "$cur") ;;
 	esac
 }
 

@@ -57,27 +57,11 @@ static int print(const struct ckt_ctl_args *args, const ckt_control_save_res *re
 	return ckt_ctl_flush();
 }
 
-/* A worker that knows only whole images and holds nothing. */
-static int save_plain(struct ckt_ctl_server *server, const ckt_control_save_args *save, bool stop, int fd, ckt_control_save_res *ret_res)
-{
-	ckt_control_checkpoint_args call = {.session = save->session, .stop = stop, .deadline_ms = save->deadline_ms};
-	ckt_control_checkpoint_res res = {0};
-	int status = ckt_ctl_call(server, CKT_CONTROL_CHECKPOINT, (xdrproc_t)xdr_ckt_control_checkpoint_args, &call,
-				  (xdrproc_t)xdr_ckt_control_checkpoint_res, &res, -1, fd);
-	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_result(&res.result);
-	ret_res->bytes = res.bytes;
-	xdr_free((xdrproc_t)xdr_ckt_control_checkpoint_res, (char *)&res);
-	return status;
-}
-
-int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, bool stop, int fd, ckt_control_save_res *ret_res)
+int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int fd, ckt_control_save_res *ret_res)
 {
 	/* How long the writing takes depends on the disk, so only the draining has a deadline. */
 	int status = ckt_ctl_call(server, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args, call,
 				  (xdrproc_t)xdr_ckt_control_save_res, ret_res, -1, fd);
-	if (status == CKT_EXIT_DONE && ret_res->plain && fd >= 0 && !call->incremental && (!call->hold || stop))
-		return save_plain(server, call, stop, fd, ret_res);
 	return status == CKT_EXIT_DONE ? ckt_ctl_result(&ret_res->result) : status;
 }
 
@@ -90,7 +74,7 @@ static ckt_control_save_args save_args(const struct ckt_ctl_args *args, char *st
 static int finish(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const ckt_control_save_res *res, const char *place)
 {
 	int status = CKT_EXIT_DONE;
-	if (args->stop && !res->plain)
+	if (args->stop)
 		status = ckt_ctl_release(server, res->session, true, true, "");
 	return status == CKT_EXIT_DONE ? print(args, res, place) : status;
 }
@@ -111,7 +95,7 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 	}
 	struct ckt_ctl_progress *progress = status == CKT_EXIT_DONE ? ckt_ctl_progress_begin(args, server, args->words[0]) : NULL;
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_save(server, &call, args->stop, server->is_unix ? partial.fd : -1, ret_res);
+		status = ckt_ctl_save(server, &call, server->is_unix ? partial.fd : -1, ret_res);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_fetch(args, server, stage, partial.fd, progress);
@@ -165,14 +149,17 @@ int ckt_ctl_save_next(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 
 static int save_in_memory(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
 {
-	ckt_control_save_args call = save_args(args, (char *)"", deadline_ms);
+	char place[CKT_CONTROL_NAME_MAX + 16];
+	ckt_control_save_args call = save_args(args, args->word_count == 2 ? args->words[1] : (char *)"", deadline_ms);
 	ckt_control_save_res res = {0};
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, args->words[0]);
 	call.to_memory = true;
-	int status = ckt_ctl_save(server, &call, false, -1, &res);
+	int status = ckt_ctl_save(server, &call, -1, &res);
 	ckt_ctl_progress_end(progress);
-	if (status == CKT_EXIT_DONE)
-		status = print(args, &res, "memory");
+	if (status == CKT_EXIT_DONE) {
+		snprintf(place, sizeof place, "memory:%.64s", args->word_count == 2 ? args->words[1] : res.session);
+		status = finish(args, server, &res, place);
+	}
 	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
 	return status;
 }
@@ -185,7 +172,7 @@ static int save_there(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 	ckt_control_save_args call = save_args(args, stage, deadline_ms);
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, args->words[0]);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_save(server, &call, args->stop, -1, &res);
+		status = ckt_ctl_save(server, &call, -1, &res);
 	ckt_ctl_progress_end(progress);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_stage_keep(server, stage, args->server_side);
@@ -201,9 +188,11 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 	unsigned deadline_ms;
 	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
 	if (status == CKT_EXIT_DONE && args->to_memory) {
-		if (args->word_count == 2 || args->server_side || args->stop || args->every || args->incremental) {
-			fprintf(stderr, "cricketctl: --to-memory goes with no directory, no --stop, and no other image\n");
+		if (args->server_side || args->every || args->incremental) {
+			fprintf(stderr, "cricketctl: --to-memory makes a whole image in one place: no --server-side, --every or --incremental goes with it\n");
 			status = CKT_EXIT_USAGE;
+		} else if (args->word_count == 2) {
+			status = ckt_ctl_check_kept(args->words[1]);
 		}
 	} else if (status == CKT_EXIT_DONE) {
 		status = ckt_ctl_check_place(args, args->word_count == 2);

@@ -109,6 +109,10 @@ json_t *ckt_ctl_json_text(const char *text);
 int ckt_ctl_json_print(json_t *value);
 int ckt_ctl_flush(void);
 
+/* ---- kept.c: image list, image remove memory:NAME */
+int ckt_ctl_kept_list(const struct ckt_ctl_args *args);
+int ckt_ctl_kept_remove(const struct ckt_ctl_args *args);
+
 /* ---- state.c: writes the file in which the client of the session looks for its address; 0, or -errno with the reason. */
 int ckt_ctl_state_write(const char *session, const char *address, char *ret_message, size_t message_size);
 
@@ -118,6 +122,10 @@ enum { CKT_CTL_PATH_SIZE = 4096 };
 int ckt_ctl_refuse(const char *path, const char *why);
 /* Either a directory here or a good --server-side NAME. */
 int ckt_ctl_check_place(const struct ckt_ctl_args *args, bool here);
+/* The name of an image in the server's memory, without "memory:". */
+int ckt_ctl_check_kept(const char *name);
+/* "memory:NAME" -> NAME, else NULL. */
+const char *ckt_ctl_kept_name(const char *place);
 /* Without the slashes at the end. */
 int ckt_ctl_path_copy(const char *text, char ret_path[CKT_CTL_PATH_SIZE]);
 /* Gives back where the last name begins. */
@@ -177,7 +185,7 @@ int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms);
 /* pause.c: "90", "30m", "2h" */
 bool ckt_ctl_parse_duration(const char *text, int64_t *ret_seconds);
 int ckt_ctl_parse_gpu(const char *text, int *ret_gpu);
-int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, bool stop, int fd, ckt_control_save_res *ret_res);
+int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int fd, ckt_control_save_res *ret_res);
 int ckt_ctl_release(struct ckt_ctl_server *server, const char *session, bool end, bool parked, const char *moved_to);
 int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_stage_args *stages, unsigned count,
 			   char ret_session[CKT_SESSION_ID_SIZE + 1]);

@@ -35,6 +35,19 @@ int ckt_ctl_check_place(const struct ckt_ctl_args *args, bool here)
 	return CKT_EXIT_DONE;
 }
 
+int ckt_ctl_check_kept(const char *name)
+{
+	if (ckt_ctl_name_good(name) && strlen(name) <= CKT_CONTROL_KEPT_NAME_MAX)
+		return CKT_EXIT_DONE;
+	fprintf(stderr, "cricketctl: '%s' is no name of an image in memory: write at most %d of a-z, 0-9 and -\n", name, CKT_CONTROL_KEPT_NAME_MAX);
+	return CKT_EXIT_USAGE;
+}
+
+const char *ckt_ctl_kept_name(const char *place)
+{
+	return strncmp(place, "memory:", 7) == 0 ? place + 7 : NULL;
+}
+
 int ckt_ctl_path_copy(const char *text, char ret_path[PATH_SIZE])
 {
 	size_t length = strlen(text);

@@ -1,4 +1,4 @@
-/* cricketctl image show|verify|diff|flatten: looks at images on this host, without a server. */
+/* cricketctl image show|verify|diff|flatten: looks at images on this host, without a server; list and remove: see kept.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -286,14 +286,20 @@ int ckt_ctl_image(const struct ckt_ctl_args *args)
 	static const struct {
 		const char *name;
 		int words;
-	} verbs[] = {{"show", 2}, {"verify", 2}, {"diff", 3}, {"flatten", 3}};
+		int (*alone)(const struct ckt_ctl_args *args);
+	} verbs[] = {{"show", 2, NULL}, {"verify", 2, NULL}, {"diff", 3, NULL}, {"flatten", 3, NULL}, {"list", 1, ckt_ctl_kept_list},
+		     {"remove", 2, ckt_ctl_kept_remove}};
+	enum { VERBS = sizeof verbs / sizeof *verbs };
 	unsigned verb = 0;
-	while (verb < 4 && strcmp(verbs[verb].name, args->words[0]) != 0)
+	while (verb < VERBS && strcmp(verbs[verb].name, args->words[0]) != 0)
 		verb++;
-	if (verb == 4 || args->word_count != verbs[verb].words) {
-		fprintf(stderr, "cricketctl: write: image show DIR, image verify DIR, image diff OLD NEW or image flatten DIR NEW\n");
+	if (verb == VERBS || args->word_count != verbs[verb].words) {
+		fprintf(stderr, "cricketctl: write: image show DIR, image verify DIR, image diff OLD NEW, image flatten DIR NEW, image list or "
+				"image remove memory:NAME\n");
 		return CKT_EXIT_USAGE;
 	}
+	if (verbs[verb].alone)
+		return verbs[verb].alone(args);
 	int status = ckt_ctl_chain_open(args->words[1], true, &one);
 	if (status == CKT_EXIT_DONE && verb == 2)
 		status = ckt_ctl_chain_open(args->words[2], true, &two);

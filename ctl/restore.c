@@ -2,7 +2,7 @@
  * cricketctl restore DIR
  *
  * On the server's host the directories of the chain go to it as descriptors; from elsewhere they are sent, and the server removes its
- * copies when this connection ends.
+ * copies when this connection ends.  An image in the server's memory is only named, memory:NAME.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -150,8 +150,8 @@ static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *serve
 	unsigned count = 0;
 	int status = CKT_EXIT_DONE;
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, "");
-	if (args->server_side)
-		stages[count++].stage = (char *)args->server_side;
+	if (args->server_side || ckt_ctl_kept_name(args->words[0]))
+		stages[count++].stage = (char *)(args->server_side ? args->server_side : args->words[0]);
 	else
 		status = ckt_ctl_chain_open(args->words[0], false, &chain);
 	if (status == CKT_EXIT_DONE && chain.count > CKT_CONTROL_CHAIN_MAX)
@@ -174,6 +174,8 @@ int ckt_ctl_restore(const struct ckt_ctl_args *args)
 	int gpu, status = ckt_ctl_parse_gpu(args->gpu, &gpu);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_check_place(args, args->word_count == 1);
+	if (status == CKT_EXIT_DONE && !args->server_side && ckt_ctl_kept_name(args->words[0]))
+		status = ckt_ctl_check_kept(ckt_ctl_kept_name(args->words[0]));
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_connect_near(args, &server);
 	if (status != CKT_EXIT_DONE)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "kept.h"
 #include "marks.h"
 #include "peer.h"
 #include "rpc/log.h"
@@ -484,6 +485,8 @@ static const struct call calls[] = {
 	[CKT_CONTROL_PROGRESS] = {(xdrproc_t)xdr_ckt_control_session_args, ckt_control_progress},
 	[CKT_CONTROL_EVENTS] = {(xdrproc_t)xdr_ckt_control_events_args, ckt_control_events},
 	[CKT_CONTROL_STAGE_KEEP] = {(xdrproc_t)xdr_ckt_control_keep_args, ckt_control_stage_keep},
+	[CKT_CONTROL_KEPT_LIST] = {NULL, ckt_control_kept_list},
+	[CKT_CONTROL_KEPT_REMOVE] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_kept_remove},
 };
 
 void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int passed_fd)

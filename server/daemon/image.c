@@ -13,12 +13,13 @@
 
 #include "control.h"
 #include "events.h"
+#include "kept.h"
 #include "marks.h"
 #include "rpc/fault.h"
 #include "rpc/log.h"
 #include "stage.h"
 
-enum { RELEASE_TIMEOUT_MS = 60000 };
+enum { RELEASE_TIMEOUT_MS = 60000, STATUS_TIMEOUT_MS = 10000 };
 
 /* ---- Held sessions */
 
@@ -64,13 +65,16 @@ void ckt_image_peer_gone(struct ckt_peer *peer)
 struct save {
 	struct ckt_peer *peer;
 	struct ckt_loan loan;
-	bool hold, to_memory;
+	bool hold;
+	struct ckt_kept *kept;	/* in the making */
+	/* Until the worker has told how large its session is. */
+	struct ckt_worker_save2_args call;
+	char name[CKT_CONTROL_NAME_MAX + 1];
 };
 
-static void save_reply(struct ckt_peer *peer, const char *session, const ckt_control_result *result, const struct ckt_worker_save2_res *saved,
-		       bool plain)
+static void save_reply(struct ckt_peer *peer, const char *session, const ckt_control_result *result, const struct ckt_worker_save2_res *saved)
 {
-	ckt_control_save_res res = {.result = *result, .session = (char *)session, .plain = plain};
+	ckt_control_save_res res = {.result = *result, .session = (char *)session};
 	if (saved) {
 		res.stale = saved->status == -ESTALE;
 		memcpy(res.image, saved->image, sizeof res.image);
@@ -102,25 +106,64 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 			  (unsigned long long)res->stopped_us);
 	if (done && save->hold)
 		session->holder = peer;
+	/* Nobody waits for it any more: then nothing of it stays. */
+	if (done && save->kept && !peer->gone)
+		ckt_kept_commit(save->kept, res->image);
+	else
+		ckt_kept_free(save->kept);
 	if (ckt_peer_release(peer))
-		save_reply(peer, session->id, &result, error ? NULL : res, (error == -ECONNRESET || error == -EPROTO) &&
-			   session->phase == CKT_SESSION_LIVE);
+		save_reply(peer, session->id, &result, error ? NULL : res);
 	else if (done && save->hold)
 		ckt_image_let_go(session);
 	free(save);
 }
 
-static const char *save_begin(struct ckt_session *session, struct save *save, const ckt_control_save_args *args, int directory_fd)
+static struct save *save_new(struct ckt_peer *peer, const ckt_control_save_args *args)
 {
-	struct ckt_worker_save2_args call = {.deadline_ms = args->deadline_ms, .compress = args->compress, .incremental = args->incremental,
-					     .to_memory = args->to_memory, .hold = args->hold, .keep_hashes = args->keep_hashes};
-	memcpy(call.base, args->base, sizeof call.base);
-	int pass_fd = args->to_memory ? -1 : fcntl(directory_fd, F_DUPFD_CLOEXEC, 3);
-	if (!args->to_memory && pass_fd < 0)
+	struct save *save = calloc(1, sizeof *save);
+	if (!save)
+		return NULL;
+	*save = (struct save){.peer = peer, .loan = {.fd = -1}, .hold = args->hold,
+			      .call = {.deadline_ms = args->deadline_ms, .compress = args->compress, .incremental = args->incremental,
+				       .to_memory = args->to_memory, .hold = args->hold, .keep_hashes = args->keep_hashes}};
+	memcpy(save->call.base, args->base, sizeof save->call.base);
+	return save;
+}
+
+/* NULL, or why the worker cannot be asked; then the save is the caller's. */
+static const char *save_begin(struct ckt_session *session, struct save *save, int directory_fd)
+{
+	int pass_fd = save->kept ? -1 : fcntl(directory_fd, F_DUPFD_CLOEXEC, 3);
+	if (!save->kept && pass_fd < 0)
 		return strerror(errno);
-	int result = ckt_session_call(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &call, pass_fd,
-				      (xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res), 0, save_done, save);
+	ckt_event(session, CKT_EVENT_FROZEN, "%s", save->hold ? "to be stopped or moved" : "an image is being written");
+	int result = save->kept ? ckt_kept_send(save->kept, session) : 0;
+	if (!result)
+		result = ckt_session_call(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &save->call, pass_fd,
+					  (xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res), 0, save_done, save);
 	return result ? strerror(-result) : NULL;
+}
+
+/* How much memory it takes is known: the last moment to refuse before anything stands still. */
+static void save_measured(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct save *save = context;
+	struct ckt_worker_status_res *status = answer;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	const char *problem = error ? strerror(-error) : NULL;
+	if (!error)
+		save->kept = ckt_kept_make(save->peer, *save->name ? save->name : session->id, session, status->memory_bytes, buffer);
+	if (save->kept)
+		problem = save_begin(session, save, -1);
+	if (save->kept && !problem)
+		return;
+	if (problem)
+		snprintf(buffer, sizeof buffer, "session %s: its worker cannot be reached: %s", session->id, problem);
+	ckt_kept_free(save->kept);
+	ckt_control_result result = {CKT_CONTROL_REFUSED, buffer};
+	if (ckt_peer_release(save->peer))
+		save_reply(save->peer, session->id, &result, NULL);
+	free(save);
 }
 
 void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
@@ -129,41 +172,45 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {0};
 	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
-	struct ckt_stage *stage = *args->stage ? ckt_stage_find(peer, args->stage) : NULL;
+	struct ckt_stage *stage = *args->stage && !args->to_memory ? ckt_stage_find(peer, args->stage) : NULL;
 	int directory_fd = stage ? ckt_stage_fd(stage) : *passed_fd;
 	struct save *save = NULL;
 	if (!session) {
-		save_reply(peer, "", &result, NULL, false);
+		save_reply(peer, "", &result, NULL);
 		return;
 	}
 	if (session->phase != CKT_SESSION_LIVE)
 		snprintf(buffer, sizeof buffer, "session %s is starting or ending: try again", session->id);
 	else if (session->holder)
 		snprintf(buffer, sizeof buffer, "session %s is held by another checkpoint or migration: try again", session->id);
-	else if (*args->stage && !stage)
+	else if (*args->stage && !stage && !args->to_memory)
 		snprintf(buffer, sizeof buffer, "there is no stage '%s' here", args->stage);
 	else if (!args->to_memory && directory_fd < 0)
 		snprintf(buffer, sizeof buffer, "no directory came along with the call to save %s", session->id);
-	else if (!(save = calloc(1, sizeof *save)))
+	else if (!(save = save_new(peer, args)))
 		snprintf(buffer, sizeof buffer, "out of memory");
 	if (save) {
-		*save = (struct save){.peer = peer, .loan = {.fd = -1}, .hold = args->hold, .to_memory = args->to_memory};
-		/* A stage is the server's own. */
-		if (args->to_memory || ckt_loan_make(peer->server, directory_fd, stage ? 0 : peer->who.uid, &save->loan, buffer,
-						     sizeof buffer) == 0) {
-			ckt_event(session, CKT_EVENT_FROZEN, "%s", args->hold ? "to be stopped or moved" : "an image is being written");
-			const char *problem = save_begin(session, save, args, directory_fd);
-			if (!problem) {
-				ckt_peer_hold(peer);
-				return;
-			}
-			snprintf(buffer, sizeof buffer, "session %s: its worker cannot be reached: %s", session->id, problem);
+		const char *problem = NULL;
+		if (args->to_memory) {
+			snprintf(save->name, sizeof save->name, "%s", args->stage);
+			int error = ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
+						     sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS, save_measured, save);
+			problem = error ? strerror(-error) : NULL;
+		} else if (ckt_loan_make(peer->server, directory_fd, stage ? 0 : peer->who.uid, &save->loan, buffer, sizeof buffer) == 0) {
+			/* A stage is the server's own. */
+			problem = save_begin(session, save, directory_fd);
 		}
+		if (!problem && !*buffer) {
+			ckt_peer_hold(peer);
+			return;
+		}
+		if (problem)
+			snprintf(buffer, sizeof buffer, "session %s: its worker cannot be reached: %s", session->id, problem);
 		ckt_loan_end(&save->loan);
 		free(save);
 	}
 	result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
-	save_reply(peer, session->id, &result, NULL, false);
+	save_reply(peer, session->id, &result, NULL);
 }
 
 /* ---- Release */
@@ -326,20 +373,25 @@ static unsigned collect(struct ckt_peer *peer, const ckt_control_restore2_args *
 void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_restore2_args *args = decoded;
-	int fds[CKT_CONTROL_CHAIN_MAX];
+	int fds[CKT_CONTROL_CHAIN_MAX] = {-1};
 	char buffer[CKT_MESSAGE_MAX] = "";
 	struct ckt_session *session;
 	struct restore *restore = calloc(1, sizeof *restore);
-	unsigned count = restore ? collect(peer, args, fds, buffer) : 0;
+	const char *name = args->stages.stages_len == 1 ? ckt_kept_name(args->stages.stages_val[0].stage) : NULL;
+	struct ckt_kept *kept = name ? ckt_kept_find(peer, name) : NULL;
+	unsigned count = restore && !name ? collect(peer, args, fds, buffer) : 0;
 	(void)passed_fd;
-	if (count)
-		ckt_control_restore_obstacle(peer, args->gpu, fds[0], buffer);
+	if (name && !kept)
+		snprintf(buffer, sizeof buffer, "there is no image '%.57s' in memory on %s (or it is another user's)",
+			 ckt_stage_name_good(name) ? name : "?", peer->server->host);
+	else if (kept || count)
+		ckt_control_restore_obstacle(peer, args->gpu, kept ? 0 : fds[0], buffer);
 	for (unsigned i = 0; i < count && !*buffer; i++)
 		if (ckt_loan_make(peer->server, fds[i], args->stages.stages_len ? 0 : peer->who.uid, &restore->loans[i], buffer,
 				  sizeof buffer) == 0)
 			restore->count++;
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .gpu = args->gpu};
-	if (count && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .kept = kept, .gpu = args->gpu};
+	if (restore && (kept || count) && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
 		restore->peer = peer;
 		ckt_peer_hold(peer);
 		if (ckt_session_wait_started(session, restore_done, restore) == 0)

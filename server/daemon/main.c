@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "events.h"
+#include "kept.h"
 #include "marks.h"
 #include "peer.h"
 #include "rpc/log.h"
@@ -229,6 +230,7 @@ static void fini(struct ckt_server *server)
 	while (server->peers_first)
 		ckt_peer_close(server->peers_first);
 	ckt_stages_fini(server);
+	ckt_kept_fini(server);
 	ckt_listen_close(server);
 	explicit_bzero(&server->token, sizeof server->token);
 	ckt_loop_fini(&server->loop);

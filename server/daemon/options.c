@@ -97,6 +97,8 @@ static const struct option_entry table[] = {
 	 "time that a restored session waits for its client (default 300)"},
 	{"image-dir", KIND_TEXT, AT(image_dir), check_absolute, "DIR", "give an absolute path",
 	 "images that travel or stay here (default: the socket's name\nwith .images), mode 0700"},
+	{"image-memory", KIND_SIZE, AT(image_memory), NULL, "SIZE", "write a size such as 512M or 8G, or 0 for half of the host's memory",
+	 "host memory that images kept there may take together\n(default 0: half of the host's)"},
 	{"hooks", KIND_TEXT, AT(hooks), check_absolute, "DIR", "give an absolute path",
 	 "executables that are run for every event of a session"},
 	{"on-term", KIND_TEXT, AT(on_term), check_on_term, "ACTION", "write checkpoint: and the absolute path of a directory",

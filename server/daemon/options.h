@@ -31,6 +31,7 @@ struct ckt_options {
 	unsigned grace;			/* seconds */
 	unsigned claim_timeout;		/* seconds */
 	char *image_dir;		/* NULL: SOCKET.images */
+	uint64_t image_memory;		/* bytes; 0: half of the host's */
 	char *hooks;			/* a directory; NULL: none */
 	char *on_term;			/* NULL or "checkpoint:DIR" */
 	char *log_level;

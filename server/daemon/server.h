@@ -17,6 +17,7 @@
 
 struct ckt_peer;
 struct ckt_session;
+struct ckt_kept;
 struct ckt_stage;
 
 enum {
@@ -70,6 +71,7 @@ struct ckt_server {
 	struct ckt_stage *stages;
 	char image_dir[CKT_PATH_MAX];
 	int image_dir_fd;
+	struct ckt_kept *kept;		/* images in memory */
 
 	struct ckt_source signals;
 	struct ckt_timer marks_timer, memory_timer;

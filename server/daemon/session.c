@@ -15,6 +15,7 @@
 
 #include "control.h"
 #include "events.h"
+#include "kept.h"
 #include "marks.h"
 #include "pause.h"
 #include "request.h"
@@ -420,7 +421,7 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		return -ENOMEM;
 	}
 	session->uid = spec->uid;
-	session->restore = spec->image_fd >= 0;
+	session->restore = spec->image_fd >= 0 || spec->kept;
 	session->child = true;
 	session->gpu = spec->gpu;
 	session->status.gpu = spec->gpu >= 0 ? spec->gpu : server->gpu_count ? (int)server->gpus[0] : 0;
@@ -449,7 +450,7 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		server->session_count++;
 		session->timer.fire = start_late;
 		ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
-		result = send_images(session, spec);
+		result = spec->kept ? ckt_kept_send(spec->kept, session) : send_images(session, spec);
 		if (!result)
 			result = send_start(session, spec->image_fd);
 		/* worker_gone cleans up. */

@@ -68,6 +68,7 @@ struct ckt_session_spec {
 	int image_fd;				/* restore: the image's directory, stays the caller's; -1 */
 	const int *image_fds;			/* restore of a chain: all of it, newest first */
 	unsigned image_count;
+	const struct ckt_kept *kept;		/* restore: an image in memory, with image_fd -1 */
 	int gpu;				/* -1: as --gpus */
 };
 

@@ -617,20 +617,30 @@ static void load_identity(struct loading *l)
 	}
 }
 
+/* The directories of the chain, or the open files of an image in memory. */
+static int open_image(struct loading *l, const int *dirs, unsigned dir_count)
+{
+	const struct ckt_worker *worker = l->worker;
+	if (!worker->memory_count) {
+		int error = ckt_image_read(dirs[0], &l->image, l->message, l->message_size);
+		return error ? error : ckt_image_reader_init(&l->reader, &l->image, dirs, dir_count, l->message, l->message_size);
+	}
+	int error = ckt_image_read_open(worker->memory_fds, worker->memory_count, &l->image, l->message, l->message_size);
+	return error ? error : ckt_image_reader_init_open(&l->reader, &l->image, worker->memory_fds, worker->memory_count, l->message, l->message_size);
+}
+
 int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
 {
 	struct loading l = {.worker = worker, .message = ret_message, .message_size = message_size};
 	const int *dirs = worker->image_count ? worker->image_dirs : &dir_fd;
 	unsigned dir_count = worker->image_count ? worker->image_count : 1;
-	int error = ckt_image_read(dirs[0], &l.image, ret_message, message_size);
+	int error = open_image(&l, dirs, dir_count);
 	if (error)
 		return error;
 	static int (*const steps[])(struct loading *) = {load_blobs,	  replay_journal, load_contexts, check_globals,
 							 load_functions, load_streams,	  load_events,	 load_memory, load_pools,
 							 load_graphs};
-	error = ckt_image_reader_init(&l.reader, &l.image, dirs, dir_count, ret_message, message_size);
-	if (!error)
-		error = check(&l, args);
+	error = check(&l, args);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_CHECKED);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++) {
@@ -652,6 +662,7 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 	for (unsigned i = 0; i < worker->image_count; i++)
 		if (worker->image_dirs[i] >= 0)
 			close(worker->image_dirs[i]);
+	ckt_memory_files_close(worker);
 	if (!error && l.image.chain)
 		ckt_chain_adopt(worker, &l.image);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&l.image);

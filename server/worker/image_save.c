@@ -464,13 +464,20 @@ static CUresult arrived(struct saving *s, struct ckt_crew_member *member, const 
 	return error;
 }
 
+static int make_file(const struct ckt_save *save, struct ckt_image_writer *writer, unsigned file)
+{
+	_Static_assert(CKT_CREW_SIZE + 1 <= (int)CKT_IMAGE_MEMORY_FILES, "a file for each writer");
+	return save->memory_fds ? ckt_image_writer_init_open(writer, save->memory_fds[1 + file], file, save->compress) :
+				  ckt_image_writer_init(writer, save->dir_fd, file, save->compress);
+}
+
 /* While one piece is hashed and written, the next is on its way. */
 static int write_pieces(struct ckt_crew_member *member, void *opaque)
 {
 	struct saving *s = opaque;
 	struct ckt_image_writer *writer = &s->writers[member->index];
 	unsigned buffer = 0;
-	int result = writer->fd >= 0 ? 0 : ckt_image_writer_init(writer, s->save->dir_fd, member->index, s->save->compress);
+	int result = writer->fd >= 0 ? 0 : make_file(s->save, writer, member->index);
 	struct ckt_piece *piece = result ? NULL : next_piece(s);
 	if (!result && fetch(s, member, piece, buffer))
 		return -EIO;
@@ -655,7 +662,8 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	if (!result)
 		result = told_to_fail(&s, CKT_FAULT_CONTENTS);
 	if (!result)
-		result = ckt_image_write(save->dir_fd, &s.image, ret_message, message_size);
+		result = save->memory_fds ? ckt_image_write_open(save->memory_fds[0], &s.image, ret_message, message_size) :
+					    ckt_image_write(save->dir_fd, &s.image, ret_message, message_size);
 	ckt_fault_fails(CKT_FAULT_MANIFEST);
 	uint64_t bytes = 0;
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++) {

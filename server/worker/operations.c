@@ -113,20 +113,20 @@ static int save(struct ckt_request *request)
 static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args *args, ckt_worker_save2_res *res)
 {
 	struct ckt_worker *worker = request->worker;
-	if (!ckt_control_started() || (request->passed_fd < 0 && !args->to_memory)) {
-		snprintf(res->message, CKT_MESSAGE_MAX, "nothing to save, or no directory to save it in");
+	if (!ckt_control_started() || (args->to_memory ? worker->memory_count != CKT_IMAGE_MEMORY_FILES : request->passed_fd < 0)) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "nothing to save, or nowhere to save it");
 		return -EINVAL;
 	}
-	if (args->to_memory) {
-		snprintf(res->message, CKT_MESSAGE_MAX, "this worker writes images into directories only");
-		return -EOPNOTSUPP;
+	if (args->to_memory && args->incremental) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "an image in memory builds on no other");
+		return -EINVAL;
 	}
 	/* Known before anything stands still. */
 	if (args->incremental && !ckt_chain_continues(args->base)) {
 		snprintf(res->message, CKT_MESSAGE_MAX, "the image to build on is not the last one of this session: save a whole one");
 		return -ESTALE;
 	}
-	struct ckt_save save = {.dir_fd = request->passed_fd, .compress = args->compress,
+	struct ckt_save save = {.dir_fd = request->passed_fd, .memory_fds = args->to_memory ? worker->memory_fds : NULL, .compress = args->compress,
 				.incremental = args->incremental, .keep_hashes = args->keep_hashes, .base = args->base};
 	ckt_crew_prepare();
 	if (!args->hold && !held && !worker->paused) {
@@ -162,6 +162,8 @@ static int save2(struct ckt_request *request)
 	ckt_worker_save2_res res = {.message = message};
 	pthread_mutex_lock(&operation_lock);
 	res.status = save2_locked(request, &args, &res);
+	if (args.to_memory)
+		ckt_memory_files_close(request->worker);
 	progress_end(request->worker);
 	pthread_mutex_unlock(&operation_lock);
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_save2_res, &res);
@@ -284,6 +286,36 @@ static int image(struct ckt_request *request)
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
 
+/* Precondition: operation_lock held, or not started. */
+void ckt_memory_files_close(struct ckt_worker *worker)
+{
+	while (worker->memory_count)
+		close(worker->memory_fds[--worker->memory_count]);
+}
+
+static int memory(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_image_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_image_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	if (args.index == 0)
+		ckt_memory_files_close(worker);
+	if (request->passed_fd < 0 || args.index != worker->memory_count || args.index >= CKT_IMAGE_MEMORY_FILES) {
+		res.status = -EINVAL;
+		snprintf(message, sizeof message, "the files of an image in memory come one after the other, %d of them", CKT_IMAGE_MEMORY_FILES);
+	} else {
+		worker->memory_fds[worker->memory_count++] = request->passed_fd;
+		request->passed_fd = -1;
+	}
+	pthread_mutex_unlock(&operation_lock);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
 static int progress(struct ckt_request *request)
 {
 	struct ckt_progress *progress = &request->worker->progress;
@@ -311,6 +343,8 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 		return pause_session(request);
 	case CKT_WORKER_UNPAUSE:
 		return unpause(request);
+	case CKT_WORKER_MEMORY:
+		return memory(request);
 	case CKT_WORKER_PROGRESS:
 		return progress(request);
 	default:

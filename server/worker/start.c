@@ -148,6 +148,13 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 	return error;
 }
 
+static unsigned image_minor(const struct ckt_worker *worker, int image_fd)
+{
+	if (worker->memory_count)
+		return ckt_image_minor_open(worker->memory_fds[0]);
+	return ckt_image_minor(worker->image_count ? worker->image_dirs[0] : image_fd);
+}
+
 int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size)
 {
 	snprintf(worker->session, sizeof worker->session, "%s", args->session);
@@ -167,7 +174,7 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 	if (!error && ckt_window_reserve(worker, ret_message, message_size))
 		error = -ENOMEM;
 	if (!error) {
-		worker->old_image = args->restore && ckt_image_minor(worker->image_count ? worker->image_dirs[0] : image_fd) < MINOR_WITH_HASHES;
+		worker->old_image = args->restore && image_minor(worker, image_fd) < MINOR_WITH_HASHES;
 		ckt_hash_reserve(worker);
 	}
 	if (!error)

@@ -104,6 +104,8 @@ struct ckt_worker {
 	char note[CKT_MESSAGE_MAX];
 	int image_dirs[CKT_IMAGE_DIRS];	/* by IMAGE, -1 where none came */
 	unsigned image_count;
+	int memory_fds[CKT_IMAGE_MEMORY_FILES];	/* by MEMORY */
+	unsigned memory_count;
 	CUcontext first_context;	/* the first device's primary one */
 	bool old_image;			/* restored from one whose history has no hash kernel */
 
@@ -248,6 +250,8 @@ int ckt_control_start(struct ckt_worker *worker, int listen_fd);
 struct ckt_request;
 /* SAVE, SAVE2, RELEASE, PROGRESS and the like; -EPROTO for a procedure that is none of these. */
 int ckt_operation_serve(struct ckt_request *request, uint32_t proc);
+/* Lets go of what MEMORY brought. */
+void ckt_memory_files_close(struct ckt_worker *worker);
 void ckt_progress_begin(struct ckt_worker *worker, const char *phase, uint64_t total);
 
 /* ---- freeze.c */
@@ -269,6 +273,7 @@ struct ckt_save {
 	bool gone;
 	uint64_t stopped_us;
 	int dir_fd;
+	const int *memory_fds;		/* instead of the directory: CKT_IMAGE_MEMORY_FILES */
 	bool compress, incremental, keep_hashes;
 	const char *base;		/* CKT_IMAGE_ID_SIZE bytes, with incremental */
 	/* Results. */

@@ -2,7 +2,7 @@
 """A worker without CUDA: rpc/worker.x and a hello, nothing else.  Lets the server's tests misbehave on purpose.
 
 CRICKET_SOFT_FAKE (passed on by the server as every CRICKET_SOFT_*) holds words: slow (START takes 2 s), refuse (START fails),
-nodevice, crash (dies in START), deaf (ignores KILL), garbage (answers STATUS with garbage), plain (knows nothing beyond SAVE), nomemory
+nodevice, crash (dies in START), deaf (ignores KILL), garbage (answers STATUS with garbage), nomemory
 (UNPAUSE finds no memory until the file CRICKET_SOFT_MEMORY exists), badsave (SAVE2 fails), slowsave (SAVE2 takes a second).
 """
 import os
@@ -56,7 +56,10 @@ def start(r, fds):
         return u32(-5) + text("refused on purpose")
     if "nodevice" in MODE:
         return u32(-19) + text("no device on purpose")
-    if restore:
+    if restore and state.get("memory"):
+        state["session"] = os.pread(state["memory"][0], 100, 0).decode()
+        state["restored"], state["timeout"] = True, state["claim"]
+    elif restore:
         directory = fds.pop()
         try:
             with open(os.open("manifest", os.O_RDONLY, dir_fd=directory)) as f:
@@ -107,7 +110,13 @@ def save2(r, fds):
         time.sleep(1)
     state["image"] = os.urandom(16)
     content = state["session"].encode()
-    if not to_memory:
+    if to_memory:
+        files = state["memory"]
+        os.write(files[0], content)
+        os.write(files[1], b"x" * (3 << 20))
+        while files:
+            os.close(files.pop())
+    else:
         directory = fds.pop()
         for name, data in (("manifest", content), ("data-0", b"x" * (3 << 20) if not incremental else b"y" * 5000), ("data-1", b"")):
             try:
@@ -156,6 +165,20 @@ def image(r, fds):
     return u32(0) + text("") + u64(0)
 
 
+def memory(r, fds):
+    index, fd = r.u32(), fds.pop()
+    r.done()
+    files = state.setdefault("memory", [])
+    if index == 0:
+        while files:
+            os.close(files.pop())
+    if index != len(files) or index > 16:
+        os.close(fd)
+        return u32(-22) + text("out of order") + u64(0)
+    files.append(fd)
+    return u32(0) + text("") + u64(0)
+
+
 def stats(_r, _fds):
     calls = [("cuMemAlloc", 3, 0, 3, 300), ("cuLaunchKernel", 1000, 1000, 0, 64000)]
     return u32(len(calls)) + b"".join(text(c[0]) + b"".join(u64(n) for n in c[1:]) for c in calls)
@@ -171,9 +194,7 @@ def serve(sock):
         wire.write_record(sock, b"garbage")
         return
     answers = {0: lambda r, f: b"", 1: start, 2: client, 3: lambda r, f: status(), 4: stats, 5: save, 6: lambda r, f: b"", 7: image, 8: save2,
-               9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2)}
-    if proc > 6 and "plain" in MODE:
-        raise wire.Closed
+               9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2), 13: memory}
     wire.write_record(sock, wire.reply_header(xid) + answers[proc](r, fds))
     if proc == 6 or state.get("stop"):
         sys.exit(0)

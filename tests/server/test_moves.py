@@ -194,6 +194,17 @@ class Moves(unittest.TestCase):
             self.assertEqual(json.loads(self.ctl(server, "resume", session, "--json"))["bytes"], paused["bytes"])
         self.assertEqual(self.finish(program)[0], self.expected())
 
+    def test_in_memory(self):
+        server = self.server("only")
+        program, session = self.start(server)
+        self.ctl(server, "checkpoint", session, "--to-memory", "lunch", "--stop")
+        self.assertEqual(runner.sessions_of(self.tree, server), [])
+        (kept,) = json.loads(self.ctl(server, "image", "list", "--json"))["images"]
+        self.assertEqual((kept["place"], kept["session"]), ("memory:lunch", session))
+        self.ctl(server, "restore", "memory:lunch")
+        self.ctl(server, "image", "remove", "memory:lunch")
+        self.assertEqual(self.finish(program)[0], self.expected())
+
     def test_migrate(self):
         servers = [self.server("first"), self.server("second", "--image-dir", os.path.join(self.dir, "second", "im"))]
         program, session = self.start(servers[0])

@@ -50,6 +50,19 @@ static void control_call(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, v
 		die("control call", result);
 }
 
+static void send_memory(struct wire *wire)
+{
+	for (unsigned i = 0; i < CKT_IMAGE_MEMORY_FILES; i++) {
+		ckt_worker_image_args args = {.index = i};
+		ckt_worker_result taken = {0};
+		control_call(wire, CKT_WORKER_MEMORY, (xdrproc_t)xdr_ckt_worker_image_args, &args, (xdrproc_t)xdr_ckt_worker_result, &taken,
+			     wire->memory_fds[i]);
+		if (taken.status)
+			die("MEMORY", -taken.status);
+		free(taken.message);
+	}
+}
+
 static int start(struct wire *wire, const char *worker, const char *driver, uint64_t memory_limit, int image_fd, const char *const *directories,
 		 unsigned count, char *ret_message)
 {
@@ -70,16 +83,15 @@ static int start(struct wire *wire, const char *worker, const char *driver, uint
 		char *argv[] = {(char *)worker, "--log-level", (char *)(level ? level : "error"), NULL};
 		/* A sanitizer's report would go to the worker's stderr, which catches what kernels print: give it a file. */
 		const char *options = getenv("ASAN_OPTIONS");
-		char sanitizer[512], thread_sanitizer[512];
+		char sanitizer[512], thread_sanitizer[512], fault[64], devices[128];
+		snprintf(fault, sizeof fault, "CRICKET_FAULT=%s", wire->fault);
+		snprintf(devices, sizeof devices, "CRICKET_SOFT_DEVICES=%s", wire->devices ? wire->devices : "12.0:8G");
 		snprintf(sanitizer, sizeof sanitizer, "ASAN_OPTIONS=%s", options ? options : "detect_leaks=0");
 		options = getenv("TSAN_OPTIONS");
 		snprintf(thread_sanitizer, sizeof thread_sanitizer, "TSAN_OPTIONS=%s", options ? options : "");
-		char *env[] = {"GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296", "CRICKET_SOFT_DEVICES=12.0:8G",
-			       sanitizer, thread_sanitizer, NULL, NULL};
-		char fault[64];
-		snprintf(fault, sizeof fault, "CRICKET_FAULT=%s", wire->fault);
-		if (wire->fault[0])
-			env[4] = fault;
+		char *env[] = {"GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296", devices,
+			       sanitizer, thread_sanitizer, fault, (char *)wire->env[0], (char *)wire->env[1], (char *)wire->env[2],
+			       (char *)wire->env[3], NULL};
 		execve(worker, argv, env);
 		_exit(127);
 	}
@@ -95,7 +107,9 @@ static int start(struct wire *wire, const char *worker, const char *driver, uint
 				      .memory_limit_bytes = memory_limit,
 				      .claim_timeout_ms = 10000,
 				      .disconnect_timeout_ms = 1000,
-				      .restore = image_fd >= 0};
+				      .restore = image_fd >= 0 || wire->memory_fds};
+	if (wire->memory_fds)
+		send_memory(wire);
 	ckt_worker_start_res res = {0};
 	for (unsigned i = 0; i < count; i++) {
 		ckt_worker_image_args image = {.index = i};
@@ -342,6 +356,8 @@ ckt_worker_save2_res wire_save2(struct wire *wire, const char *directory, ckt_wo
 	if (directory && fd < 0)
 		die(directory, errno);
 	ckt_worker_save2_res res = {0};
+	if (wire->memory_fds && args.to_memory)
+		send_memory(wire);
 	control_call(wire, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &args, (xdrproc_t)xdr_ckt_worker_save2_res, &res, fd);
 	if (fd >= 0)
 		close(fd);

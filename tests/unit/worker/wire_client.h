@@ -29,6 +29,9 @@ struct wire {
 	char *printed;		/* what kernels printed */
 	size_t printed_size;
 	char fault[32];		/* CRICKET_FAULT of the next worker */
+	const char *devices;	/* its CRICKET_SOFT_DEVICES; NULL: 12.0:8G */
+	const char *env[4];	/* and what else is in its environment */
+	const int *memory_fds;	/* CKT_IMAGE_MEMORY_FILES, what it is restored from or saves to with to_memory */
 	bool may_die, died;	/* a control call that gets no answer is no error */
 	bool no_log;
 	char parked[CKT_MESSAGE_MAX], moved_to[CKT_ADDRESS_MAX + 1];
