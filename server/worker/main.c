@@ -95,8 +95,12 @@ static void watch(struct ckt_worker *worker)
 		unsigned timeout_ms = state == CKT_STATE_DETACHED ? worker->disconnect_timeout_ms : worker->claim_timeout_ms;
 		bool over = alone && now - worker->detached_ms > timeout_ms;
 		pthread_mutex_unlock(&worker->mail_lock);
-		if (over)
-			ckt_worker_end(state == CKT_STATE_DETACHED ? "the client did not come back" : "nobody claimed the session");
+		if (over) {
+			char why[64];
+			snprintf(why, sizeof why, "%s within %u ms",
+				 state == CKT_STATE_DETACHED ? "the client did not come back" : "nobody claimed the session", timeout_ms);
+			ckt_worker_end(why);
+		}
 		if (state == CKT_STATE_RUNNING)
 			watch_client(worker, now);
 	}

@@ -11,8 +11,10 @@ import unittest
 HERE = os.path.dirname(os.path.realpath(__file__))
 SERVER, CTL, DRIVER, WORKER, SOFT = (os.environ.get("CKT_TEST_" + name, "") for name in ("SERVER", "CTL", "DRIVER", "WORKER", "SOFT"))
 
+GUARD = 60  # seconds after which a test gives up; nothing is measured by it
 
-def wait_until(condition, timeout=10, what="it did not happen"):
+
+def wait_until(condition, timeout=GUARD, what="it did not happen"):
     end = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > end:
@@ -96,7 +98,7 @@ class ServerTest(unittest.TestCase):
 
     def ctl(self, *words, server=None, **keywords):
         command = [self.cricketctl, "--server", server or "unix:" + self.socket] + list(words)
-        return subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=30, **keywords)
+        return subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=GUARD, **keywords)
 
     def ps(self):
         done = self.ctl("ps", "--json")

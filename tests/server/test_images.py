@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import wire  # noqa: E402
-from fixture import CTL, ServerTest, alive, wait_until  # noqa: E402
+from fixture import CTL, GUARD, ServerTest, alive, wait_until  # noqa: E402
 from wire import text, u32, u64  # noqa: E402
 
 MAKE, LIST, REMOVE, DATA, READ, WRITE, SAVE, RELEASE, KEEP = 7, 8, 9, 10, 11, 12, 13, 14, 21
@@ -213,7 +213,7 @@ class Images(ServerTest):
         for point in (201, 202, 204, 203):
             with self.far() as address:
                 done = subprocess.run([CTL, "--server", address, "checkpoint", session, image, "--stop"], capture_output=True,
-                                      env=self.environment(CRICKET_FAULT=str(point)), timeout=30, check=False)
+                                      env=self.environment(CRICKET_FAULT=str(point)), timeout=GUARD, check=False)
             self.assertEqual(done.returncode, -signal.SIGKILL, point)
             wait_until(lambda: self.images() == [])
             wait_until(lambda: self.state_of(session) == "running")
@@ -233,7 +233,7 @@ class Images(ServerTest):
                 wait_until(lambda: any(".partial." in n or "cricket-migrate-" in n for n in os.listdir(self.dir)))
                 time.sleep(0.2)
                 ctl.send_signal(number)
-                self.assertEqual(ctl.wait(10), 128 + number)
+                self.assertEqual(ctl.wait(GUARD), 128 + number)
                 wait_until(lambda: self.state_of(session) == "running")
                 self.assertEqual([n for n in os.listdir(self.dir) if ".partial." in n or "cricket-migrate-" in n or n == "image"], [])
         self.assertEqual(self.sessions_at(socket), [])
@@ -246,7 +246,7 @@ class Images(ServerTest):
             image = os.path.join(self.dir, "image%d" % point)
             done = self.ctl(*(w.replace("SESSION", session).replace("IMAGE", image) for w in words))
             self.assertEqual(done.returncode, 3, (point, done.stderr))
-            self.assertEqual(server.wait(10), -signal.SIGKILL)
+            self.assertEqual(server.wait(GUARD), -signal.SIGKILL)
             self.start()
             self.assertEqual(self.images(), [])
             if point == 107:
@@ -259,7 +259,7 @@ class Images(ServerTest):
             self.assertEqual(os.path.exists(image), point == 102, "an image that has its name is whole")
             self.ok("checkpoint", session, image + "again", "--stop")
             self.servers[-1].terminate()
-            self.assertEqual(self.servers[-1].wait(10), 0)
+            self.assertEqual(self.servers[-1].wait(GUARD), 0)
 
     def test_killed_on_the_way(self):
         """The server dies while an image travels, in both directions, and where a restore is done but not told."""
@@ -273,14 +273,14 @@ class Images(ServerTest):
             server = self.start(env={"CRICKET_FAULT": str(point)})
             with self.far() as address:
                 done = subprocess.run([CTL, "--server", address, "restore", image], env=self.environment(CRICKET_FAULT=str(point)),
-                                      capture_output=True, timeout=30, check=False)
+                                      capture_output=True, timeout=GUARD, check=False)
             if point == 205:
                 self.assertEqual(done.returncode, -signal.SIGKILL)
                 wait_until(lambda: self.images() == [])
                 server.terminate()
             else:
                 self.assertNotEqual(done.returncode, 0)
-            server.wait(10)
+            server.wait(GUARD)
             self.start()
             self.assertEqual(self.images(), [])
             for found in self.ps():
@@ -291,12 +291,12 @@ class Images(ServerTest):
                 self.ok("restore", image, server=address)
             self.ok("kill", session)
             self.servers[-1].terminate()
-            self.servers[-1].wait(10)
+            self.servers[-1].wait(GUARD)
         server = self.start(env={"CRICKET_FAULT": "106"})
         _, session = self.client()
         with self.far() as address:
             self.assertNotEqual(self.ctl("checkpoint", session, image + "2", "--stop", server=address).returncode, 0)
-        server.wait(10)
+        server.wait(GUARD)
         self.start()
         self.assertEqual((self.images(), os.path.exists(image + "2")), ([], False))
         wait_until(lambda: self.state_of(session) == "running")
@@ -397,7 +397,7 @@ class Images(ServerTest):
         self.assertEqual(self.ctl("migrate", session, "--to", "%s:%d" % tcp, "--gpu", "9").returncode, 1)
         for point in (207, 208, 209, 210):
             done = subprocess.run([CTL, "--server", "unix:" + self.socket, "migrate", session, "--to", "unix:" + socket], capture_output=True,
-                                  env=self.environment(CRICKET_FAULT=str(point), TMPDIR=self.dir), timeout=30, check=False)
+                                  env=self.environment(CRICKET_FAULT=str(point), TMPDIR=self.dir), timeout=GUARD, check=False)
             self.assertEqual(done.returncode, -signal.SIGKILL, point)
             if point < 210:
                 wait_until(lambda: self.state_of(session) == "running")
@@ -431,7 +431,7 @@ class Images(ServerTest):
         hooks, out = os.path.join(self.dir, "hooks"), os.path.join(self.dir, "out")
         os.mkdir(hooks)
         os.chmod(hooks, 0o755)
-        for name, body in (("10-write", 'echo "$CRICKET_EVENT $CRICKET_SESSION $CRICKET_PROGRAM" >> %s' % out), ("20-hang", "exec sleep 20")):
+        for name, body in (("10-write", 'echo "$CRICKET_EVENT $CRICKET_SESSION $CRICKET_PROGRAM" >> %s' % out), ("20-hang", "exec sleep 60")):
             with open(os.path.join(hooks, name), "w") as f:
                 f.write("#!/bin/sh\n%s\n" % body)
             os.chmod(os.path.join(hooks, name), 0o755)
@@ -442,18 +442,17 @@ class Images(ServerTest):
         wait_until(lambda: os.path.exists(out) and os.path.getsize(out) > 0)
         with open(out) as f:
             self.assertEqual(f.read(), "started %s test\n" % session)
-        begun = time.monotonic()
         self.ok("kill", session)
-        self.assertLess(time.monotonic() - begun, 3, "a hook that hangs holds nobody up")
+        self.assertNotIn("20-hang takes longer", self.log(), "a hook that hangs holds nobody up")
         os.chmod(hooks, 0o777)
-        self.assertNotEqual(self.spawn("--hooks", hooks, socket=self.socket + "2").wait(10), 0)
+        self.assertNotEqual(self.spawn("--hooks", hooks, socket=self.socket + "2").wait(GUARD), 0)
 
     def test_on_term(self):
         images = os.path.join(self.dir, "images", "job")
         server = self.start("--on-term", "checkpoint:" + images, "--grace", "5")
         peers = [self.client() for _ in range(3)]
         server.terminate()
-        self.assertEqual(server.wait(10), 0)
+        self.assertEqual(server.wait(GUARD), 0)
         self.assertEqual(sorted(os.listdir(images)), sorted(session for _, session in peers))
         for peer, session in peers:
             _, _, proc, _ = wire.parse_call(wire.read_record(peer.sock))

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import signal
 import socket
 import stat
@@ -14,7 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import wire  # noqa: E402
-from fixture import CTL, SERVER, ServerTest, alive, wait_until  # noqa: E402
+from fixture import CTL, GUARD, SERVER, ServerTest, alive, wait_until  # noqa: E402
 
 ROOT = os.getuid() == 0
 TOKEN = b"a token of more than sixteen bytes"
@@ -40,47 +41,45 @@ def as_user(uid, function):
 
 class Hello(ServerTest):
     def test_bounds(self):
-        self.start()
-        slow = wire.Peer(self.tcp)
-        begun = time.monotonic()
-        slow.sock.sendall(b"\x80\x00")
+        self.start("--log-level", "debug")
         for record in (wire.u32(0x80000000 | 4097), wire.u32(40), wire.u32(0x80000000 | 40) + bytes(40), wire.u32(0x80000000),
                        wire.u32(0xFFFFFFFF), b"GET / HTTP/1.0\r\n\r\n"):
-            with self.subTest(record=record[:8]), wire.Peer(self.tcp, timeout=3) as peer:
+            with self.subTest(record=record[:8]), wire.Peer(self.tcp) as peer:
                 peer.sock.sendall(record)
                 with self.assertRaises(wire.Closed):
                     wire.read_record(peer.sock)
         # A right header with arguments that do not decode, or with something behind them.
         for args in (b"", wire.hello_args(wire.NEW)[:-4], wire.hello_args(wire.NEW) + bytes(4), wire.hello_args(9),
                      wire.hello_args(wire.NEW, session="x" * 13), wire.hello_args(wire.NEW, program="x" * 257)):
-            with self.subTest(args=len(args)), wire.Peer(self.tcp, timeout=3) as peer:
+            with self.subTest(args=len(args)), wire.Peer(self.tcp) as peer:
                 wire.write_record(peer.sock, peer.hello_bytes(0, args=args))
                 with self.assertRaises(wire.Closed):
                     wire.read_record(peer.sock)
         whole = wire.hello_args(wire.HELLO_CONTROL)
         for size in range(0, len(whole), 4):
-            with wire.Peer(self.socket, timeout=3) as peer:
+            with wire.Peer(self.socket) as peer:
                 wire.write_record(peer.sock, peer.hello_bytes(0, args=whole[:size]))
                 with self.assertRaises(wire.Closed):
                     wire.read_record(peer.sock)
         self.assertEqual(self.ps(), [])
-        with self.assertRaises(wire.Closed):
-            wire.read_record(slow.sock)
-        self.assertTrue(4.5 < time.monotonic() - begun < 7, "five seconds for a hello")
-        slow.close()
+        self.assertNotIn("no hello within", self.log(), "all of these were closed for what they said")
 
-    def test_slow_bytes_do_not_prolong(self):
-        self.start()
-        with wire.Peer(self.tcp) as peer:
-            begun = time.monotonic()
-            data = b"\x80\x00\x0f\xff" + bytes(100)
-            try:
-                for byte in data:
-                    peer.sock.sendall(bytes([byte]))
-                    time.sleep(0.25)
-                self.fail("still connected")
-            except OSError:
-                self.assertTrue(4.5 < time.monotonic() - begun < 7)
+    def test_silence(self):
+        """Five seconds for a hello, counted from the first moment: what trickles in does not prolong them."""
+        self.start("--log-level", "debug")
+        with wire.Peer(self.tcp) as slow, wire.Peer(self.tcp) as silent:
+            data = iter(b"\x80\x00\x0f\xff" + bytes(4000))
+            while not select.select([silent.sock], [], [], 0.1)[0]:
+                try:
+                    slow.sock.sendall(bytes([next(data)]))
+                except OSError:
+                    pass
+            with self.assertRaises(wire.Closed):
+                wire.read_record(silent.sock)
+            slow.sock.setblocking(False)
+            with self.assertRaises((wire.Closed, ConnectionError), msg="the first to come is the first to go"):
+                wire.read_record(slow.sock)
+        self.assertEqual(self.log().count("no hello within 5 s"), 2)
 
     def test_versions_and_sessions(self):
         self.start()
@@ -149,13 +148,13 @@ class Tokens(ServerTest):
     def test_bad_files(self):
         for content, mode, word in ((TOKEN, 0o604, "chmod"), (b"short", 0o600, "16"), (b"x" * 2000, 0o600, "1024")):
             server = self.spawn("--token-file", self.token_file(content, mode))
-            self.assertEqual(server.wait(10), 2)
+            self.assertEqual(server.wait(GUARD), 2)
             self.assertIn(word, self.log())
-        self.assertEqual(self.spawn("--token-file", "/nonexistent").wait(10), 2)
+        self.assertEqual(self.spawn("--token-file", "/nonexistent").wait(GUARD), 2)
 
     def test_network_needs_token(self):
         server = self.spawn(listen="0.0.0.0:0")
-        self.assertEqual(server.wait(10), 2)
+        self.assertEqual(server.wait(GUARD), 2)
         self.assertIn("--token-file", self.log())
         self.start("--token-file", self.token_file(), listen="0.0.0.0:0")
         self.assertIn("not encrypted", self.log())
@@ -301,11 +300,9 @@ class Life(ServerTest):
             self.assertEqual(os.listdir(self.socket + ".d"), [stays + ".sock"])
 
     def test_sigterm(self):
-        server = self.start("--grace", "2")
+        server = self.start("--grace", "1000")
         with wire.Peer(self.socket) as peer:
             session = peer.hello(wire.NEW)[1]
-            pid = self.worker_of(session)
-            begun = time.monotonic()
             server.terminate()
             wait_until(lambda: "SIGTERM" in self.log())
             with wire.Peer(self.socket) as late:
@@ -313,30 +310,41 @@ class Life(ServerTest):
             self.assertEqual([s["session"] for s in self.ps()], [session])
             peer.sock.sendall(b"ping")
             self.assertEqual(peer.sock.recv(4), b"ping", "the grace period is the session's")
-            self.assertEqual(server.wait(10), 0)
-            self.assertTrue(1.8 < time.monotonic() - begun < 4)
+            self.assertIsNone(server.poll())
+        self.assertEqual(server.wait(GUARD), 0, "its end ends the grace period")
+        self.assertEqual(sorted(os.listdir(self.dir)), ["libexec", "log"], "nothing is left over")
+
+    def test_sigterm_grace_over(self):
+        server = self.start("--grace", "1")
+        with wire.Peer(self.socket) as peer:
+            pid = self.worker_of(peer.hello(wire.NEW)[1])
+            server.terminate()
+            self.assertEqual(server.wait(GUARD), 0)
             self.assertFalse(alive(pid))
+            with self.assertRaises(wire.Closed):
+                wire.read_record(peer.sock)
+        self.assertIn("1 sessions still run after 1 s of grace", self.log())
         self.assertEqual(sorted(os.listdir(self.dir)), ["libexec", "log"], "nothing is left over")
 
     def test_sigterm_waits_for_nobody_without_client(self):
-        server = self.start("--grace", "100")
+        server = self.start("--grace", "1000")
         with wire.Peer(self.socket) as peer:
             peer.hello(wire.NEW)
         wait_until(lambda: [s["state"] for s in self.ps()] == ["detached"])
         server.terminate()
-        self.assertEqual(server.wait(3), 0)
+        self.assertEqual(server.wait(GUARD), 0)
 
     def test_sigterm_twice_and_idle(self):
-        server = self.start("--grace", "100")
+        server = self.start("--grace", "1000")
         with wire.Peer(self.socket) as peer:
             peer.hello(wire.NEW)
             server.terminate()
             wait_until(lambda: "SIGTERM" in self.log())
             server.terminate()
-            self.assertEqual(server.wait(5), 0)
-        server = self.start("--grace", "100")
+            self.assertEqual(server.wait(GUARD), 0)
+        server = self.start("--grace", "1000")
         server.terminate()
-        self.assertEqual(server.wait(2), 0)
+        self.assertEqual(server.wait(GUARD), 0)
 
     def test_deaf_worker_is_killed(self):
         self.start(env={"CRICKET_SOFT_FAKE": "deaf"})
@@ -357,7 +365,7 @@ class Life(ServerTest):
                     self.assertIn(text, message)
                 wait_until(lambda: self.ps() == [])
                 server.terminate()
-                self.assertEqual(server.wait(5), 0)
+                self.assertEqual(server.wait(GUARD), 0)
 
     def test_garbage_from_worker(self):
         self.start(env={"CRICKET_SOFT_FAKE": "garbage"})
@@ -371,9 +379,7 @@ class Life(ServerTest):
         with wire.Peer(self.socket) as peer:
             wire.write_record(peer.sock, peer.hello_bytes(wire.NEW))
             wait_until(lambda: len(os.listdir(self.socket + ".d")) == 1)
-            begun = time.monotonic()
             self.assertEqual([s["state"] for s in self.ps()], ["starting"])
-            self.assertLess(time.monotonic() - begun, 1)
             self.assertEqual(wire.parse_reply(wire.read_record(peer.sock), peer.xid)[1].u32(), wire.OK)
         # One that hangs up while it waits leaves no worker.
         with wire.Peer(self.socket) as peer:
@@ -401,13 +407,13 @@ class Life(ServerTest):
     def test_one_socket_one_server(self):
         self.start()
         other = self.spawn()
-        self.assertEqual(other.wait(10), 1)
+        self.assertEqual(other.wait(GUARD), 1)
         self.assertIn("in use", self.log())
         self.start(socket=self.socket + "2")
         self.assertEqual(self.ps(), [])
         plain = os.path.join(self.dir, "plain")
         open(plain, "w").close()
-        self.assertNotEqual(self.spawn(socket=plain).wait(10), 0)
+        self.assertNotEqual(self.spawn(socket=plain).wait(GUARD), 0)
         self.assertTrue(stat.S_ISREG(os.stat(plain).st_mode))
 
     def test_notify(self):
@@ -478,9 +484,9 @@ class Configuration(ServerTest):
         self.assertEqual(self.config("--config", "/nonexistent").returncode, 2)
 
     def test_gpus_and_user(self):
-        self.assertEqual(self.spawn("--gpus", "2").wait(10), 2)
+        self.assertEqual(self.spawn("--gpus", "2").wait(GUARD), 2)
         self.assertIn("--gpus", self.log())
-        self.assertEqual(self.spawn("--user", "no-such-user-here").wait(10), 2)
+        self.assertEqual(self.spawn("--user", "no-such-user-here").wait(GUARD), 2)
         self.start("--gpus", "1", "--session-memory", "1G")
         info = json.loads(self.ctl("info", "--json").stdout)
         self.assertEqual([(g["gpu"], g["name"]) for g in info["gpus"]], [(1, "Tiny 1")])
@@ -491,7 +497,7 @@ class Configuration(ServerTest):
         self.start("--driver", "auto")
         if json.loads(self.ctl("info", "--json").stdout)["soft"]:
             self.assertIn("using the soft GPU", self.log())
-        self.assertNotEqual(self.spawn("--driver", "/nonexistent/libcuda.so.1", socket=self.socket + "2").wait(10), 0)
+        self.assertNotEqual(self.spawn("--driver", "/nonexistent/libcuda.so.1", socket=self.socket + "2").wait(GUARD), 0)
         self.assertIn("/nonexistent/libcuda.so.1", self.log())
 
 
@@ -586,12 +592,12 @@ class Ctl(ServerTest):
         for data in (b"", bytes(72), wire.call_header(5, wire.CONTROL, 99), wire.call_header(5, wire.WORKER, 6),
                      wire.call_header(5, wire.CONTROL, 3), wire.call_header(5, wire.CONTROL, 2) + wire.text("x" * 13),
                      wire.call_header(5, wire.CONTROL, 1) + b"more"):
-            with wire.Peer(self.socket, timeout=3) as peer:
+            with wire.Peer(self.socket) as peer:
                 self.assertEqual(peer.hello(wire.HELLO_CONTROL)[0], wire.OK)
                 wire.write_record(peer.sock, data)
                 with self.assertRaises(wire.Closed):
                     wire.read_record(peer.sock)
-        with wire.Peer(self.socket, timeout=3) as peer:
+        with wire.Peer(self.socket) as peer:
             self.assertEqual(peer.hello(wire.HELLO_CONTROL)[0], wire.OK)
             peer.sock.sendall(struct.pack(">I", 0x80000000 | 1 << 20))
             with self.assertRaises(wire.Closed):
