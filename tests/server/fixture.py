@@ -98,7 +98,7 @@ class ServerTest(unittest.TestCase):
 
     def ctl(self, *words, server=None, **keywords):
         command = [self.cricketctl, "--server", server or "unix:" + self.socket] + list(words)
-        return subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=GUARD, **keywords)
+        return subprocess.run(command, env=self.environment(TMPDIR=self.dir), capture_output=True, text=True, timeout=GUARD, **keywords)
 
     def ps(self):
         done = self.ctl("ps", "--json")

@@ -376,7 +376,7 @@ class Images(ServerTest):
                 self.assertEqual(again.hello(wire.RESUME, session=session)[0], wire.MOVED)
             self.client(address=tcp, kind=wire.RESUME, session=session)
             self.ok("kill", session, server="unix:" + socket)
-        self.assertEqual([n for n in os.listdir("/dev/shm") if n.startswith("cricket-migrate-")], [])
+        self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("cricket-migrate-")], [])
         wait_until(lambda: self.images() + self.images(socket) == [])
 
     def test_migrate_to_another_gpu(self):
