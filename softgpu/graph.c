@@ -63,6 +63,9 @@ void ckt_soft_node_drop_params(struct ckt_soft_node *node)
 	} else if (node->type == CU_GRAPH_NODE_TYPE_GRAPH) {
 		ckt_soft_graph_free(node->child);
 		node->child = NULL;
+	} else if (node->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+		free(node->memop.paramArray);
+		node->memop.paramArray = NULL;
 	}
 }
 

@@ -38,6 +38,7 @@ struct ckt_soft_node {
 		CUDA_HOST_NODE_PARAMS host;
 		struct ckt_soft_graph *child;	/* owned */
 		CUevent event;
+		CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 memop;	/* paramArray: owned */
 	};
 };
 
@@ -71,5 +72,8 @@ void ckt_soft_node_drop_params(struct ckt_soft_node *node);
 CUresult ckt_soft_node_copy_params(struct ckt_soft_node *to, const struct ckt_soft_node *from);
 /* Checks and replaces. */
 CUresult ckt_soft_node_set_params(struct ckt_soft_node *node, const CUgraphNodeParams *params);
+/* memop.c: a batch of memory operations, on streams too. */
+enum { CKT_SOFT_MEMOPS_MAX = 256 };
+CUresult ckt_soft_memops_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);
 /* The node of the copy, in child graphs too. */
 struct ckt_soft_node *ckt_soft_graph_find_copy(struct ckt_soft_graph *graph, uint64_t origin);

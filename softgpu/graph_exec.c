@@ -248,6 +248,8 @@ static CUresult launch_node(struct ckt_soft_node *node, CUstream stream)
 		return cuStreamWaitEvent(stream, node->event, 0);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuEventRecord(node->event, stream);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return cuStreamBatchMemOp_v2(stream, node->memop.count, node->memop.paramArray, node->memop.flags);
 	default:
 		return CUDA_SUCCESS;
 	}

@@ -63,6 +63,18 @@ static CUresult set_kernel(struct ckt_soft_node *node, const CUDA_KERNEL_NODE_PA
 	return CUDA_SUCCESS;
 }
 
+static CUresult set_memop(struct ckt_soft_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *p)
+{
+	CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 copy = *p;
+	copy.paramArray = malloc(p->count * sizeof(*copy.paramArray) + 1);
+	if (!copy.paramArray)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(copy.paramArray, p->paramArray, p->count * sizeof(*copy.paramArray));
+	free(node->memop.paramArray);
+	node->memop = copy;
+	return CUDA_SUCCESS;
+}
+
 CUresult ckt_soft_node_copy_params(struct ckt_soft_node *to, const struct ckt_soft_node *from)
 {
 	const struct ckt_soft_kernel_node *k = &from->kernel;
@@ -103,6 +115,8 @@ CUresult ckt_soft_node_copy_params(struct ckt_soft_node *to, const struct ckt_so
 	case CU_GRAPH_NODE_TYPE_HOST:
 		to->host = from->host;
 		return CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return set_memop(to, &from->memop);
 	default:
 		to->event = from->event;
 		return CUDA_SUCCESS;
@@ -160,6 +174,9 @@ CUresult ckt_soft_node_set_params(struct ckt_soft_node *node, const CUgraphNodeP
 		return set_event(node, p->eventWait.event);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return set_event(node, p->eventRecord.event);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		result = ckt_soft_memops_check(p->memOp.paramArray, p->memOp.count, p->memOp.flags);
+		return result == CUDA_SUCCESS ? set_memop(node, &p->memOp) : result;
 	default:
 		return CKT_SOFT_UNSUPPORTED("a graph node of this kind");
 	}
@@ -379,5 +396,22 @@ CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGrap
 CUresult CUDAAPI cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {.event = event}};
+	return exec_set(hGraphExec, hNode, &p);
+}
+
+CUresult CUDAAPI cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+					  const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+	REQUIRE(nodeParams);
+	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+	memcpy(&p.memOp, nodeParams, sizeof(*nodeParams));
+	return add(phGraphNode, hGraph, dependencies, numDependencies, &p);
+}
+
+CUresult CUDAAPI cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+	REQUIRE(nodeParams);
+	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+	memcpy(&p.memOp, nodeParams, sizeof(*nodeParams));
 	return exec_set(hGraphExec, hNode, &p);
 }
