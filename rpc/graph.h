@@ -14,6 +14,9 @@
  *	host	empty: the function is the client's, known by the node's id
  *	graph	a graph
  *	event	u64 event (record and wait)
+ *	alloc	u64 address | u64 size; the worker has the memory already and takes these two for empty nodes
+ *	free	u64 address
+ *	memop	u32 flags | operation * count, each u32 CUstreamBatchMemOpType | u32 flags | u64 address | u64 value
  *	empty	empty
  *
  * Host addresses are the client's.  The worker has a buffer for each range that nodes touch; ranges that overlap share one.
@@ -25,4 +28,6 @@ enum {
 	CKT_GRAPH_NODES_MAX = 1 << 20,
 	CKT_GRAPH_DEPTH_MAX = 16,		/* child graphs inside child graphs */
 	CKT_GRAPH_ATTRIBUTE_BYTES = 64,
+	CKT_MEMOP_BYTES = 24,
+	CKT_MEMOPS_MAX = 256,			/* of one batch: the driver's own bound */
 };

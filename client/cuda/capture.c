@@ -168,6 +168,35 @@ CUresult ckt_capture_append(struct ckt_capture_stream *s, CUgraphNodeType type, 
 	return CUDA_SUCCESS;
 }
 
+CUresult ckt_capture_alloc(struct ckt_capture_stream *s, CUdevice device, size_t size, uint64_t *ret_address)
+{
+	struct ckt_graph_block *block;
+	struct ckt_node *node;
+	CUresult result = ckt_graph_block_take(s->capture->graph, s->nodes, s->count, device, size, &block);
+	if (result)
+		return result;
+	result = ckt_capture_append(s, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
+	if (result) {
+		ckt_graph_block_leave(block);
+		return result;
+	}
+	ckt_node_set_alloc(node, block, size);
+	*ret_address = ckt_graph_block_address(block);
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_capture_free(struct ckt_capture_stream *s, uint64_t address)
+{
+	struct ckt_graph_block *block;
+	struct ckt_node *node;
+	CUresult result = ckt_graph_block_freeable(s->capture->graph, address, &block);
+	if (!result)
+		result = ckt_capture_append(s, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
+	if (!result)
+		ckt_node_set_free(node, block);
+	return result;
+}
+
 /* ---- Events */
 
 static void drop_event(struct captured_event **e)

@@ -162,7 +162,10 @@ CUresult ckt_graph_copy(const struct ckt_graph *from, bool named, struct ckt_gra
 	for (size_t i = 0; i < from->count && !result; i++) {
 		struct ckt_node *node;
 		from->nodes[i]->index = (uint32_t)i;
-		result = ckt_node_new(graph, from->nodes[i]->type, NULL, NULL, 0, &node);
+		/* Memory has one owner: only an executable graph is a copy that may name it too. */
+		result = named && ckt_node_is_memory(from->nodes[i]) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+		if (!result)
+			result = ckt_node_new(graph, from->nodes[i]->type, NULL, NULL, 0, &node);
 		if (result)
 			break;
 		node->context = from->nodes[i]->context;
@@ -434,6 +437,8 @@ CKT_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph handle, const CUgraphNo
 	ckt_graph_enter();
 	const struct ckt_graph *graph = ckt_graph_find(handle);
 	CUresult result = graph && (!count || (from && to)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (!result && count && ckt_graph_has_memory(graph))
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count && !result; i++) {
 		const struct ckt_node *a = ckt_node_find(from[i]), *b = ckt_node_find(to[i]);
 		const struct ckt_edge *edge = a && b && a->graph == graph ? find_edge(a, b) : NULL;
@@ -458,6 +463,8 @@ CKT_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
 	struct ckt_node *node = ckt_node_find(handle);
 	if (!node || node->graph->capturing)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	if (ckt_graph_has_memory(node->graph))
+		return ckt_graph_leave(CUDA_ERROR_NOT_SUPPORTED);
 	ckt_node_free(node);
 	return ckt_graph_leave(CUDA_SUCCESS);
 }

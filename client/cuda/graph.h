@@ -11,6 +11,7 @@
 #include "client/cuda/internal.h"
 
 struct ckt_graph;
+struct ckt_graph_block;
 struct ckt_node;
 
 struct ckt_edge {
@@ -35,6 +36,18 @@ struct ckt_kernel_node {
 	unsigned attribute_count;
 };
 
+/* Allocates or frees; see graph_memory.c. */
+struct ckt_memory_node {
+	struct ckt_graph_block *block;	/* counted */
+	size_t size;			/* of an allocation, as asked */
+};
+
+/* A batch of memory operations. */
+struct ckt_memop_node {
+	CUstreamBatchMemOpParams *ops;	/* owned */
+	unsigned count, flags;
+};
+
 struct ckt_node {
 	struct ckt_object object;	/* id 0: inside an executable graph */
 	struct ckt_graph *graph;
@@ -52,6 +65,8 @@ struct ckt_node {
 		CUDA_HOST_NODE_PARAMS host;
 		struct ckt_graph *child;	/* owned */
 		CUevent event;
+		struct ckt_memory_node memory;
+		struct ckt_memop_node memop;
 	};
 };
 
@@ -68,6 +83,13 @@ struct ckt_graph {
 	struct ckt_user_ref *users;
 	size_t user_count;
 	bool capturing;			/* a stream adds nodes to it */
+	uint64_t memory_exec;		/* of a graph that allocates or frees: its latest executable graph, which has to be the only one */
+};
+
+/* Allocations less frees of a block in an executable graph. */
+struct ckt_exec_block {
+	struct ckt_graph_block *block;	/* the nodes' */
+	int balance;
 };
 
 struct ckt_exec {
@@ -76,6 +98,9 @@ struct ckt_exec {
 	uint64_t flags;
 	bool has_host_memory;		/* copies from or to the client's memory */
 	unsigned host_nodes;
+	struct ckt_exec_block *blocks;	/* of memory that it allocates or frees */
+	size_t block_count;
+	bool uses_memory;		/* was launched or uploaded */
 };
 
 extern pthread_mutex_t ckt_graph_lock;
@@ -105,6 +130,40 @@ void ckt_graph_unmark(struct ckt_graph *graph);
 void ckt_graph_mark(struct ckt_node *node, bool forward);
 struct ckt_node *ckt_graph_find_copy(struct ckt_graph *graph, uint64_t origin);
 CUgraphNode ckt_node_handle(const struct ckt_node *node);
+
+/* ---- graph_memory.c */
+extern _Atomic unsigned ckt_graph_blocks;	/* there are */
+static inline bool ckt_node_is_memory(const struct ckt_node *node)
+{
+	return node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+}
+/* A block for an allocation of the graph behind those nodes.  It is a node's next, or has to be left. */
+CUresult ckt_graph_block_take(struct ckt_graph *graph, struct ckt_node *const *behind, size_t count, CUdevice device, size_t size,
+			      struct ckt_graph_block **ret_block);
+void ckt_graph_block_leave(struct ckt_graph_block *block);
+/* Whether a new node of the graph may free that address. */
+CUresult ckt_graph_block_freeable(const struct ckt_graph *graph, uint64_t address, struct ckt_graph_block **ret_block);
+uint64_t ckt_graph_block_address(const struct ckt_graph_block *block);
+void ckt_node_set_alloc(struct ckt_node *node, struct ckt_graph_block *block, size_t size);
+void ckt_node_set_free(struct ckt_node *node, struct ckt_graph_block *block);
+void ckt_node_share_memory(struct ckt_node *to, const struct ckt_node *from);
+void ckt_node_drop_memory(struct ckt_node *node);
+bool ckt_graph_has_memory(const struct ckt_graph *graph);
+CUresult ckt_alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params, CUdevice *ret_device);
+CUresult ckt_exec_memory_init(struct ckt_exec *exec);
+void ckt_exec_memory_fini(struct ckt_exec *exec);
+/* It is about to be there on the device: uploaded. */
+void ckt_exec_memory_use(struct ckt_exec *exec);
+/* Not locked, as is the next: before a launch, whose rules are checked. */
+CUresult ckt_exec_memory_launch(struct ckt_exec *exec);
+/* The program frees an address: false where it is no graph's. */
+bool ckt_graph_memory_free(uint64_t address, CUresult *ret_result);
+
+/* ---- memop.c */
+CUresult ckt_memop_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);
+CUresult ckt_node_set_memop(struct ckt_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params);
+size_t ckt_memop_wire_size(unsigned count);
+uint8_t *ckt_memop_wire_put(uint8_t *p, const CUstreamBatchMemOpParams *ops, unsigned count);
 
 /* ---- graph_node.c */
 struct ckt_kernel_spec {

@@ -47,6 +47,38 @@ static CUresult check_event(CUevent event)
 	return ckt_object_find(ckt_handle_id(event), CKT_KIND_EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* The graph itself becomes the node's, and keeps its handle. */
+static CUresult move_child(struct ckt_node *node, struct ckt_graph *child)
+{
+	if (!node->object.id || node->child || child->owner || child->capturing)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (const struct ckt_graph *around = node->graph; around; around = around->owner ? around->owner->graph : NULL)
+		if (around == child)
+			return CUDA_ERROR_INVALID_VALUE;
+	node->child = child;
+	child->owner = node;
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_memory(struct ckt_node *node, const CUgraphNodeParams *p)
+{
+	struct ckt_graph_block *block;
+	if (node->type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+		CUresult result = ckt_graph_block_freeable(node->graph, p->free.dptr, &block);
+		if (!result)
+			ckt_node_set_free(node, block);
+		return result;
+	}
+	CUdevice device = 0;
+	struct ckt_node *self = node;
+	CUresult result = node->graph->owner ? CUDA_ERROR_NOT_SUPPORTED : ckt_alloc_params_check(&p->alloc, &device);
+	if (!result)
+		result = ckt_graph_block_take(node->graph, &self, 1, device, p->alloc.bytesize, &block);
+	if (!result)
+		ckt_node_set_alloc(node, block, p->alloc.bytesize);
+	return result;
+}
+
 /* Precondition: locked.  The new parameters of a node, in the union's general form. */
 static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 {
@@ -100,8 +132,10 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 		child = ckt_graph_find(p->graph.graph);
 		if (!child || child == node->graph)
 			return CUDA_ERROR_INVALID_VALUE;
+		if (p->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+			return move_child(node, child);
 		if (p->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
-			return CUDA_ERROR_NOT_SUPPORTED;
+			return CUDA_ERROR_INVALID_VALUE;
 		result = ckt_graph_copy(child, node->object.id != 0, &copy);
 		if (result)
 			return result;
@@ -121,6 +155,17 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 		if (!result)
 			node->event = p->eventRecord.event;
 		return result;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		/* What such a node does is settled when it is added. */
+		return node->memory.block ? CUDA_ERROR_NOT_SUPPORTED : set_memory(node, p);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		result = context_of(p->memOp.ctx, &context);
+		if (!result)
+			result = ckt_memop_check(p->memOp.paramArray, p->memOp.count, p->memOp.flags);
+		if (!result)
+			result = ckt_node_set_memop(node, &p->memOp);
+		break;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
@@ -146,6 +191,8 @@ CKT_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *ret, CUgraph graph, const CUg
 	}
 	if (node->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		params->graph.graph = (CUgraph)(uintptr_t)node->child->object.id;
+	if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		params->alloc.dptr = ckt_graph_block_address(node->memory.block);
 	*ret = ckt_node_handle(node);
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
@@ -375,4 +422,43 @@ CKT_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event
 CKT_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
 	EXEC_SET(WAIT_EVENT, p_.eventWait.event = event);
+}
+
+CKT_EXPORT CUresult cuGraphAddMemAllocNode(ADD_ARGUMENTS, CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+	_Static_assert(sizeof *params == sizeof p.alloc, "one layout");
+	memcpy(&p.alloc, params, sizeof *params);
+	CUresult result = cuGraphAddNode_v2(ret, graph, list, NULL, count, &p);
+	if (!result)
+		params->dptr = p.alloc.dptr;
+	return result;
+}
+
+CKT_EXPORT CUresult cuGraphAddMemFreeNode(ADD_ARGUMENTS, CUdeviceptr address)
+{
+	ADD(MEM_FREE, p_.free.dptr = address);
+}
+
+CKT_EXPORT CUresult cuGraphAddBatchMemOpNode(ADD_ARGUMENTS, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	ADD(BATCH_MEM_OP, memcpy(&p_.memOp, params, sizeof *params));
+}
+
+CKT_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	SET(BATCH_MEM_OP, memcpy(&p_.memOp, params, sizeof *params));
+}
+
+CKT_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	EXEC_SET(BATCH_MEM_OP, memcpy(&p_.memOp, params, sizeof *params));
 }

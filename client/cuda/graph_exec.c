@@ -38,7 +38,11 @@ static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t st
 	exec->host_nodes = ckt_graph_host_nodes(exec->graph);
 	struct ckt_reply reply;
 	struct ckt_graph_instantiate_res res;
-	result = ckt_graph_send(exec->graph, graph->object.id);
+	result = ckt_exec_memory_init(exec);
+	if (!result && exec->block_count && ckt_object_find(graph->memory_exec, CKT_KIND_GRAPH_EXEC))
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (!result)
+		result = ckt_graph_send(exec->graph, graph->object.id);
 	if (!result)
 		result = CKT_WAITED(graph_instantiate, GRAPH_INSTANTIATE, CKT_CALL_F_NUMBERED, &reply, .exec = exec->object.id,
 				    .graph = graph->object.id, .flags = flags, .upload_stream = stream);
@@ -47,12 +51,17 @@ static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t st
 		ckt_reply_release(&reply);
 	}
 	if (result) {
+		ckt_exec_memory_fini(exec);
 		ckt_graph_free(exec->graph);
 		ckt_object_remove(&exec->object);
-	} else {
-		*ret = (CUgraphExec)(uintptr_t)exec->object.id;
+		return result;
 	}
-	return result;
+	if (exec->block_count)
+		graph->memory_exec = exec->object.id;
+	*ret = (CUgraphExec)(uintptr_t)exec->object.id;
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		ckt_exec_memory_use(exec);
+	return CUDA_SUCCESS;
 }
 
 /* A circle, or NULL. */
@@ -94,7 +103,7 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph handl
 		return result;
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(handle);
-	if (!ret || !graph || graph->capturing || params->flags & ~(cuuint64_t)FLAGS)
+	if (!ret || !graph || graph->capturing || graph->owner || params->flags & ~(cuuint64_t)FLAGS)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	const struct ckt_node *circle = find_circle(graph);
 	if (circle) {
@@ -163,6 +172,7 @@ CKT_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 	if (!exec)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	CUresult result = CKT_BATCHED(graph_exec_destroy, GRAPH_EXEC_DESTROY, .exec = exec->object.id);
+	ckt_exec_memory_fini(exec);
 	ckt_graph_free(exec->graph);
 	exec->graph = NULL;
 	ckt_object_remove(&exec->object);
@@ -304,17 +314,27 @@ CKT_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode node_h
 CKT_EXPORT CUresult cuGraphUpload(CUgraphExec handle, CUstream stream)
 {
 	uint64_t id;
-	const struct ckt_exec *exec = find(handle);
+	struct ckt_exec *exec = find(handle);
 	CUresult result = ckt_stream_resolve(stream, &id);
 	if (result || !exec)
 		return result ? result : CUDA_ERROR_INVALID_VALUE;
 	result = ckt_capture_forbid(id);
-	return result ? result : CKT_BATCHED(graph_upload, GRAPH_UPLOAD, .exec = exec->object.id, .stream = id);
+	if (result)
+		return result;
+	if (exec->block_count) {
+		ckt_graph_enter();
+		ckt_exec_memory_use(exec);
+		ckt_graph_leave(CUDA_SUCCESS);
+	}
+	return CKT_BATCHED(graph_upload, GRAPH_UPLOAD, .exec = exec->object.id, .stream = id);
 }
 
 static CUresult capture_launch(struct ckt_capture_stream *capturing, const struct ckt_exec *exec)
 {
 	struct ckt_node *node;
+	/* A child graph's memory is its own, and that of an executable graph is not to be had. */
+	if (exec->block_count)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_GRAPH, &node);
 	if (result)
 		return result;
@@ -335,6 +355,11 @@ CKT_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
 		return result;
 	if (capturing)
 		return ckt_graph_leave(capture_launch(capturing, exec));
+	if (exec->block_count) {
+		result = ckt_exec_memory_launch(exec);
+		if (result)
+			return result;
+	}
 	if (__builtin_expect(!exec->has_host_memory && !exec->host_nodes, 1)) {
 		result = ckt_managed_before_launch();
 		return result ? result : CKT_BATCHED(graph_launch, GRAPH_LAUNCH, .exec = exec->object.id, .stream = id);

@@ -14,6 +14,11 @@ void ckt_node_drop_params(struct ckt_node *node)
 	} else if (node->type == CU_GRAPH_NODE_TYPE_GRAPH) {
 		ckt_graph_free(node->child);
 		node->child = NULL;
+	} else if (ckt_node_is_memory(node)) {
+		ckt_node_drop_memory(node);
+	} else if (node->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+		free(node->memop.ops);
+		node->memop = (struct ckt_memop_node){0};
 	}
 }
 
@@ -154,6 +159,13 @@ CUresult ckt_node_copy_params(struct ckt_node *to, const struct ckt_node *from, 
 		to->child = child;
 		child->owner = to;
 		return CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		ckt_node_share_memory(to, from);
+		return CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return ckt_node_set_memop(to, &(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){
+						      .count = from->memop.count, .paramArray = from->memop.ops, .flags = from->memop.flags});
 	default:
 		to->event = from->event;
 		return CUDA_SUCCESS;

@@ -19,7 +19,12 @@ static size_t record_size(const struct ckt_node *node)
 		return ckt_graph_wire_size(node->child);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		return 8;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		return 16;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return 4 + ckt_memop_wire_size(node->memop.count);
 	default:
 		return 0;
 	}
@@ -92,6 +97,12 @@ static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return ckt_put_u64(p, ckt_handle_id(node->event));
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		return ckt_put_u64(ckt_put_u64(p, ckt_graph_block_address(node->memory.block)), node->memory.size);
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		return ckt_put_u64(p, ckt_graph_block_address(node->memory.block));
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return ckt_memop_wire_put(ckt_put_u32(p, node->memop.flags), node->memop.ops, node->memop.count);
 	default:
 		return p;
 	}

@@ -61,6 +61,10 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 	CUresult unsafe = ckt_capture_unsafe();
 	if (unsafe)
 		return unsafe;
+	CUresult freed;
+	/* Such memory stays with its graph; what waits is the program. */
+	if (ckt_graph_blocks && ckt_graph_memory_free(address, &freed))
+		return freed ? freed : cuCtxSynchronize();
 	/* Taken out first, so that of two threads freeing the same block one is told. */
 	if (ckt_range_remove(address, CKT_RANGE_MANAGED, &range))
 		ckt_managed_forget(address);

@@ -251,20 +251,13 @@ CKT_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool po
 
 /* ---- Allocation on a stream */
 
-/* Nodes of graphs that allocate are not supported, so neither is capturing one. */
-static CUresult refuse_capture(uint64_t stream, const char *name)
-{
-	static bool once;
-	CUresult result = ckt_capture_forbid(stream);
-	return result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ? ckt_call_unsupported(name, &once) : result;
-}
-
 CKT_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t size, CUmemoryPool pool, CUstream stream)
 {
 	CUdevice device = 0;
 	uint64_t id;
 	struct ckt_reply reply;
 	struct ckt_mem_alloc_async_res res;
+	struct ckt_capture_stream *capturing;
 	if (!ret_address)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_stream_resolve(stream, &id);
@@ -272,9 +265,11 @@ CKT_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t siz
 		return result;
 	if (!find(pool, &device) || !size)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = refuse_capture(id, "cuMemAllocAsync on a stream that captures");
+	result = ckt_capture_enter(id, &capturing);
 	if (result)
 		return result;
+	if (capturing)
+		return ckt_graph_leave(ckt_capture_alloc(capturing, device, size, (uint64_t *)ret_address));
 	result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply, .pool = ckt_handle_id(pool), .size = size, .stream = id);
 	/* What other streams have freed is there once they are done. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
@@ -302,14 +297,20 @@ CKT_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream 
 CKT_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
 	struct ckt_range range;
+	struct ckt_capture_stream *capturing;
 	uint64_t id;
 	CUresult result = ckt_stream_resolve(stream, &id);
 	if (result)
 		return result;
 	if (!address)
 		return CUDA_SUCCESS;
-	result = refuse_capture(id, "cuMemFreeAsync on a stream that captures");
+	result = ckt_capture_enter(id, &capturing);
 	if (result)
+		return result;
+	if (capturing)
+		return ckt_graph_leave(ckt_capture_free(capturing, address));
+	/* Other memory never takes a graph's place, so there is nothing to put on the stream. */
+	if (ckt_graph_blocks && ckt_graph_memory_free(address, &result))
 		return result;
 	if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
 		return CUDA_ERROR_INVALID_VALUE;

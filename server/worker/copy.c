@@ -11,36 +11,37 @@
 /* The driver copies small sources aside before it returns; above, the copy would wait for the stream. */
 enum { PAGEABLE_MAX = 64 << 10 };
 
+static CUresult allocate(struct ckt_wcall *call, uint32_t ordinal, uint64_t size, uint64_t *ret_address)
+{
+	struct ckt_worker_device *device = ckt_worker_device_find(call->worker, ordinal);
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	uint64_t owner = call->header.context ? call->header.context : ckt_handle_primary(ordinal);
+	CUresult result = ckt_memory_alloc(&device->memory, size, owner, ret_address);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pools_release(call->worker, ordinal))
+		result = ckt_memory_alloc(&device->memory, size, owner, ret_address);
+	return result;
+}
+
 int ckt_worker_mem_alloc(struct ckt_wcall *call)
 {
-	struct ckt_worker *worker = call->worker;
 	struct ckt_mem_alloc_args args;
 	struct ckt_mem_alloc_res res;
 	if (!ckt_mem_alloc_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_worker_device *device = ckt_worker_device_find(worker, args.device);
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	uint64_t owner = call->header.context ? call->header.context : ckt_handle_primary(args.device);
-	CUresult result = ckt_memory_alloc(&device->memory, args.size, owner, &res.address);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pools_release(worker, args.device))
-		result = ckt_memory_alloc(&device->memory, args.size, owner, &res.address);
-	if (result)
-		return result;
-	ckt_mem_alloc_res_put(ckt_wcall_results(call, ckt_mem_alloc_res_size(&res)), &res);
-	return CUDA_SUCCESS;
+	CUresult result = allocate(call, args.device, args.size, &res.address);
+	if (!result)
+		ckt_mem_alloc_res_put(ckt_wcall_results(call, ckt_mem_alloc_res_size(&res)), &res);
+	return result;
 }
 
-/* Programs rely on cuMemFree's wait for all work: the block goes when what is queued now is done. */
-int ckt_worker_mem_free(struct ckt_wcall *call)
+/* The block goes, and the call is answered, when what is queued now is done. */
+static int free_behind_work(struct ckt_wcall *call, uint64_t address)
 {
 	struct ckt_worker *worker = call->worker;
-	struct ckt_mem_free_args args;
-	if (!ckt_mem_free_args_get(&call->args, &args))
-		return CKT_WCALL_GARBAGE;
-	struct ckt_worker_device *device = ckt_worker_device_of(worker, args.address);
+	struct ckt_worker_device *device = ckt_worker_device_of(worker, address);
 	uint64_t owner;
-	CUresult result = device ? ckt_memory_free_begin(&device->memory, args.address, &owner) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = device ? ckt_memory_free_begin(&device->memory, address, &owner) : CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;
 	/* It is the work of the memory's own context that counts, whatever is current. */
@@ -48,11 +49,11 @@ int ckt_worker_mem_free(struct ckt_wcall *call)
 		ckt_worker_use_context(worker, owner);
 	if (worker->current) {
 		/* A chain of its own: frees finish in any order. */
-		struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_FREE, args.address);
+		struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_FREE, address);
 		pending->fences = worker->current->ctx.fences;
 		pending->own_events = true;
 		pending->device = (unsigned)(device - worker->devices);
-		pending->address = args.address;
+		pending->address = address;
 		CUevent *events = NULL;
 		result = ckt_fences_collect(pending->fences, &events, &pending->count);
 		if (events)
@@ -64,9 +65,42 @@ int ckt_worker_mem_free(struct ckt_wcall *call)
 		free(events);
 		free(pending);
 	}
-	ckt_memory_free_end(&device->memory, args.address);
+	ckt_memory_free_end(&device->memory, address);
 	ckt_pending_deliver(worker);
 	return result;
+}
+
+/* Programs rely on cuMemFree's wait for all work. */
+int ckt_worker_mem_free(struct ckt_wcall *call)
+{
+	struct ckt_mem_free_args args;
+	return ckt_mem_free_args_get(&call->args, &args) ? free_behind_work(call, args.address) : CKT_WCALL_GARBAGE;
+}
+
+/* ---- Memory of graphs: ordinary blocks, as far as the worker is concerned */
+
+int ckt_worker_graph_mem_alloc(struct ckt_wcall *call)
+{
+	struct ckt_graph_mem_alloc_args args;
+	if (!ckt_graph_mem_alloc_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_graph_mem_alloc_res res = {.granted = ckt_memory_granted(args.size)};
+	CUresult result = allocate(call, args.device, args.size, &res.address);
+	if (!result)
+		ckt_graph_mem_alloc_res_put(ckt_wcall_results(call, ckt_graph_mem_alloc_res_size(&res)), &res);
+	return result;
+}
+
+/* Nobody waits for it, and where its context went first it is gone. */
+int ckt_worker_graph_mem_free(struct ckt_wcall *call)
+{
+	struct ckt_graph_mem_free_args args;
+	if (!ckt_graph_mem_free_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	const struct ckt_worker_device *device = ckt_worker_device_of(call->worker, args.address);
+	if (!device || !ckt_memory_holds((struct ckt_memory *)&device->memory, args.address, 1))
+		return CUDA_SUCCESS;
+	return free_behind_work(call, args.address);
 }
 
 int ckt_worker_mem_get_info(struct ckt_wcall *call)

@@ -6,6 +6,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/graph_record.h"
 #include "server/worker/hostfunc.h"
+#include "server/worker/memop.h"
 #include "server/worker/worker.h"
 
 enum { PARAMS_MAX = 4096 };
@@ -167,6 +168,18 @@ static CUresult node_event(const struct ckt_graph_build *build, const struct ckt
 	return ckt_graph_event_get(node, &id) ? ckt_object_event(build->worker, id, ret_event) : CUDA_ERROR_INVALID_VALUE;
 }
 
+static CUresult memop_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUDA_BATCH_MEM_OP_NODE_PARAMS *ret)
+{
+	static CUstreamBatchMemOpParams ops[CKT_MEMOPS_MAX];	/* the executor's alone, as above */
+	struct ckt_cursor c = {.p = node->record, .end = node->record + node->record_bytes};
+	*ret = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.flags = ckt_get_u32(&c), .paramArray = ops};
+	if (c.bad || !ckt_memops_decode(c.p, (size_t)(c.end - c.p), ops, &ret->count))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_driver.cuGraphAddBatchMemOpNode)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return ckt_object_context(build->worker, node->context, &ret->ctx);
+}
+
 static CUresult add_child(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
 {
 	CUresult result = ckt_graph_make(build, node->child);
@@ -195,6 +208,7 @@ static CUresult add_node(const struct ckt_graph_build *build, CUgraph graph, str
 {
 	CUDA_MEMCPY3D copy;
 	CUDA_MEMSET_NODE_PARAMS_v1 fill;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS memops;
 	CUDA_HOST_NODE_PARAMS_v1 host = {.fn = ckt_hostcall_graph, .userData = node->updates ? node->updates : node};
 	CUcontext context;
 	CUevent event;
@@ -221,6 +235,13 @@ static CUresult add_node(const struct ckt_graph_build *build, CUgraph graph, str
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		result = node_event(build, node, &event);
 		return result ? result : ckt_driver.cuGraphAddEventWaitNode(&node->real, graph, NULL, 0, event);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		result = memop_params(build, node, &memops);
+		return result ? result : ckt_driver.cuGraphAddBatchMemOpNode(&node->real, graph, NULL, 0, &memops);
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		/* The memory is there as long as the client has such a node. */
+		return ckt_driver.cuGraphAddEmptyNode(&node->real, graph, NULL, 0);
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
@@ -271,6 +292,7 @@ CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec e
 	struct ckt_graph_kernel record;
 	CUDA_MEMCPY3D copy;
 	CUDA_MEMSET_NODE_PARAMS_v1 fill;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS memops;
 	CUcontext context;
 	CUevent event;
 	CUresult result;
@@ -295,6 +317,9 @@ CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec e
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		result = node_event(build, node, &event);
 		return result ? result : ckt_driver.cuGraphExecEventWaitNodeSetEvent(exec, node->real, event);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		result = memop_params(build, node, &memops);
+		return result ? result : ckt_driver.cuGraphExecBatchMemOpNodeSetParams(exec, node->real, &memops);
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}

@@ -76,3 +76,6 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call);
 int ckt_worker_graph_peek(struct ckt_wcall *call);
 int ckt_worker_graph_poke(struct ckt_wcall *call);
 int ckt_worker_graph_dot(struct ckt_wcall *call);
+int ckt_worker_graph_mem_alloc(struct ckt_wcall *call);
+int ckt_worker_graph_mem_free(struct ckt_wcall *call);
+int ckt_worker_stream_mem_ops(struct ckt_wcall *call);
