@@ -368,6 +368,9 @@ def run_remote(tree, arg, directory, command):
             end_all(workers, "a failed test")
 
 
+PHASES_MAX = 16 # no program has more
+
+
 def run_checkpoint(tree, arg, directory, command):
     first = Server(tree, os.path.join(directory, "first"), arg.driver, arg.server_arg)
     second = None
@@ -377,9 +380,13 @@ def run_checkpoint(tree, arg, directory, command):
     started = []
     try:
         second = Server(tree, os.path.join(directory, "second"), arg.driver, arg.server_arg)
+        suffix = lambda n: "" if n == 1 else str(n)
+        for n in range(1, arg.at):
+            with open(f"{point}.go{suffix(n)}", "w", encoding="utf-8"):
+                pass
         program = launch(tree, arg, directory, command, first.address,
                          {"CKT_TEST_PHASE_FILE": point, "CRICKET_STANDBY": second.address})
-        program.wait_ready(point + ".ready", arg.timeout)
+        program.wait_ready(f"{point}.ready{suffix(arg.at)}", arg.timeout)
         started = first.workers()
         sessions = sessions_of(tree, first)
         if len(sessions) != 1:
@@ -388,8 +395,8 @@ def run_checkpoint(tree, arg, directory, command):
         first.kill()
         end_all(started, "its server was killed")
         cricketctl(tree, "restore", image, "--server", second.address)
-        for suffix in ("", "2", "3"):
-            with open(f"{point}.go{suffix}", "w", encoding="utf-8"):
+        for n in range(arg.at, PHASES_MAX + 1):
+            with open(f"{point}.go{suffix(n)}", "w", encoding="utf-8"):
                 pass
         judge(arg, program.wait(arg.timeout))
         second.stop()
@@ -421,6 +428,7 @@ def arguments(argv):
     parser.add_argument("--driver", default="soft", help="of the servers: soft (default), a path, or an empty text for what the server chooses")
     parser.add_argument("--launcher", choices=("cricket-run", "preload"), default="cricket-run")
     parser.add_argument("--clients", type=int, default=1, metavar="N", help="so many at once (tcp, unix)")
+    parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
     parser.add_argument("--server-arg", action="append", default=[], metavar="ARG")
     parser.add_argument("--expected", metavar="DIR", help="where the texts to compare with are kept")
     parser.add_argument("--source", metavar="FILE", help="the program's source: a changed one starts with a new text")
