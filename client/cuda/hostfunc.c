@@ -86,6 +86,7 @@ static void run(const struct ckt_host_call_args *call)
 		ckt_call_forbidden = false;
 		ckt_exec_after_host(call->exec, call->number);
 	}
+	ckt_managed_after_host();
 	pthread_mutex_lock(&lock);
 	done[done_next++ % DONE_KEPT] = call->instance;
 	running = 0;
@@ -149,6 +150,9 @@ static CUresult start_thread(void)
 	sigset_t all, before;
 	pthread_t thread;
 	sigfillset(&all);
+	/* A fault comes to the thread that makes it: managed memory lives on it. */
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int error = pthread_create(&thread, NULL, host_thread, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

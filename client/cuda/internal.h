@@ -57,6 +57,7 @@ struct ckt_context {
 	unsigned retained;		/* of a primary context */
 	unsigned api_version;
 	bool destroyed;
+	uint64_t aside;			/* ckt_stream_aside */
 	_Atomic uint64_t peers;		/* devices whose memory this context may reach: cuCtxEnablePeerAccess */
 };
 
@@ -68,6 +69,8 @@ void ckt_context_init(void);
 /* ---- stream.c */
 /* The wire's id of a stream handle: 0 and 1 stay, 2 (and 0 in per-thread mode) is the thread's own stream. */
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
+/* A stream of the context's for our own copies, which waits for no other. */
+CUresult ckt_stream_aside(uint64_t context, uint64_t *ret_id);
 /* CUstream_flags it was made with; 0 for the default streams. */
 unsigned ckt_stream_flags(uint64_t id);
 
@@ -180,6 +183,7 @@ bool ckt_pool_may_settle(void);
 /* ---- managed.c */
 extern _Atomic unsigned ckt_managed_count;
 CUresult ckt_managed_before_launch_slow(void);
+CUresult ckt_managed_after_host_slow(void);
 CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool write);
 /* Makes a module's variable, which the driver has placed, the program's as well. */
 CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context, uint64_t module);
@@ -196,6 +200,12 @@ static inline CUresult ckt_managed_before_launch(void)
 {
 	return __builtin_expect(atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0) ? ckt_managed_before_launch_slow() :
 													  CUDA_SUCCESS;
+}
+
+/* A host function has run, and what its stream does next may use any managed memory. */
+static inline CUresult ckt_managed_after_host(void)
+{
+	return atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) ? ckt_managed_after_host_slow() : CUDA_SUCCESS;
 }
 
 /* Before a copy or fill that reads or writes device memory there, wherever the address leads. */

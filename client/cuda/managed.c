@@ -11,6 +11,9 @@
  * CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0): the CPU leaves managed memory alone while kernels run.  A touch that comes early
  * waits for the GPU.  System calls do not fault but fail: read() into managed memory that a kernel has had returns EFAULT.
  *
+ * All copies go on a stream of our own that waits for no other: what they need is waited for before.  So a host function that touches
+ * managed memory gets it, though its stream stands still until it returns; what it wrote is sent before its stream goes on.
+ *
  * The handler of SIGSEGV is there while managed memory is, and passes on every fault that is not ours.  It runs in the thread that
  * touched the memory, which holds none of our locks: the library itself reads the program's memory before it takes any.
  */
@@ -42,6 +45,8 @@ struct region {
 	struct region *next;
 	uint64_t base, size;
 	uint64_t context;
+	uint64_t stream;		/* for its copies */
+	bool fresh;			/* being cleared on that stream */
 	uint8_t *alias;			/* the same memory, always open */
 	uint8_t *states;		/* per chunk */
 	size_t valid, dirty;		/* chunks that are not DEVICE; chunks that are DIRTY */
@@ -56,8 +61,8 @@ _Atomic unsigned ckt_managed_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct region *regions;
 static struct sigaction previous;
-/* Something may have run since the last wait: the next touch waits first. */
-static bool busy;
+/* Times that something was put on the GPU, and how many of those were waited for: a touch waits for the rest. */
+static uint64_t work, work_done;
 
 /* ---- Transfers.  Precondition of all static functions here: locked. */
 
@@ -66,7 +71,7 @@ static CUresult send_bytes(struct region *r, uint64_t offset, uint64_t end)
 	CUresult result = CUDA_SUCCESS;
 	while (offset < end && !result) {
 		uint64_t size = end - offset < CKT_DATA_MAX ? end - offset : CKT_DATA_MAX;
-		result = CKT_BATCHED(memcpy_htod, MEMCPY_HTOD, .dst = r->base + offset, .stream = 1, .data = r->alias + offset,
+		result = CKT_BATCHED(memcpy_htod, MEMCPY_HTOD, .dst = r->base + offset, .stream = r->stream, .data = r->alias + offset,
 				     .data_len = (uint32_t)size);
 		offset += size;
 	}
@@ -79,7 +84,8 @@ static CUresult fetch_bytes(struct region *r, uint64_t offset, uint64_t end)
 		struct ckt_reply reply;
 		struct ckt_memcpy_dtoh_res res;
 		uint32_t size = (uint32_t)(end - offset < CKT_DATA_MAX ? end - offset : CKT_DATA_MAX);
-		CUresult result = CKT_WAITED(memcpy_dtoh, MEMCPY_DTOH, CKT_CALL_F_NUMBERED, &reply, .src = r->base + offset, .size = size, .stream = 1);
+		CUresult result = CKT_WAITED(memcpy_dtoh, MEMCPY_DTOH, CKT_CALL_F_NUMBERED, &reply, .src = r->base + offset, .size = size,
+					     .stream = r->stream);
 		if (result)
 			return result;
 		bool good = ckt_memcpy_dtoh_res_get(&reply.results, &res) && res.data_len == size;
@@ -167,15 +173,16 @@ static struct region *find(uint64_t address)
 static CUresult hand_over(struct region *only, bool close)
 {
 	CUresult result = CUDA_SUCCESS;
-	bool sent = false;
 	uint64_t saved = ckt_call_context;
 	for (struct region *r = only ? only : regions; r && !result; r = only ? NULL : r->next) {
+		bool sent = r->fresh;
 		ckt_call_context = r->context;
 		result = flush(r, &sent);
-		/* Streams that do not wait for the default stream must not overtake. */
+		/* What comes next is on streams that do not wait for this one. */
 		if (!result && sent)
-			result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = 1);
-		sent = false;
+			result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = r->stream);
+		if (!result)
+			r->fresh = false;
 		if (close && !result)
 			close_all(r);
 	}
@@ -189,9 +196,14 @@ CUresult ckt_managed_before_launch_slow(void)
 {
 	pthread_mutex_lock(&lock);
 	CUresult result = hand_over(NULL, true);
-	busy = true;
+	work++;
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+CUresult ckt_managed_after_host_slow(void)
+{
+	return ckt_managed_before_launch_slow();
 }
 
 CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool write)
@@ -202,7 +214,7 @@ CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool wr
 		if (r->base - address >= size && address - r->base >= r->size)
 			continue;
 		result = hand_over(r, write);
-		busy |= write;
+		work += write;
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
@@ -228,11 +240,17 @@ static uint64_t run_of(const struct region *r, uint64_t first, uint64_t most)
 	return end - first;
 }
 
+/* Unlocked meanwhile: what the GPU does next may be a host function that wants managed memory, too. */
 static CUresult wait_for_gpu(uint64_t context)
 {
-	CUresult result = busy ? CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context) : CUDA_SUCCESS;
-	if (!result)
-		busy = false;
+	uint64_t upto = work;
+	if (work_done >= upto)
+		return CUDA_SUCCESS;
+	pthread_mutex_unlock(&lock);
+	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context);
+	pthread_mutex_lock(&lock);
+	if (!result && work_done < upto)
+		work_done = upto;
 	return result;
 }
 
@@ -247,9 +265,7 @@ static CUresult open_chunk(struct region *r, uint64_t address, bool write)
 	uint64_t count = run_of(r, first, r->window);
 	r->next_fault = first + count;
 	if (before == STATE_DEVICE) {
-		CUresult result = wait_for_gpu(r->context);
-		if (!result)
-			result = fetch_chunks(r, first, count);
+		CUresult result = fetch_chunks(r, first, count);
 		if (result)
 			return result;
 	}
@@ -275,16 +291,25 @@ static CUresult open_chunk(struct region *r, uint64_t address, bool write)
 /* true: the access can be tried again. */
 static bool serve_fault(uint64_t address, bool write)
 {
+	/* In a host function the program may not call CUDA, but this is us, and what came before on its stream is done. */
+	bool in_host_function = ckt_call_forbidden;
+	uint64_t saved = ckt_call_context;
+	CUresult result = CUDA_SUCCESS;
+	ckt_call_forbidden = false;
 	pthread_mutex_lock(&lock);
 	struct region *r = find(address);
-	CUresult result = CUDA_SUCCESS;
-	if (r) {
-		uint64_t saved = ckt_call_context;
+	if (r && !in_host_function && r->states[(address - r->base) / CHUNK] == STATE_DEVICE) {
+		ckt_call_context = r->context;
+		result = wait_for_gpu(r->context);
+		r = find(address);
+	}
+	if (r && !result) {
 		ckt_call_context = r->context;
 		result = open_chunk(r, address, write);
-		ckt_call_context = saved;
 	}
+	ckt_call_context = saved;
 	pthread_mutex_unlock(&lock);
+	ckt_call_forbidden = in_host_function;
 	if (result)
 		ckt_log_user("managed memory at 0x%llx could not be fetched from the GPU (CUDA error %d): the program cannot go on",
 			     (unsigned long long)address, result);
@@ -359,7 +384,7 @@ static void region_unmap(struct region *r)
 }
 
 /* A region of addresses that are free here; closed: it belongs to the device. */
-static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, struct region **ret_region)
+static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint64_t stream, struct region **ret_region)
 {
 	struct region *r = calloc(1, sizeof *r);
 	uint8_t *states = malloc(size / CHUNK);
@@ -382,7 +407,7 @@ static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, stru
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	memset(states, STATE_DEVICE, size / CHUNK);
-	*r = (struct region){.base = base, .size = size, .context = context, .alias = alias, .states = states};
+	*r = (struct region){.base = base, .size = size, .context = context, .stream = stream, .alias = alias, .states = states};
 	*ret_region = r;
 	return CUDA_SUCCESS;
 }
@@ -392,7 +417,8 @@ static CUresult region_clear(struct region *r)
 {
 	mprotect((void *)(uintptr_t)r->base, r->size, PROT_READ);
 	set_states(r, 0, r->size / CHUNK, STATE_CLEAN);
-	return CKT_BATCHED(memset, MEMSET, .dst = r->base, .element_size = 4, .width = r->size / 4, .height = 1, .stream = 1);
+	r->fresh = true;
+	return CKT_BATCHED(memset, MEMSET, .dst = r->base, .element_size = 4, .width = r->size / 4, .height = 1, .stream = r->stream);
 }
 
 /* Precondition: locked. */
@@ -417,6 +443,10 @@ static void region_leave(struct region **place)
 CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t context)
 {
 	size_t chunks = size / CHUNK;
+	uint64_t stream;
+	CUresult result = ckt_stream_aside(context, &stream);
+	if (result)
+		return result;
 	struct region *r = calloc(1, sizeof *r);
 	uint8_t *states = malloc(chunks);
 	if (!r || !states) {
@@ -425,8 +455,8 @@ CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t c
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	memset(states, STATE_DIRTY, chunks);
-	*r = (struct region){.base = base, .size = size, .context = context, .alias = alias, .states = states, .valid = chunks,
-			     .dirty = chunks, .adopted = true};
+	*r = (struct region){.base = base, .size = size, .context = context, .stream = stream, .alias = alias, .states = states,
+			     .valid = chunks, .dirty = chunks, .adopted = true};
 	pthread_mutex_lock(&lock);
 	region_enter(r);
 	pthread_mutex_unlock(&lock);
@@ -452,7 +482,7 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 {
 	struct ckt_context *context;
 	struct region *r;
-	uint64_t address;
+	uint64_t address, stream;
 	if (!ret_address || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
@@ -463,11 +493,13 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (rounded < REGION_MIN)
 		rounded = REGION_MIN;
-	result = device_alloc((uint32_t)context->device, rounded, &address);
+	result = ckt_stream_aside(context->object.id, &stream);
+	if (!result)
+		result = device_alloc((uint32_t)context->device, rounded, &address);
 	if (result)
 		return result;
 	int saved_errno = errno;
-	result = region_make(address, rounded, context->object.id, &r);
+	result = region_make(address, rounded, context->object.id, stream, &r);
 	if (!result)
 		result = region_clear(r);
 	if (result) {
@@ -533,7 +565,7 @@ static void span_add(struct region *r, struct span span)
 }
 
 /* The region of the chunk at the address, made where there is none. */
-static CUresult region_of_chunk(uint64_t address, uint64_t context, struct region **ret_region)
+static CUresult region_of_chunk(uint64_t address, uint64_t context, uint64_t stream, struct region **ret_region)
 {
 	struct region *r = find(address);
 	CUresult result = CUDA_SUCCESS;
@@ -541,7 +573,7 @@ static CUresult region_of_chunk(uint64_t address, uint64_t context, struct regio
 		/* What is open holds nothing of the new variable yet. */
 		result = hand_over(r, true);
 	} else {
-		result = region_make(address / CHUNK * CHUNK, CHUNK, context, &r);
+		result = region_make(address / CHUNK * CHUNK, CHUNK, context, stream, &r);
 		if (!result)
 			region_enter(r);
 	}
@@ -552,12 +584,15 @@ static CUresult region_of_chunk(uint64_t address, uint64_t context, struct regio
 CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context, uint64_t module)
 {
 	static bool once;
-	CUresult result = CUDA_SUCCESS;
+	uint64_t stream;
+	CUresult result = ckt_stream_aside(context, &stream);
 	int saved_errno = errno;
 	struct region *r;
+	if (result)
+		return result;
 	pthread_mutex_lock(&lock);
 	for (uint64_t at = address; at < address + size && !result; at = r->base + r->size) {
-		result = region_of_chunk(at, context, &r);
+		result = region_of_chunk(at, context, stream, &r);
 		if (result)
 			break;
 		uint64_t end = r->base + r->size < address + size ? r->base + r->size : address + size;

@@ -48,12 +48,9 @@ static void make_key(void)
 	pthread_key_create(&thread_streams_key, thread_ends);
 }
 
-static CUresult create(unsigned flags, int priority, struct ckt_stream **ret_stream)
+/* Precondition: calls go to the context. */
+static CUresult create_in(const struct ckt_context *context, unsigned flags, int priority, struct ckt_stream **ret_stream)
 {
-	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
-	if (result)
-		return result;
 	const struct ckt_device *device = ckt_device_get(context->device, NULL);
 	if (priority > device->least_priority)
 		priority = device->least_priority;
@@ -71,11 +68,41 @@ static CUresult create(unsigned flags, int priority, struct ckt_stream **ret_str
 		free(stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = CKT_BATCHED(stream_create, STREAM_CREATE, .id = stream->object.id, .flags = flags, .priority = priority);
+	CUresult result = CKT_BATCHED(stream_create, STREAM_CREATE, .id = stream->object.id, .flags = flags, .priority = priority);
 	if (result)
 		ckt_object_remove(&stream->object);
 	else
 		*ret_stream = stream;
+	return result;
+}
+
+static CUresult create(unsigned flags, int priority, struct ckt_stream **ret_stream)
+{
+	struct ckt_context *context;
+	CUresult result = ckt_context_current(&context);
+	return result ? result : create_in(context, flags, priority, ret_stream);
+}
+
+CUresult ckt_stream_aside(uint64_t context_id, uint64_t *ret_id)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct ckt_context *context = ckt_object_find(context_id, CKT_KIND_CONTEXT);
+	struct ckt_stream *stream = NULL;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	pthread_mutex_lock(&lock);
+	CUresult result = CUDA_SUCCESS;
+	/* It went if the context did, a primary one to come again. */
+	if (!ckt_object_find(context->aside, CKT_KIND_STREAM)) {
+		uint64_t saved = ckt_call_context;
+		ckt_call_context = context_id;
+		result = create_in(context, CU_STREAM_NON_BLOCKING, 0, &stream);
+		ckt_call_context = saved;
+		if (!result)
+			context->aside = stream->object.id;
+	}
+	*ret_id = context->aside;
+	pthread_mutex_unlock(&lock);
 	return result;
 }
 
