@@ -45,9 +45,9 @@ static void *api_called;
 static const char *api_program;
 
 #define CASE(name) \
-	static void name(void); \
-	__attribute__((constructor)) static void name##_registers(void) { api_register(#name, name); } \
-	static void name(void)
+	static void case_##name(void); \
+	__attribute__((constructor)) static void case_##name##_registers(void) { api_register(#name, case_##name); } \
+	static void case_##name(void)
 
 static inline void api_register(const char *name, void (*run)(void))
 {
