@@ -46,10 +46,17 @@ static struct sums add_up(const ckt_image *image)
 
 /* ---- show */
 
+/* The CUDA version of the driver that the session ran on. */
+static const char *driver_text(const ckt_image *image, char *buffer, size_t size)
+{
+	snprintf(buffer, size, "%d.%d", image->driver_version / 1000, image->driver_version % 1000 / 10);
+	return buffer;
+}
+
 static int show_json(const struct ckt_ctl_chain *chain, const struct sums *sums)
 {
 	const ckt_image *image = &chain->image;
-	char saved[64], id[2 * CKT_IMAGE_ID + 1];
+	char saved[64], id[2 * CKT_IMAGE_ID + 1], driver[32];
 	json_t *devices = json_array(), *ancestors = json_array();
 	for (u_int i = 0; i < image->devices.devices_len; i++)
 		json_array_append_new(devices, json_pack("{s:o, s:i, s:i, s:I}", "name", ckt_ctl_json_text(image->devices.devices_val[i].name),
@@ -60,10 +67,11 @@ static int show_json(const struct ckt_ctl_chain *chain, const struct sums *sums)
 		json_array_append_new(ancestors, json_string(hex(image->ancestors.ancestors_val[i].id, CKT_IMAGE_ID, id)));
 	hex(image->id, CKT_IMAGE_ID, id);
 	return ckt_ctl_json_print(json_pack(
-		"{s:s, s:o, s:o, s:o, s:i, s:I, s:s, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "image", id,
+		"{s:s, s:o, s:o, s:o, s:i, s:I, s:s, s:o, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "image", id,
 		"session", ckt_ctl_json_text(image->session), "program", ckt_ctl_json_text(image->program_name), "client",
 		ckt_ctl_json_text(image->client), "pid", (int)image->client_pid, "generation", (json_int_t)image->generation, "saved",
-		ckt_ctl_time_text(image->saved, saved, sizeof saved), "version", ckt_ctl_json_text(image->build), "executed",
+		ckt_ctl_time_text(image->saved, saved, sizeof saved), "version", ckt_ctl_json_text(image->build), "cuda",
+		driver_text(image, driver, sizeof driver), "executed",
 		(json_int_t)image->executed, "devices", devices, "memory_bytes", (json_int_t)sums->memory, "contents_bytes",
 		(json_int_t)sums->contents, "stored_bytes", (json_int_t)sums->stored, "older_bytes", (json_int_t)sums->older, "objects", "contexts",
 		(json_int_t)image->contexts.contexts_len, "streams", (json_int_t)image->streams.streams_len, "events",
@@ -87,6 +95,7 @@ static int show(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *cha
 	for (u_int i = 0; i < image->devices.devices_len; i++)
 		printf("device      %s, %d.%d\n", ckt_ctl_clean(image->devices.devices_val[i].name, program, sizeof program),
 		       image->devices.devices_val[i].major, image->devices.devices_val[i].minor);
+	printf("driver      for CUDA %s, image of Cricket %s\n", driver_text(image, a, sizeof a), ckt_ctl_clean(image->build, program, sizeof program));
 	printf("memory      %s, %s of it not zero\n", ckt_ctl_size_text(sums.memory, a, sizeof a), ckt_ctl_size_text(sums.contents, b, sizeof b));
 	printf("files       %s here, %s of the contents in older images\n", ckt_ctl_size_text(sums.stored, a, sizeof a),
 	       ckt_ctl_size_text(sums.older, c, sizeof c));

@@ -52,8 +52,9 @@ int ckt_ctl_public_address(struct ckt_ctl_server *server, char *ret_text, size_t
 	return CKT_EXIT_DONE;
 }
 
-/* The session's owner and its client's host, from the list. */
-static bool find_client(struct ckt_ctl_server *server, const char *session, char *ret_host, size_t host_size, uint32_t *ret_uid)
+/* The session's owner, its client's host and what is noted about it, from the list. */
+static bool find_client(struct ckt_ctl_server *server, const char *session, char *ret_host, size_t host_size, uint32_t *ret_uid,
+			char ret_note[CKT_MESSAGE_MAX + 1])
 {
 	/* The list begins behind the name given: this one is just before the session. */
 	char after[CKT_SESSION_ID_SIZE + 1];
@@ -70,6 +71,7 @@ static bool find_client(struct ckt_ctl_server *server, const char *session, char
 		if (found) {
 			snprintf(ret_host, host_size, "%s", one->client);
 			*ret_uid = one->uid;
+			snprintf(ret_note, CKT_MESSAGE_MAX + 1, "%s", one->note);
 		}
 	}
 	xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
@@ -79,9 +81,12 @@ static bool find_client(struct ckt_ctl_server *server, const char *session, char
 void ckt_ctl_tell_client(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *session)
 {
 	char client[CKT_ADDRESS_MAX + 1], here[CKT_NAME_MAX] = "", address[CKT_ADDRESS_TEXT_MAX], message[1200], clean[CKT_ADDRESS_MAX + 1];
+	char note[CKT_MESSAGE_MAX + 1], clean_note[CKT_MESSAGE_MAX + 1];
 	uint32_t uid;
-	if (!find_client(server, session, client, sizeof client, &uid))
+	if (!find_client(server, session, client, sizeof client, &uid, note))
 		return;
+	if (*note)
+		fprintf(stderr, "cricketctl: note: session %s %s\n", session, ckt_ctl_clean(note, clean_note, sizeof clean_note));
 	gethostname(here, sizeof here - 1);
 	bool ours = strcmp(client, here) == 0 && (uid == CKT_UID_UNKNOWN || uid == getuid());
 	if (args->client_address)

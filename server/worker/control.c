@@ -84,6 +84,12 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 			 (unsigned long long)hello->generation, (unsigned long long)worker->generation);
 		return CKT_HELLO_STALE;
 	}
+	/* It has answers to commands that were not given here: this is a copy that another one has left behind. */
+	if (hello->acked > atomic_load(&worker->replies.executed)) {
+		snprintf(ret_message, message_size, "the client has results of %llu commands of this session, and this copy of it has executed %llu",
+			 (unsigned long long)hello->acked, (unsigned long long)atomic_load(&worker->replies.executed));
+		return CKT_HELLO_STALE;
+	}
 	if (worker->state == CKT_STATE_ENDING) {
 		snprintf(ret_message, message_size, "session %s ends", worker->session);
 		return CKT_HELLO_PARKED;

@@ -11,11 +11,13 @@
 
 #include "checkpoint/store.h"
 #include "rpc/log.h"
+#include "server/worker/binary.h"
 #include "server/worker/chain.h"
 #include "server/worker/crew.h"
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
 #include "server/worker/graph_image.h"
+#include "server/worker/image_moved.h"
 #include "server/worker/fence.h"
 #include "server/worker/worker.h"
 
@@ -23,6 +25,8 @@ struct loading {
 	struct ckt_worker *worker;
 	ckt_image image;
 	struct ckt_image_reader reader;
+	struct ckt_moved moved;
+	bool other_model;	/* than the session had: another capability */
 	_Atomic size_t next;
 	_Atomic int driver_error;
 	char *message;
@@ -63,9 +67,11 @@ static int check_device(struct loading *l, unsigned d)
 {
 	struct ckt_worker_device *device = &l->worker->devices[d];
 	const ckt_image_device *saved = &l->image.devices.devices_val[d];
-	if (saved->major != device->major || saved->minor != device->minor)
-		return refuse(l, -ENODEV, "the session ran on %s (capability %d.%d) and this GPU is %s (%d.%d): restore it on a GPU of that capability",
-			      saved->name, saved->major, saved->minor, device->name, device->major, device->minor);
+	if (saved->major != device->major || saved->minor != device->minor) {
+		l->other_model = true;
+		ckt_worker_note(l->worker, "began on %.64s (capability %d.%d) and goes on on %.64s (%d.%d): what the program knows of its GPU is the former's",
+				saved->name, saved->major, saved->minor, device->name, device->major, device->minor);
+	}
 	struct ckt_object *context;
 	size_t free_bytes, total;
 	uint64_t need = bytes_on(&l->image, d);
@@ -77,7 +83,7 @@ static int check_device(struct loading *l, unsigned d)
 	if (free_bytes < need)
 		return refuse(l, -ENOMEM, "the session needs %llu MiB of GPU memory and %s has %llu MiB free: %llu MiB are missing",
 			      (unsigned long long)(need >> 20), device->name, (unsigned long long)(free_bytes >> 20),
-			      (unsigned long long)((need - free_bytes) >> 20) + 1);
+			      (unsigned long long)(need - free_bytes + (1 << 20) - 1) >> 20);
 	return 0;
 }
 
@@ -108,6 +114,10 @@ static int check(struct loading *l, const ckt_worker_start_args *args)
 			return error;
 	}
 	ckt_pools_init(worker);
+	if (image->driver_version && image->driver_version != worker->driver_version)
+		ckt_worker_note(worker, "was saved with a driver for CUDA %d.%d and goes on with %s one, for CUDA %d.%d", image->driver_version / 1000,
+				image->driver_version % 1000 / 10, image->driver_version < worker->driver_version ? "a newer" : "an older",
+				worker->driver_version / 1000, worker->driver_version % 1000 / 10);
 	return 0;
 }
 
@@ -146,6 +156,40 @@ static int load_blobs(struct loading *l)
 	return result;
 }
 
+/* ---- Another model of GPU */
+
+static const char *name_of(const ckt_image *image, uint64_t module)
+{
+	for (unsigned i = 0; i < image->functions.functions_len; i++)
+		if (image->functions.functions_val[i].module == module)
+			return image->functions.functions_val[i].name;
+	return "a kernel that was not asked for";
+}
+
+/* Whether each module has code for the GPU on which it is to be, or PTX to make it from. */
+static int check_code(struct loading *l)
+{
+	const ckt_image *image = &l->image;
+	for (unsigned i = 0; i < image->modules.modules_len && l->other_model; i++) {
+		const ckt_image_module *module = &image->modules.modules_val[i];
+		const struct ckt_blob *blob = ckt_blobs_find(&l->worker->blobs, (const uint8_t *)module->hash);
+		unsigned d = 0;
+		bool has_ptx;
+		for (unsigned k = 0; k < image->contexts.contexts_len; k++)
+			if (image->contexts.contexts_val[k].id == module->context)
+				d = image->contexts.contexts_val[k].device;
+		const struct ckt_worker_device *device = d < l->worker->device_count ? &l->worker->devices[d] : NULL;
+		if (!blob || !device)
+			return refuse(l, -EBADMSG, "the image is damaged: module 0x%llx has no contents or no GPU", (unsigned long long)module->id);
+		if (!ckt_binary_fits(blob->data, blob->size, (unsigned)(device->major * 10 + device->minor), &has_ptx))
+			return refuse(l, -ENODEV, "module 0x%llx (%.200s) %s, and this GPU is %s (%d.%d): restore it on a GPU of the model it ran on",
+				      (unsigned long long)module->id, name_of(image, module->id),
+				      has_ptx ? "has PTX for newer GPUs only" : "has machine code for other GPUs only, and no PTX", device->name, device->major,
+				      device->minor);
+	}
+	return 0;
+}
+
 /* ---- Contexts and modules, by the journal */
 
 static const ckt_image_module *find_module(const ckt_image *image, uint64_t id)
@@ -176,12 +220,28 @@ static int replay_load(struct loading *l, const ckt_image_journal *entry)
 	if (!result)
 		result = ckt_module_load(worker, entry->id, (const uint8_t *)entry->hash, live ? live->option_keys.option_keys_val : NULL, values, count,
 					 NULL, &none, NULL, &none, &object);
+	/* A dead one is loaded for the history of addresses alone, and that is another here. */
+	if (result && !live && l->other_model)
+		return 0;
 	return result ? fail(l, result, "module", entry->id) : 0;
+}
+
+/* For tests: something else takes the place of the next variables. */
+static void take_place(struct loading *l)
+{
+	static const char ptx[] = ".version 6.4\n.target sm_70\n.address_size 64\n.visible .global .align 8 .b8 place[65536];\n";
+	CUmodule module;
+	struct ckt_object *primary;
+	if (!ckt_fault_fails(CKT_FAULT_RESTORE_MOVED) || ckt_context_primary(l->worker, 0, &primary) || ckt_worker_use_context(l->worker, primary->id))
+		return;
+	if (ckt_driver.cuModuleLoadDataEx(&module, ptx, 0, NULL, NULL))
+		ckt_warning("told to fail, and could not");
 }
 
 static int replay_journal(struct loading *l)
 {
 	struct ckt_worker *worker = l->worker;
+	take_place(l);
 	for (unsigned i = 0; i < l->image.journal.journal_len; i++) {
 		const ckt_image_journal *entry = &l->image.journal.journal_val[i];
 		struct ckt_object *object = ckt_objects_find(&worker->objects, entry->id);
@@ -228,7 +288,7 @@ static int load_contexts(struct loading *l)
 			size_t now;
 			CUlimit limit = (CUlimit)saved->limits.limits_val[k].limit;
 			if (ckt_driver.cuCtxGetLimit(&now, limit) == CUDA_SUCCESS && now != saved->limits.limits_val[k].value &&
-			    (result = ckt_driver.cuCtxSetLimit(limit, saved->limits.limits_val[k].value)))
+			    (result = ckt_driver.cuCtxSetLimit(limit, saved->limits.limits_val[k].value)) && !l->other_model)
 				return fail(l, result, "a limit of context", saved->id);
 		}
 		if (saved->cache_config && ckt_driver.cuCtxSetCacheConfig)
@@ -237,32 +297,10 @@ static int load_contexts(struct loading *l)
 	return 0;
 }
 
-/* Programs hold the addresses of a module's variables anywhere, so a variable must lie where it lay. */
+/* Programs hold the addresses of a module's variables anywhere, so a variable must lie where it lay, or nobody must know. */
 static int check_globals(struct loading *l)
 {
-	for (unsigned m = 0; m < l->image.modules.modules_len; m++) {
-		const ckt_image_module *module = &l->image.modules.modules_val[m];
-		struct ckt_object *object = ckt_objects_find_kind(&l->worker->objects, module->id, CKT_KIND_MODULE);
-		if (!object)
-			return refuse(l, -EBADMSG, "the image is damaged: its journal does not make module 0x%llx", (unsigned long long)module->id);
-		ckt_worker_use_context(l->worker, module->context);
-		for (unsigned i = 0; i < module->globals.globals_len; i++) {
-			const ckt_image_global *global = &module->globals.globals_val[i];
-			CUdeviceptr address;
-			size_t size;
-			CUresult result = ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, global->name);
-			if (result)
-				return refuse(l, -EIO, "variable %.256s of module 0x%llx is gone (CUDA error %d)", global->name,
-					      (unsigned long long)module->id, result);
-			if (address != global->address || size != global->size)
-				return refuse(l, -EADDRNOTAVAIL,
-					      "variable %.256s of module 0x%llx lies at 0x%llx now and lay at 0x%llx: the driver has another history here; "
-					      "restore with the same driver, and with address space randomisation off",
-					      global->name, (unsigned long long)module->id, (unsigned long long)address,
-					      (unsigned long long)global->address);
-		}
-	}
-	return 0;
+	return ckt_moved_find(&l->moved, l->worker, &l->image, l->message, l->message_size);
 }
 
 static int load_functions(struct loading *l)
@@ -529,6 +567,8 @@ static int load_memory(struct loading *l)
 	ckt_crew_prepare();
 	ckt_crew_look(l->worker);
 	int error = map_memory(l);
+	if (!error && ckt_fault_fails(CKT_FAULT_RESTORE_MEMORY))
+		error = refuse(l, -ENOMEM, "told to find no memory");
 	if (!error)
 		error = map_physicals(l);
 	if (!error)
@@ -538,7 +578,10 @@ static int load_memory(struct loading *l)
 	error = ckt_crew_run(read_pieces, l);
 	if (error && l->driver_error)
 		return refuse(l, error, "writing the GPU's memory: CUDA error %d", l->driver_error);
-	return error ? refuse(l, error, "the image is damaged: contents of the GPU's memory: %s", strerror(-error)) : unmap_contents(l);
+	if (error)
+		return refuse(l, error, "the image is damaged: contents of the GPU's memory: %s", strerror(-error));
+	error = ckt_moved_check(&l->moved, l->worker, &l->image, l->message, l->message_size);
+	return error ? error : unmap_contents(l);
 }
 
 /* ---- Memory pools */
@@ -581,6 +624,23 @@ static int load_graphs(struct loading *l)
 		if (result)
 			return fail(l, result, "graph", saved->id);
 	}
+	return 0;
+}
+
+static int load_seen(struct loading *l)
+{
+	const ckt_image *image = &l->image;
+	for (unsigned i = 0; i < image->seen.seen_len; i++) {
+		struct ckt_object *module = ckt_objects_find_kind(&l->worker->objects, image->seen.seen_val[i].module, CKT_KIND_MODULE);
+		if (!module)
+			return refuse(l, -EBADMSG, "the image is damaged: a variable is known of a module that is not there");
+		ckt_module_note_seen(module, image->seen.seen_val[i].name);
+	}
+	/* Before that nobody took note. */
+	for (unsigned m = 0; m < image->modules.modules_len && !image->seen_known; m++)
+		for (unsigned i = 0; i < image->modules.modules_val[m].globals.globals_len; i++)
+			ckt_module_note_seen(ckt_objects_find(&l->worker->objects, image->modules.modules_val[m].id),
+					     image->modules.modules_val[m].globals.globals_val[i].name);
 	return 0;
 }
 
@@ -637,9 +697,8 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 	int error = open_image(&l, dirs, dir_count);
 	if (error)
 		return error;
-	static int (*const steps[])(struct loading *) = {load_blobs,	  replay_journal, load_contexts, check_globals,
-							 load_functions, load_streams,	  load_events,	 load_memory, load_pools,
-							 load_graphs};
+	static int (*const steps[])(struct loading *) = {load_blobs,	 check_code,   replay_journal, load_contexts, check_globals, load_functions,
+							 load_streams, load_events, load_memory,	  load_pools,	load_graphs,   load_seen};
 	error = check(&l, args);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_CHECKED);
@@ -663,6 +722,7 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 		if (worker->image_dirs[i] >= 0)
 			close(worker->image_dirs[i]);
 	ckt_memory_files_close(worker);
+	ckt_moved_fini(&l.moved);
 	if (!error && l.image.chain)
 		ckt_chain_adopt(worker, &l.image);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&l.image);

@@ -243,6 +243,8 @@ static void take_module(struct saving *s, struct ckt_object *object)
 		module->option_keys.option_keys_val[i] = object->module.option_keys[i];
 		module->option_values.option_values_val[i] = object->module.option_values[i];
 	}
+	for (uint32_t i = 0; i < object->module.seen_count; i++)
+		s->image.seen.seen_val[s->image.seen.seen_len++] = (ckt_image_seen){object->id, copy_string(object->module.seen[i])};
 	take_globals(s, module, object);
 }
 
@@ -304,6 +306,14 @@ static void take_pool(struct saving *s, const struct ckt_pool *pool)
 				(ckt_image_pool_block){memory->blocks[i].address, memory->blocks[i].freeing};
 }
 
+static size_t count_seen(struct ckt_object *const *objects, size_t count)
+{
+	size_t seen = 0;
+	for (size_t i = 0; i < count; i++)
+		seen += ckt_handle_kind(objects[i]->id) == CKT_KIND_MODULE ? objects[i]->module.seen_count : 0;
+	return seen;
+}
+
 static int take_objects(struct saving *s)
 {
 	size_t count;
@@ -320,6 +330,8 @@ static int take_objects(struct saving *s)
 	for (unsigned d = 0; d < s->worker->device_count; d++)
 		take_pool(s, &s->worker->pools.defaults[d]);
 	image->graphs.graphs_val = list(count, sizeof(ckt_image_graph));
+	image->seen.seen_val = list(count_seen(objects, count), sizeof(ckt_image_seen));
+	image->seen_known = true;
 	for (size_t i = 0; i < count && !result; i++) {
 		struct ckt_object *object = objects[i];
 		switch (ckt_handle_kind(object->id)) {

@@ -305,17 +305,40 @@ int ckt_worker_module_get_function(struct ckt_wcall *call)
 	return result;
 }
 
+void ckt_module_note_seen(struct ckt_object *module, const char *name)
+{
+	uint32_t count = module->module.seen_count;
+	for (uint32_t i = 0; i < count; i++)
+		if (!strcmp(module->module.seen[i], name))
+			return;
+	/* Doubles whenever it is full, at powers of two. */
+	if (!(count & (count - 1)))
+		module->module.seen = realloc(module->module.seen, (count ? 2 * (size_t)count : 1) * sizeof *module->module.seen);
+	if (!module->module.seen || !(module->module.seen[count] = strdup(name)))
+		abort();
+	module->module.seen_count++;
+}
+
+/* Takes the name over. */
+static CUresult find_variable(struct ckt_worker *worker, uint64_t id, char *name, CUdeviceptr *ret_address, size_t *ret_size)
+{
+	struct ckt_object *module = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_MODULE);
+	CUresult result = module ? ckt_driver.cuModuleGetGlobal_v2(ret_address, ret_size, module->real, name) : CUDA_ERROR_INVALID_HANDLE;
+	if (!result)
+		ckt_module_note_seen(module, name);
+	free(name);
+	return result;
+}
+
 int ckt_worker_module_get_global(struct ckt_wcall *call)
 {
 	struct ckt_module_get_global_args args;
 	char *name;
 	if (!ckt_module_get_global_args_get(&call->args, &args) || !(name = take_name(args.name, args.name_len)))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *module = ckt_objects_find_kind(&call->worker->objects, args.module, CKT_KIND_MODULE);
 	CUdeviceptr address;
 	size_t size;
-	CUresult result = module ? ckt_driver.cuModuleGetGlobal_v2(&address, &size, module->real, name) : CUDA_ERROR_INVALID_HANDLE;
-	free(name);
+	CUresult result = find_variable(call->worker, args.module, name, &address, &size);
 	if (result)
 		return result;
 	struct ckt_module_get_global_res res = {.address = address, .size = size};
@@ -329,11 +352,9 @@ int ckt_worker_module_get_variable(struct ckt_wcall *call)
 	char *name;
 	if (!ckt_module_get_variable_args_get(&call->args, &args) || !(name = take_name(args.name, args.name_len)))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *module = ckt_objects_find_kind(&call->worker->objects, args.module, CKT_KIND_MODULE);
 	CUdeviceptr address;
 	size_t size;
-	CUresult result = module ? ckt_driver.cuModuleGetGlobal_v2(&address, &size, module->real, name) : CUDA_ERROR_INVALID_HANDLE;
-	free(name);
+	CUresult result = find_variable(call->worker, args.module, name, &address, &size);
 	if (result)
 		return result;
 	unsigned managed = 0;

@@ -35,6 +35,9 @@ static void destroy(struct ckt_object *object)
 	case CKT_KIND_MODULE:
 		free(object->module.option_keys);
 		free(object->module.option_values);
+		for (uint32_t i = 0; i < object->module.seen_count; i++)
+			free(object->module.seen[i]);
+		free(object->module.seen);
 		break;
 	case CKT_KIND_FUNCTION:
 		free(object->function.name);

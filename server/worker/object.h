@@ -50,6 +50,8 @@ struct ckt_object {
 			uint32_t option_count;
 			uint32_t *option_keys;		/* owned */
 			uint64_t *option_values;	/* owned */
+			char **seen;			/* variables whose addresses the client has asked for; owned */
+			uint32_t seen_count;
 		} module;
 		struct {
 			char *name;			/* owned */

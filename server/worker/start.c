@@ -3,6 +3,7 @@
  * every worker has the same history before the program's first command.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,20 @@ void ckt_worker_harden(int argc, char **argv)
 	}
 	snprintf(ckt_worker.note, sizeof ckt_worker.note,
 		 "address space randomisation could not be switched off: after a restore, variables of modules may lie elsewhere");
+}
+
+void ckt_worker_note(struct ckt_worker *worker, const char *format, ...)
+{
+	char text[CKT_MESSAGE_MAX];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	ckt_warning("%s", text);
+	pthread_mutex_lock(&worker->mail_lock);
+	size_t used = strlen(worker->note);
+	snprintf(worker->note + used, sizeof worker->note - used, "%s%s", used ? "; " : "", text);
+	pthread_mutex_unlock(&worker->mail_lock);
 }
 
 static int fail(CUresult result, const char *what, char *ret_message, size_t message_size)

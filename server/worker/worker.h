@@ -176,6 +176,8 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 /* Ends the process at once, whatever the GPU does. */
 void ckt_worker_end(const char *why) __attribute__((noreturn));
 void ckt_worker_harden(int argc, char **argv);
+/* A sentence that listings and cricketctl restore show with the session. */
+void ckt_worker_note(struct ckt_worker *worker, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- device.c */
 /* Whether kernels of the session's device can reach memory of its peer, which is another. */
@@ -236,6 +238,8 @@ CUresult ckt_event_make(struct ckt_worker *worker, uint64_t id, unsigned flags, 
 CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t hash[32], const uint32_t *keys, const uint64_t *values, uint32_t count,
 			 char *info_log, uint32_t *info_size, char *error_log, uint32_t *error_size, struct ckt_object **ret_object);
 void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module);
+/* The client knows where the variable lies. */
+void ckt_module_note_seen(struct ckt_object *module, const char *name);
 CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, uint64_t id, const char *name, struct ckt_object **ret_object);
 CUresult ckt_function_set(struct ckt_object *function, uint32_t attribute, int32_t value);
 void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry);

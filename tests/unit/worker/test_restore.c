@@ -137,8 +137,9 @@ static void restore(struct wire *w, const char *directory)
 	if (status)
 		fprintf(stderr, "restore: %s\n", message);
 	CU_ASSERT_EQUAL_FATAL(status, 0);
-	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
 	/* We bear to be set back. */
+	w->acked = 0;
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
 	w->seq = w->acked = w->executed;
 }
 
@@ -236,6 +237,336 @@ static void test_memory(void)
 	remove_directory(other);
 }
 
+/* ---- Modules */
+
+#define HEAD(target) ".version 8.0\n.target " target "\n.address_size 64\n"
+#define BODY                                                                                                                                      \
+	".visible .global .align 4 .u32 total = 5;\n"                                                                                              \
+	".global .align 4 .u32 hidden = 7;\n"                                                                                                      \
+	".global .align 8 .u64 place = 0;\n"                                                                                                       \
+	".visible .entry add(.param .u32 step)\n{\n"                                                                                               \
+	"\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"                                                                                                    \
+	"\tld.param.u32 %r1, [step]; mov.u64 %d1, hidden; atom.global.add.u32 %r2, [%d1], %r1; ret;\n}\n"                                          \
+	".visible .entry read(.param .u64 out)\n{\n"                                                                                               \
+	"\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"                                                                                                    \
+	"\tld.param.u64 %d1, [out]; ld.global.u32 %r1, [hidden]; st.global.u32 [%d1], %r1; ret;\n}\n"                                              \
+	".visible .entry point(.param .u64 out)\n{\n"                                                                                              \
+	"\t.reg .b64 %d<4>;\n"                                                                                                                     \
+	"\tld.param.u64 %d1, [out]; mov.u64 %d2, hidden; st.global.u64 [%d1], %d2; ret;\n}\n"                                                      \
+	".visible .entry keep()\n{\n"                                                                                                              \
+	"\t.reg .b64 %d<4>;\n"                                                                                                                     \
+	"\tmov.u64 %d1, place; mov.u64 %d2, hidden; st.global.u64 [%d1], %d2; ret;\n}\n"
+static const char common[] = HEAD("sm_70") BODY, newer[] = HEAD("sm_120") BODY;
+static const char *const kernels[] = {"add", "read", "point", "keep"};
+enum { ADD, READ, POINT, KEEP, KERNELS };
+
+static void load(struct wire *w, unsigned n, const char *ptx)
+{
+	uint8_t hash[32];
+	size_t size = strlen(ptx) + 1;
+	ckt_hash(ptx, size, hash);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, blob_data, true, .hash = hash, .hash_len = 32, .total = size, .data = (const uint8_t *)ptx, .data_len = (uint32_t)size)),
+			CUDA_SUCCESS);
+	struct wire_reply reply = WIRE_CALL(w, module_load, true, .id = MODULE(n), .hash = hash, .hash_len = 32);
+	struct ckt_module_load_res res = {.status = 1};
+	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
+	CU_ASSERT_TRUE(ckt_module_load_res_get(&reply.results, &res));
+	CU_ASSERT_EQUAL_FATAL(res.status, CUDA_SUCCESS);
+	free(reply.data);
+	for (unsigned i = 0; i < KERNELS; i++)
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, module_get_function, true, .module = MODULE(n), .id = FUNCTION(10 * n + i), .name = kernels[i],
+					       .name_len = (uint32_t)strlen(kernels[i]))),
+				CUDA_SUCCESS);
+}
+
+static void launch(struct wire *w, unsigned n, unsigned kernel, const void *params, uint32_t size)
+{
+	WIRE_BATCH(w, launch_kernel, .function = FUNCTION(10 * n + kernel), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1,
+		   .params = params, .params_len = size);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
+}
+
+static uint64_t ask(struct wire *w, unsigned n, const char *name)
+{
+	struct wire_reply reply = WIRE_CALL(w, module_get_global, true, .module = MODULE(n), .name = name, .name_len = (uint32_t)strlen(name));
+	struct ckt_module_get_global_res res = {0};
+	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
+	CU_ASSERT_TRUE(ckt_module_get_global_res_get(&reply.results, &res));
+	free(reply.data);
+	return res.address;
+}
+
+static uint32_t hidden(struct wire *w, unsigned n, uint64_t scratch)
+{
+	launch(w, n, READ, &scratch, 8);
+	return get_u32(w, scratch);
+}
+
+static bool noted(struct wire *w, const char *words)
+{
+	ckt_worker_status_res listed = wire_status(w);
+	bool found = strstr(listed.note, words) != NULL;
+	if (!found && *words)
+		fprintf(stderr, "note: '%s'\n", listed.note);
+	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&listed);
+	return found;
+}
+
+static void moved_fault(struct wire *w, bool on)
+{
+	strcpy(w->fault, on ? "fail:14" : "");
+}
+
+/* Variables that come to lie elsewhere: no harm where nobody knows where they lay, and refused where somebody does. */
+static void test_moved(void)
+{
+	char first[] = "/tmp/ckt-image-XXXXXX", second[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	make_directory(first);
+	make_directory(second);
+	struct wire *w = session_new();
+	load(w, 0, common);
+	load(w, 1, common);
+	uint64_t block = alloc(w, 4 * MIB), was[2], is[2];
+	const uint32_t steps[] = {100, 1000};
+	for (unsigned n = 0; n < 2; n++) {
+		launch(w, n, ADD, &steps[n], 4);
+		launch(w, n, POINT, &block, 8);
+		was[n] = get(w, block, 8);
+	}
+	fill(w, block, 0, 4 * MIB);
+	save_and_stop(w, first);
+	moved_fault(w, true);
+	restore(w, first);
+	CU_ASSERT_TRUE(noted(w, "6 variables of modules lie elsewhere"));
+	CU_ASSERT_TRUE(noted(w, "nothing points to where they lay"));
+	for (unsigned n = 0; n < 2; n++) {
+		CU_ASSERT_EQUAL(hidden(w, n, block), 7 + steps[n]);
+		launch(w, n, POINT, &block, 8);
+		is[n] = get(w, block, 8);
+		CU_ASSERT_NOT_EQUAL(is[n], was[n]);
+	}
+	/* An increment on the image that it came from, and back to the old places: what points there is the new address now. */
+	fill(w, block, 0, 8);
+	save_and_stop(w, second);
+	moved_fault(w, false);
+	restore(w, second);
+	CU_ASSERT_EQUAL(hidden(w, 0, block), 107);
+	CU_ASSERT_EQUAL(hidden(w, 1, block), 1007);
+	CU_ASSERT_TRUE(noted(w, "lie elsewhere"));
+	launch(w, 1, POINT, &block, 8);
+	CU_ASSERT_EQUAL(get(w, block, 8), was[1]);
+	session_end(w);
+	remove_directory(second);
+
+	/* Words of memory, at the beginning and at the very end of it, and one behind the variable. */
+	restore(w = calloc(1, sizeof *w), first);
+	for (unsigned i = 0; i < 3; i++) {
+		char words[32];
+		uint64_t at = i == 0 ? block : i == 1 ? block + 4 * MIB - 8 : block + 2 * MIB;
+		CU_ASSERT_EQUAL(mkdir(second, 0700), 0);
+		launch(w, 1, POINT, &at, 8);
+		if (i == 2)
+			fill(w, at, (uint32_t)was[1] + 4, 4);
+		save_and_stop(w, second);
+		moved_fault(w, true);
+		CU_ASSERT_EQUAL(try_restore(w, second, message), -EADDRNOTAVAIL);
+		snprintf(words, sizeof words, "and %u words of the session", i + 1);
+		CU_ASSERT_PTR_NOT_NULL(strstr(message, words));
+		CU_ASSERT_PTR_NOT_NULL(strstr(message, "variable hidden"));
+		moved_fault(w, false);
+		/* The same image, where nothing moved. */
+		restore(w, second);
+		CU_ASSERT_FALSE(noted(w, "") && noted(w, "elsewhere"));
+		CU_ASSERT_EQUAL(get(w, block, 8), was[1]);
+		remove_directory(second);
+	}
+	session_end(w);
+
+	/* A word of another variable. */
+	CU_ASSERT_EQUAL(mkdir(second, 0700), 0);
+	restore(w = calloc(1, sizeof *w), first);
+	launch(w, 0, KEEP, NULL, 0);
+	save_and_stop(w, second);
+	moved_fault(w, true);
+	CU_ASSERT_EQUAL(try_restore(w, second, message), -EADDRNOTAVAIL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "and 1 words of the session"));
+	moved_fault(w, false);
+	remove_directory(second);
+
+	/* What the program was told. */
+	CU_ASSERT_EQUAL(mkdir(second, 0700), 0);
+	restore(w, first);
+	uint64_t total = ask(w, 1, "total");
+	save_and_stop(w, second);
+	moved_fault(w, true);
+	CU_ASSERT_EQUAL(try_restore(w, second, message), -EADDRNOTAVAIL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "variable total"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "whose address the program knows"));
+	moved_fault(w, false);
+	restore(w, second);
+	CU_ASSERT_EQUAL(ask(w, 1, "total"), total);
+	/* And is still known after a restore. */
+	remove_directory(second);
+	CU_ASSERT_EQUAL(mkdir(second, 0700), 0);
+	save_and_stop(w, second);
+	moved_fault(w, true);
+	CU_ASSERT_EQUAL(try_restore(w, second, message), -EADDRNOTAVAIL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "variable total"));
+	moved_fault(w, false);
+	restore(w, second);
+	session_end(w);
+	remove_directory(first);
+	remove_directory(second);
+}
+
+/* ---- Other GPUs */
+
+static void test_other_model(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX", again[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	make_directory(directory);
+	make_directory(again);
+	struct wire *w = session_new();
+	load(w, 0, common);
+	uint64_t block = alloc(w, 4 * MIB);
+	const uint32_t step = 100;
+	launch(w, 0, ADD, &step, 4);
+	fill(w, block, 9, 4 * MIB);
+	WIRE_BATCH(w, stream_create, .id = STREAM(0), .flags = CU_STREAM_NON_BLOCKING);
+	save_and_stop(w, directory);
+	w->devices = "9.0:2G";
+	restore(w, directory);
+	CU_ASSERT_TRUE(noted(w, "(capability 12.0) and goes on on Cricket Soft GPU"));
+	CU_ASSERT_EQUAL(get_u32(w, block + 4 * MIB - 4), 9);
+	launch(w, 0, ADD, &step, 4);
+	CU_ASSERT_EQUAL(hidden(w, 0, block), 207);
+	/* A module for newer GPUs, dead, does no harm on the way back and forth. */
+	save_and_stop(w, again);
+	w->devices = "12.0:8G";
+	restore(w, again);
+	CU_ASSERT_EQUAL(hidden(w, 0, block), 207);
+	load(w, 1, newer);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, module_unload, true, .id = MODULE(1))), CUDA_SUCCESS);
+	remove_directory(again);
+	CU_ASSERT_EQUAL(mkdir(again, 0700), 0);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, again, (ckt_worker_save2_args){.deadline_ms = 5000}).status, 0);
+	load(w, 1, newer);
+	remove_directory(directory);
+	CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
+	save_and_stop(w, directory);
+	w->devices = "9.0:2G";
+	CU_ASSERT_EQUAL(try_restore(w, directory, message), -ENODEV);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "has PTX for newer GPUs only"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "(add)"));
+	restore(w, again);
+	CU_ASSERT_EQUAL(hidden(w, 0, block), 207);
+	kill(w->pid, SIGKILL);
+	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	/* The refused one restores where it fits. */
+	w->devices = NULL;
+	restore(w, directory);
+	launch(w, 1, ADD, &step, 4);
+	CU_ASSERT_EQUAL(hidden(w, 1, block), 107);
+	session_end(w);
+	remove_directory(directory);
+	remove_directory(again);
+}
+
+/* Too little memory is said before anything is made, and the next attempt, with enough, succeeds. */
+static void test_too_little(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	make_directory(directory);
+	struct wire *w = session_new();
+	uint64_t block = alloc(w, 64 * MIB);
+	fill(w, block, 9, 64 * MIB);
+	save_and_stop(w, directory);
+	for (int i = 0; i < 2; i++) {
+		w->devices = "12.0:32M";
+		CU_ASSERT_EQUAL(try_restore(w, directory, message), -ENOMEM);
+		CU_ASSERT_PTR_NOT_NULL(strstr(message, "needs 64 MiB"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(message, "32 MiB are missing"));
+		w->devices = NULL;
+		int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		CU_ASSERT_EQUAL(wire_start(w, worker_path, driver_path, 32 * MIB, fd, message), -ENOMEM);
+		CU_ASSERT_PTR_NOT_NULL(strstr(message, "--session-memory"));
+		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		close(fd);
+	}
+	/* In the middle of it: the last extent finds no memory. */
+	strcpy(w->fault, "fail:15");
+	CU_ASSERT_EQUAL(try_restore(w, directory, message), -ENOMEM);
+	w->fault[0] = 0;
+	restore(w, directory);
+	CU_ASSERT_EQUAL(get_u32(w, block + 64 * MIB - 4), 9);
+	session_end(w);
+	remove_directory(directory);
+}
+
+/* ---- Copies of a session */
+
+static void test_twice(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(directory);
+	struct wire *w = session_new(), *other = calloc(1, sizeof *other);
+	uint64_t block = alloc(w, 2 * MIB);
+	fill(w, block, 1, 2 * MIB);
+	uint64_t generation = w->generation;
+	save_and_stop(w, directory);
+	char message[CKT_MESSAGE_MAX];
+	CU_ASSERT_EQUAL_FATAL(try_restore(w, directory, message), 0);
+	CU_ASSERT_EQUAL_FATAL(try_restore(other, directory, message), 0);
+	CU_ASSERT_EQUAL(state(w), CKT_STATE_RESTORED);
+	CU_ASSERT_EQUAL(state(other), CKT_STATE_RESTORED);
+	/* The first one is claimed and goes on; the other one is behind from its first answer on. */
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	CU_ASSERT_EQUAL(w->generation, generation + 1);
+	fill(w, block, 2, 4);
+	CU_ASSERT_EQUAL(get_u32(w, block), 2);
+	free(WIRE_CALL(w, ctx_synchronize, false).data);
+	w->acked = w->seq;
+	other->generation = w->generation;
+	other->acked = w->acked;
+	CU_ASSERT_EQUAL(wire_hello(other, CKT_HELLO_RESUME, true), CKT_HELLO_STALE);
+	CU_ASSERT_EQUAL(state(other), CKT_STATE_RESTORED);
+	/* One of an older generation is refused whatever it has executed. */
+	char next[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(next);
+	save_and_stop(w, next);
+	restore(w, next);
+	CU_ASSERT_EQUAL(w->generation, generation + 2);
+	other->generation = w->generation;
+	other->acked = 0;
+	CU_ASSERT_EQUAL(wire_hello(other, CKT_HELLO_RESUME, true), CKT_HELLO_STALE);
+	session_end(w);
+	kill(other->pid, SIGKILL);
+	session_free(other);
+	remove_directory(directory);
+	remove_directory(next);
+}
+
+static void test_unclaimed(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	make_directory(directory);
+	struct wire *w = session_new();
+	uint64_t block = alloc(w, 2 * MIB);
+	fill(w, block, 1, 2 * MIB);
+	save_and_stop(w, directory);
+	w->claim_timeout_ms = 300;
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, 0, fd, message), 0);
+	close(fd);
+	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	/* The image stays. */
+	w->claim_timeout_ms = 0;
+	restore(w, directory);
+	CU_ASSERT_EQUAL(get_u32(w, block), 1);
+	session_end(w);
+	remove_directory(directory);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
@@ -249,7 +580,9 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*function)(void);
 	} tests[] = {
-		{"memory", test_memory},
+		{"memory", test_memory},	   {"moved", test_moved},
+		{"other model", test_other_model}, {"too little", test_too_little},
+		{"twice", test_twice},		   {"unclaimed", test_unclaimed},
 	};
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("restore", NULL, NULL);

@@ -105,7 +105,7 @@ static int start(struct wire *wire, const char *worker, const char *driver, uint
 				      .socket = address.sun_path,
 				      .driver = (char *)driver,
 				      .memory_limit_bytes = memory_limit,
-				      .claim_timeout_ms = 10000,
+				      .claim_timeout_ms = wire->claim_timeout_ms ? wire->claim_timeout_ms : 10000,
 				      .disconnect_timeout_ms = 1000,
 				      .restore = image_fd >= 0 || wire->memory_fds};
 	if (wire->memory_fds)

@@ -31,6 +31,7 @@ struct wire {
 	char fault[32];		/* CRICKET_FAULT of the next worker */
 	const char *devices;	/* its CRICKET_SOFT_DEVICES; NULL: 12.0:8G */
 	const char *env[4];	/* and what else is in its environment */
+	unsigned claim_timeout_ms;	/* 0: 10000 */
 	const int *memory_fds;	/* CKT_IMAGE_MEMORY_FILES, what it is restored from or saves to with to_memory */
 	bool may_die, died;	/* a control call that gets no answer is no error */
 	bool no_log;
