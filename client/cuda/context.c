@@ -235,6 +235,31 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	return CUDA_SUCCESS;
 }
 
+/* Before there were stacks of contexts, users of one were counted. */
+CKT_EXPORT CUresult cuCtxAttach(CUcontext *ret_context, unsigned int flags)
+{
+	struct ckt_context *context;
+	if (!ret_context || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	context->attached++;
+	*ret_context = (CUcontext)(uintptr_t)context->object.id;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxDetach(CUcontext handle)
+{
+	struct ckt_context *context = find(handle);
+	if (!context || ckt_call_context != context->object.id)
+		return initialised() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_CONTEXT;
+	if (!context->attached)
+		return cuCtxDestroy_v2(handle);
+	context->attached--;
+	return CUDA_SUCCESS;
+}
+
 /* ---- The thread's stack */
 
 CKT_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)

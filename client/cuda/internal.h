@@ -48,6 +48,15 @@ const struct ckt_device *ckt_device_get(CUdevice device, CUresult *ret_result);
 int ckt_device_attribute(CUdevice device, CUdevice_attribute attribute);
 unsigned ckt_device_count(void);
 
+/* ---- stream_attribute.c */
+struct ckt_stream_hints {
+	CUaccessPolicyWindow window;
+	CUsynchronizationPolicy policy;		/* 0: never set */
+	CUlaunchMemSyncDomain domain;
+	CUlaunchMemSyncDomainMap map;
+	bool map_set;
+};
+
 /* ---- context.c */
 struct ckt_context {
 	struct ckt_object object;
@@ -58,6 +67,8 @@ struct ckt_context {
 	unsigned api_version;
 	bool destroyed;
 	uint64_t aside;			/* ckt_stream_aside */
+	unsigned attached;		/* by cuCtxAttach, beside who made it */
+	struct ckt_stream_hints hints;	/* of the legacy default stream */
 	_Atomic uint64_t peers;		/* devices whose memory this context may reach: cuCtxEnablePeerAccess */
 };
 
@@ -71,6 +82,8 @@ void ckt_context_init(void);
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
 /* A stream of the context's for our own copies, which waits for no other. */
 CUresult ckt_stream_aside(uint64_t context, uint64_t *ret_id);
+/* What was set on the stream that is an attribute: the stream's own, or the context's for the default stream. */
+CUresult ckt_stream_hints(CUstream stream, struct ckt_stream_hints **ret_hints);
 /* CUstream_flags it was made with; 0 for the default streams. */
 unsigned ckt_stream_flags(uint64_t id);
 

@@ -25,6 +25,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "client/cuda/advice.h"
 #include "client/cuda/internal.h"
 #include "rpc/log.h"
 
@@ -507,6 +508,7 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 		errno = saved_errno;
 		return result;
 	}
+	ckt_advice_forget(address, rounded);
 	pthread_mutex_lock(&lock);
 	region_enter(r);
 	pthread_mutex_unlock(&lock);

@@ -1,10 +1,11 @@
 /*
  * Hints about managed memory.  What moves when is decided by who touches it (managed.c): they are checked as CUDA checks them, and then
- * need no work.
+ * need no work but to be remembered (managed_range.c).
  */
+#include "client/cuda/advice.h"
 #include "client/cuda/internal.h"
 
-static CUresult check_range(CUdeviceptr address, size_t size)
+CUresult ckt_managed_check(CUdeviceptr address, size_t size)
 {
 	struct ckt_range range;
 	if (!ckt_device_count())
@@ -36,13 +37,20 @@ static CUmemLocation location_of(CUdevice device)
 					 (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
 }
 
+static void fetched(struct ckt_advice *advice, const void *location)
+{
+	advice->fetched = *(const CUmemLocation *)location;
+}
+
 CKT_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUmemLocation location, unsigned int flags, CUstream stream)
 {
 	uint64_t id;
-	CUresult result = check_range(address, size);
+	CUresult result = ckt_managed_check(address, size);
 	if (!result)
 		result = flags ? CUDA_ERROR_INVALID_VALUE : check_location(location);
-	return result ? result : ckt_stream_resolve(stream, &id);
+	if (!result)
+		result = ckt_stream_resolve(stream, &id);
+	return result ? result : ckt_advice_change(address, size, fetched, &location);
 }
 
 CKT_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice device, CUstream stream)
@@ -50,23 +58,57 @@ CKT_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevic
 	return cuMemPrefetchAsync_v2(address, size, location_of(device), 0, stream);
 }
 
+struct advising {
+	CUmem_advise advice;
+	CUmemLocation location;
+};
+
+static void advise(struct ckt_advice *advice, const void *data)
+{
+	const struct advising *a = data;
+	bool host = a->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+	uint64_t device = host ? 0 : 1ull << a->location.id;
+	switch (a->advice) {
+	case CU_MEM_ADVISE_SET_READ_MOSTLY:
+	case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+		advice->read_mostly = a->advice == CU_MEM_ADVISE_SET_READ_MOSTLY;
+		break;
+	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+		advice->preferred = a->location;
+		break;
+	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+		advice->preferred = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_INVALID};
+		break;
+	case CU_MEM_ADVISE_SET_ACCESSED_BY:
+		advice->by_devices |= device;
+		advice->by_host |= host;
+		break;
+	default:
+		advice->by_devices &= ~device;
+		advice->by_host &= !host;
+		break;
+	}
+}
+
 CKT_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location)
 {
-	CUresult result = check_range(address, size);
+	CUresult result = ckt_managed_check(address, size);
 	if (result)
 		return result;
 	switch (advice) {
 	case CU_MEM_ADVISE_SET_READ_MOSTLY:
 	case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
 	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
-		return CUDA_SUCCESS;
+		break;
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
 	case CU_MEM_ADVISE_SET_ACCESSED_BY:
 	case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-		return check_location(location);
+		result = check_location(location);
+		break;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
+	return result ? result : ckt_advice_change(address, size, advise, &(struct advising){.advice = advice, .location = location});
 }
 
 CKT_EXPORT CUresult cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device)
@@ -86,4 +128,57 @@ CKT_EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address,
 		return CUDA_ERROR_INVALID_VALUE;
 	/* A touch waits for all of the GPU, so attached memory is never in a worse state than it asks for. */
 	return CUDA_SUCCESS;
+}
+
+/* ---- Batches: each of their ranges as by itself */
+
+/* The stream of a batch: any but the legacy default one. */
+static CUresult batch_stream(CUstream stream)
+{
+	uint64_t id;
+	CUresult result = ckt_stream_resolve(stream, &id);
+	return !result && id <= ckt_handle_id(CU_STREAM_LEGACY) ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count, unsigned long long flags, CUstream stream)
+{
+	if (!addresses || !sizes || !count || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = batch_stream(stream);
+	for (size_t i = 0; i < count && !result; i++)
+		result = ckt_managed_check(addresses[i], sizes[i]);
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count, CUmemLocation *locations, size_t *indices,
+					     size_t location_count, unsigned long long flags, CUstream stream)
+{
+	CUresult result = check_batch(addresses, sizes, count, flags, stream);
+	if (result)
+		return result;
+	if (!locations || !indices || !location_count || location_count > count || indices[0])
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t k = 0; k < location_count && !result; k++) {
+		if (indices[k] >= count || (k && indices[k] <= indices[k - 1]))
+			return CUDA_ERROR_INVALID_VALUE;
+		result = check_location(locations[k]);
+	}
+	for (size_t i = 0, k = 0; i < count && !result; i++) {
+		while (k + 1 < location_count && indices[k + 1] <= i)
+			k++;
+		result = cuMemPrefetchAsync_v2(addresses[i], sizes[i], locations[k], 0, stream);
+	}
+	return result;
+}
+
+/* Contents that need not be kept may be. */
+CKT_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count, unsigned long long flags, CUstream stream)
+{
+	return check_batch(addresses, sizes, count, flags, stream);
+}
+
+CKT_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count, CUmemLocation *locations,
+						       size_t *indices, size_t location_count, unsigned long long flags, CUstream stream)
+{
+	return cuMemPrefetchBatchAsync(addresses, sizes, count, locations, indices, location_count, flags, stream);
 }

@@ -10,6 +10,7 @@ struct ckt_stream {
 	int priority;
 	CUdevice device;
 	unsigned long long unique;
+	struct ckt_stream_hints hints;
 };
 
 struct thread_stream {
@@ -169,6 +170,18 @@ static CUresult find(CUstream handle, struct ckt_stream **ret_stream)
 	return result;
 }
 
+CUresult ckt_stream_hints(CUstream handle, struct ckt_stream_hints **ret_hints)
+{
+	struct ckt_stream *stream;
+	struct ckt_context *context;
+	CUresult result = find(handle, &stream);
+	if (!result && !stream)
+		result = ckt_context_current(&context);
+	if (!result)
+		*ret_hints = stream ? &stream->hints : &context->hints;
+	return result;
+}
+
 CKT_EXPORT CUresult cuStreamCreateWithPriority(CUstream *ret_stream, unsigned int flags, int priority)
 {
 	struct ckt_stream *stream;
@@ -294,6 +307,18 @@ CKT_EXPORT CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgre
 {
 	CUresult result = cuStreamGetCtx(handle, context);
 	if (!result && green)
+		*green = NULL;
+	return result;
+}
+
+/* A session has none. */
+CKT_EXPORT CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *green)
+{
+	struct ckt_stream *stream;
+	if (!green)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = find(handle, &stream);
+	if (!result)
 		*green = NULL;
 	return result;
 }

@@ -408,3 +408,53 @@ CASE(batch_per_thread)
 	CALL(cuMemcpyBatchAsync_ptsz, &q, &p, &size, 1, &attributes, &at, 1, &failed, stream);
 	CALL(cuMemcpyBatchAsync_v2_ptsz, &q, &p, &size, 1, &attributes, &at, 1, NULL);
 }
+
+static CUDA_MEMCPY3D_BATCH_OP box_op(CUdeviceptr to, CUdeviceptr from)
+{
+	CUDA_MEMCPY3D_BATCH_OP op;
+	memset(&op, 0, sizeof(op));
+	op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+	op.src.op.ptr.ptr = from;
+	op.dst.op.ptr.ptr = to;
+	op.dst.op.ptr.rowLength = 6;
+	op.dst.op.ptr.layerHeight = 3;
+	op.extent.width = 4, op.extent.height = 2, op.extent.depth = 2;
+	op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+	return op;
+}
+
+CASE(boxes)
+{
+	uint8_t out[32];
+	CUdeviceptr p, q;
+	CUDA_MEMCPY3D_BATCH_OP ops[2];
+	size_t failed = 77;
+	CUstream stream;
+	start();
+	p = memory(64);
+	q = memory(64);
+	QUIET(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+	numbers(out, sizeof(out), 1);
+	QUIET(cuMemcpyHtoD_v2, p, out, 32);
+	ops[0] = box_op(q, p);
+	ops[1] = box_op(q + 36, p + 16);
+	ops[1].extent.depth = 1;
+	CALL(cuMemcpy3DBatchAsync_v2, 2, ops, 0, stream);
+	CONTENT("bytes", q, 32);
+	CONTENT("bytes", q + 32, 24);
+	QUIET(cuMemsetD8_v2, q, 0xab, 64);
+	CALL(cuMemcpy3DBatchAsync_v2_ptsz, 1, ops, 0, stream);
+	CONTENT("bytes", q, 32);
+	QUIET(cuMemsetD8_v2, q, 0xab, 64);
+	CALL(cuMemcpy3DBatchAsync, 2, ops, &failed, 0, stream);
+	CONTENT("bytes", q, 32);
+	CALL(cuMemcpy3DBatchAsync_ptsz, 2, ops, &failed, 0, stream);
+	YES("failed changed", failed != 77);
+	CALL(cuMemcpy3DBatchAsync_v2, 0, ops, 0, stream);
+	CALL(cuMemcpy3DBatchAsync_v2, 1, ops, 1, stream);
+	CALL(cuMemcpy3DBatchAsync_v2, 1, NULL, 0, stream);
+	ops[1].extent.width = 0;
+	CALL(cuMemcpy3DBatchAsync, 2, ops, &failed, 0, stream);
+	ops[0].dst.op.ptr.rowLength = 3;
+	CALL(cuMemcpy3DBatchAsync_v2, 1, ops, 0, stream);
+}
