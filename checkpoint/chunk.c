@@ -71,7 +71,8 @@ static int append(struct ckt_image_writer *writer, const uint8_t *data, size_t s
 	return 0;
 }
 
-int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address, const void *data, uint32_t size)
+int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address, const void *data, uint32_t size,
+			 const uint8_t hash[CKT_IMAGE_HASH])
 {
 	if (all_zero(data, size))
 		return 0;
@@ -84,7 +85,10 @@ int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64
 		writer->room = room;
 	}
 	ckt_image_chunk chunk = {.space = space, .address = address, .size = size, .file = writer->file, .offset = writer->offset, .stored = size};
-	ckt_image_hash(writer->hash_kind, data, size, chunk.hash);
+	if (hash)
+		memcpy(chunk.hash, hash, sizeof chunk.hash);
+	else
+		ckt_image_hash(writer->hash_kind, data, size, chunk.hash);
 	if (writer->compress) {
 		size_t stored = ZSTD_compressCCtx(writer->zstd, writer->buffer, size - 1, data, size, ZSTD_LEVEL);
 		if (!ZSTD_isError(stored)) {
@@ -194,9 +198,8 @@ void ckt_image_reader_fini(struct ckt_image_reader *reader)
 	*reader = (struct ckt_image_reader){0};
 }
 
-static int read_chunk(int fd, ckt_image_hash_kind kind, const ckt_image_chunk *chunk, void *ret_data)
+static int read_contents(int fd, const ckt_image_chunk *chunk, void *ret_data)
 {
-	char sum[CKT_IMAGE_HASH];
 	int result;
 	if (chunk->encoding == CKT_IMAGE_ZSTD) {
 		void *stored = malloc(chunk->stored + 1);
@@ -207,6 +210,13 @@ static int read_chunk(int fd, ckt_image_hash_kind kind, const ckt_image_chunk *c
 	} else {
 		result = read_all(fd, ret_data, chunk->size, chunk->offset);
 	}
+	return result;
+}
+
+static int read_chunk(int fd, ckt_image_hash_kind kind, const ckt_image_chunk *chunk, void *ret_data)
+{
+	char sum[CKT_IMAGE_HASH];
+	int result = read_contents(fd, chunk, ret_data);
 	if (result)
 		return result;
 	ckt_image_hash(kind, ret_data, chunk->size, sum);
@@ -216,6 +226,11 @@ static int read_chunk(int fd, ckt_image_hash_kind kind, const ckt_image_chunk *c
 int ckt_image_reader_chunk(const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data)
 {
 	return chunk->file < reader->count ? read_chunk(reader->fds[chunk->file], reader->image->hash_kind, chunk, ret_data) : -EBADMSG;
+}
+
+int ckt_image_reader_chunk_unchecked(const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data)
+{
+	return chunk->file < reader->count ? read_contents(reader->fds[chunk->file], chunk, ret_data) : -EBADMSG;
 }
 
 int ckt_image_chunk_read(int dir_fd, const ckt_image *image, const ckt_image_chunk *chunk, void *ret_data)

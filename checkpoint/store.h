@@ -28,8 +28,9 @@ struct ckt_image_writer {
 int ckt_image_writer_init(struct ckt_image_writer *writer, int dir_fd, unsigned file, bool compress);
 /* The same with an empty file that is open already; fd is duplicated. */
 int ckt_image_writer_init_open(struct ckt_image_writer *writer, int fd, unsigned file, bool compress);
-/* Nothing is written for zeros.  size <= CKT_IMAGE_CHUNK. */
-int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address, const void *data, uint32_t size);
+/* Nothing is written for zeros.  size <= CKT_IMAGE_CHUNK.  hash: of the data, by the writer's hash_kind, or NULL: it is made here. */
+int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address, const void *data, uint32_t size,
+			 const uint8_t hash[CKT_IMAGE_HASH]);
 /* The hash of contents. */
 void ckt_image_hash(ckt_image_hash_kind kind, const void *data, size_t size, char *ret_hash);
 /* fsyncs. */
@@ -74,6 +75,8 @@ int ckt_image_reader_init_open(struct ckt_image_reader *reader, const ckt_image 
 			       size_t message_size);
 /* One chunk's contents into data (chunk->size bytes), checked against its hash. */
 int ckt_image_reader_chunk(const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data);
+/* The same, but its hash is the caller's to check, and that it must. */
+int ckt_image_reader_chunk_unchecked(const struct ckt_image_reader *reader, const ckt_image_chunk *chunk, void *ret_data);
 void ckt_image_reader_fini(struct ckt_image_reader *reader);
 
 /* The same of an image that builds on no other, by its directory alone. */

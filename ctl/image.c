@@ -230,7 +230,7 @@ static int copy_contents(const struct ckt_ctl_chain *chain, struct ckt_image_wri
 		const ckt_image_chunk *chunk = &chain->image.chunks.chunks_val[i];
 		result = ckt_image_reader_chunk(&reader, chunk, data);
 		if (!result)
-			result = ckt_image_writer_add(writer, chunk->space, chunk->address, data, chunk->size);
+			result = ckt_image_writer_add(writer, chunk->space, chunk->address, data, chunk->size, NULL);
 	}
 	ckt_image_reader_fini(&reader);
 	if (!result)

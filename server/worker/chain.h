@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "checkpoint/store.h"
+#include "server/worker/digest.h"
 #include "server/worker/hash.h"
 
 struct ckt_worker;
@@ -31,6 +32,8 @@ struct ckt_piece {
 	bool same;		/* nothing to write: nothing but zeros, or `old` holds it */
 	const ckt_image_chunk *old;	/* of the last image */
 	struct ckt_hash_value value;
+	bool digested;
+	struct ckt_digest digest;
 };
 
 /* The last image is `id`, and hashes of it are there. */

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "checkpoint/store.h"
+#include "rpc/log.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 
@@ -96,8 +97,10 @@ void ckt_crew_prepare(void)
 	if (crew.pinned || ckt_driver.cuCtxSetCurrent(crew.first))
 		return;
 	memset(crew.buffers, 0, size);
-	if (ckt_driver.cuMemHostRegister_v2)
-		ckt_driver.cuMemHostRegister_v2(crew.buffers, size, CU_MEMHOSTREGISTER_PORTABLE);
+	CUresult result = ckt_driver.cuMemHostRegister_v2 ? ckt_driver.cuMemHostRegister_v2(crew.buffers, size, CU_MEMHOSTREGISTER_PORTABLE) :
+							    CUDA_ERROR_NOT_SUPPORTED;
+	if (result)
+		ckt_info("the buffers for images are not pinned (CUDA error %d): saving and restoring will be slower", result);
 	crew.pinned = true;
 }
 
@@ -141,4 +144,9 @@ CUresult ckt_crew_use_device(struct ckt_crew_member *member, unsigned device)
 CUstream ckt_crew_stream(struct ckt_crew_member *member, unsigned device)
 {
 	return device == 0 ? member->stream : NULL;
+}
+
+CUstream ckt_crew_first_stream(unsigned device)
+{
+	return ckt_crew_stream(&crew.members[0], device);
 }

@@ -34,5 +34,7 @@ void ckt_crew_look(struct ckt_worker *worker);
 int ckt_crew_run(int (*work)(struct ckt_crew_member *member, void *opaque), void *opaque);
 /* Makes the context of the device current on the member's thread. */
 CUresult ckt_crew_use_device(struct ckt_crew_member *member, unsigned device);
+/* The first member's, for work between runs. */
+CUstream ckt_crew_first_stream(unsigned device);
 /* The member's stream where it belongs to the device, else the default one. */
 CUstream ckt_crew_stream(struct ckt_crew_member *member, unsigned device);

@@ -14,6 +14,7 @@
 #include "server/worker/binary.h"
 #include "server/worker/chain.h"
 #include "server/worker/crew.h"
+#include "server/worker/digest.h"
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
 #include "server/worker/graph_image.h"
@@ -263,6 +264,10 @@ static int replay_journal(struct loading *l)
 		case CKT_JOURNAL_CONTEXT_DESTROY:
 			if (object && ckt_handle_kind(object->id) == CKT_KIND_CONTEXT && !object->ctx.primary)
 				ckt_context_destroy(worker, object);
+			break;
+		case CKT_JOURNAL_DIGEST:
+			if (entry->device < worker->device_count)
+				ckt_digest_load(worker, entry->device);
 			break;
 		default:
 			error = refuse(l, -EPROTONOSUPPORT, "the image holds a journal entry (%u) that this Cricket does not know", entry->kind);
@@ -528,7 +533,57 @@ static CUresult sent(struct ckt_crew_member *member, int device)
 	return device < 0 ? CUDA_SUCCESS : ckt_driver.cuStreamSynchronize(ckt_crew_stream(member, (unsigned)device));
 }
 
-/* While one chunk is on its way to the GPU, the next is read and verified. */
+/* The GPU verifies it when all have arrived. */
+static bool gpu_verifies(const struct loading *l, const ckt_image_chunk *chunk, unsigned device)
+{
+	return l->image.hash_kind == CKT_IMAGE_BLAKE3 && chunk->address - l->image.window_base < l->image.window_bytes &&
+	       ckt_digest_takes(device, chunk->address, chunk->size);
+}
+
+static int verify_on(struct loading *l, unsigned device, struct ckt_hash_item *items, struct ckt_digest *digests, const ckt_image_chunk **chunks)
+{
+	size_t n = 0;
+	for (unsigned i = 0; i < l->image.chunks.chunks_len; i++) {
+		const ckt_image_chunk *chunk = &l->image.chunks.chunks_val[i];
+		unsigned on;
+		if (chunk->space || !chunk_device(l, chunk, &on) || on != device || !gpu_verifies(l, chunk, device))
+			continue;
+		items[n] = (struct ckt_hash_item){chunk->address, chunk->size};
+		chunks[n++] = chunk;
+	}
+	CUresult result = ckt_digest_run(l->worker, device, ckt_crew_first_stream(device), items, n, digests);
+	if (result)
+		return refuse(l, -EIO, "verifying the GPU's memory: CUDA error %d", result);
+	for (size_t i = 0; i < n; i++)
+		if (memcmp(digests[i].sum, chunks[i]->hash, sizeof digests[i].sum))
+			return refuse(l, -EBADMSG, "the image is damaged: contents of the GPU's memory at 0x%llx", (unsigned long long)chunks[i]->address);
+	return 0;
+}
+
+static int verify_memory(struct loading *l)
+{
+	size_t count = l->image.chunks.chunks_len;
+	struct ckt_hash_item *items = calloc(count + 1, sizeof *items);
+	struct ckt_digest *digests = calloc(count + 1, sizeof *digests);
+	const ckt_image_chunk **chunks = calloc(count + 1, sizeof *chunks);
+	int error = items && digests && chunks ? 0 : refuse(l, -ENOMEM, "no memory for hashes");
+	for (unsigned d = 0; d < l->worker->device_count && !error; d++)
+		error = verify_on(l, d, items, digests, chunks);
+	free(items);
+	free(digests);
+	free(chunks);
+	return error;
+}
+
+static int read_chunk(const struct loading *l, const ckt_image_chunk *chunk, unsigned device, void *ret_data)
+{
+	if (ckt_fault_fails(CKT_FAULT_RESTORE_CHUNK))
+		return -EIO;
+	return gpu_verifies(l, chunk, device) ? ckt_image_reader_chunk_unchecked(&l->reader, chunk, ret_data) :
+						ckt_image_reader_chunk(&l->reader, chunk, ret_data);
+}
+
+/* While one chunk is on its way to the GPU, the next is read and, by the CPU, verified. */
 static int read_pieces(struct ckt_crew_member *member, void *opaque)
 {
 	struct loading *l = opaque;
@@ -543,7 +598,7 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 		if (!chunk_device(l, chunk, &device))
 			result = -EBADMSG;
 		else
-			result = ckt_fault_fails(CKT_FAULT_RESTORE_CHUNK) ? -EIO : ckt_image_reader_chunk(&l->reader, chunk, member->buffers[buffer]);
+			result = read_chunk(l, chunk, device, member->buffers[buffer]);
 		if (result)
 			break;
 		error = sent(member, before);
@@ -562,10 +617,19 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 	return error ? -EIO : result;
 }
 
+static void load_digests(struct loading *l)
+{
+	for (unsigned d = 0; d < l->worker->device_count; d++)
+		if (bytes_on(&l->image, d) >= CKT_DIGEST_PAYS)
+			ckt_digest_load(l->worker, d);
+}
+
 static int load_memory(struct loading *l)
 {
+	load_digests(l);
 	ckt_crew_prepare();
 	ckt_crew_look(l->worker);
+	int64_t begun = ckt_now_ns();
 	int error = map_memory(l);
 	if (!error && ckt_fault_fails(CKT_FAULT_RESTORE_MEMORY))
 		error = refuse(l, -ENOMEM, "told to find no memory");
@@ -575,12 +639,17 @@ static int load_memory(struct loading *l)
 		error = clear_memory(l);
 	if (error)
 		return error;
+	ckt_debug("restore: mapping: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
+	begun = ckt_now_ns();
 	error = ckt_crew_run(read_pieces, l);
+	ckt_debug("restore: contents: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
 	if (error && l->driver_error)
 		return refuse(l, error, "writing the GPU's memory: CUDA error %d", l->driver_error);
 	if (error)
 		return refuse(l, error, "the image is damaged: contents of the GPU's memory: %s", strerror(-error));
-	error = ckt_moved_check(&l->moved, l->worker, &l->image, l->message, l->message_size);
+	error = verify_memory(l);
+	if (!error)
+		error = ckt_moved_check(&l->moved, l->worker, &l->image, l->message, l->message_size);
 	return error ? error : unmap_contents(l);
 }
 
@@ -697,16 +766,22 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 	int error = open_image(&l, dirs, dir_count);
 	if (error)
 		return error;
-	static int (*const steps[])(struct loading *) = {load_blobs,	 check_code,   replay_journal, load_contexts, check_globals, load_functions,
-							 load_streams, load_events, load_memory,	  load_pools,	load_graphs,   load_seen};
+	static const struct {
+		int (*load)(struct loading *);
+		const char *what;
+	} steps[] = {{load_blobs, "module contents"}, {check_code, "code"},	    {replay_journal, "modules"}, {load_contexts, "contexts"},
+		     {check_globals, "variables"},    {load_functions, "functions"}, {load_streams, "streams"},	 {load_events, "events"},
+		     {load_memory, "memory"},	      {load_pools, "pools"},	    {load_graphs, "graphs"},	 {load_seen, "addresses"}};
 	error = check(&l, args);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_CHECKED);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++) {
-		if (steps[i] == load_memory)
+		int64_t begun = ckt_now_ns();
+		if (steps[i].load == load_memory)
 			error = told_to_fail(&l, CKT_FAULT_RESTORE_OBJECTS);
 		if (!error)
-			error = steps[i](&l);
+			error = steps[i].load(&l);
+		ckt_debug("restore: %s: %.1f ms", steps[i].what, (double)(ckt_now_ns() - begun) * 1e-6);
 	}
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_LOADED);

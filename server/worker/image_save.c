@@ -10,6 +10,7 @@
 #include "rpc/log.h"
 #include "server/worker/chain.h"
 #include "server/worker/crew.h"
+#include "server/worker/digest.h"
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
 #include "server/worker/graph_image.h"
@@ -172,6 +173,18 @@ static void take_journal(struct saving *s)
 		*entry = (ckt_image_journal){
 			.kind = from->kind, .id = from->id, .context = from->context, .flags = from->flags, .device = from->device};
 		memcpy(entry->hash, from->hash, sizeof entry->hash);
+	}
+}
+
+/* Before the journal is taken, as it is an entry of it. */
+static void prepare_digests(struct saving *s)
+{
+	for (unsigned d = 0; d < s->worker->device_count && !s->save->incremental && !s->worker->paused; d++) {
+		uint64_t bytes = 0;
+		for (size_t i = 0; i < s->piece_count; i++)
+			bytes += !s->pieces[i].space && s->pieces[i].device == d ? s->pieces[i].size : 0;
+		if (bytes >= CKT_DIGEST_PAYS)
+			ckt_digest_load(s->worker, d);
 	}
 }
 
@@ -435,6 +448,11 @@ static void give_vmm_back(struct saving *s)
 
 /* ---- Contents */
 
+static bool is_due(const struct saving *s, const struct ckt_piece *piece)
+{
+	return !piece->same && !piece->written && (!s->early || !piece->copy);
+}
+
 /* The next piece that is to be written now, or NULL. */
 static struct ckt_piece *next_piece(struct saving *s)
 {
@@ -443,7 +461,7 @@ static struct ckt_piece *next_piece(struct saving *s)
 		if (piece->same) {
 			if (!s->early)
 				atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
-		} else if (!piece->written && (!s->early || !piece->copy)) {
+		} else if (is_due(s, piece)) {
 			return piece;
 		}
 	}
@@ -500,7 +518,8 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 		if (fetch(s, member, following, !buffer))
 			return -EIO;
 		const void *data = piece->data ? piece->data : member->buffers[buffer];
-		result = ckt_fault_fails(CKT_FAULT_WRITE) ? -EIO : ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size);
+		result = ckt_fault_fails(CKT_FAULT_WRITE) ? -EIO : ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size,
+										   piece->digested ? piece->digest.sum : NULL);
 		piece->written = true;
 		if (!piece->space)
 			atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
@@ -513,11 +532,45 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 	return result || s->early ? result : ckt_image_writer_finish(writer);
 }
 
+/* What is due now and lies on a GPU is hashed there.  What cannot be is the CPU's, so there is no error. */
+static void make_digests(struct saving *s)
+{
+	struct ckt_hash_item *items = list(s->piece_count, sizeof *items);
+	struct ckt_digest *digests = list(s->piece_count, sizeof *digests);
+	struct ckt_piece **pieces = list(s->piece_count, sizeof *pieces);
+	for (unsigned d = 0; d < s->worker->device_count; d++) {
+		size_t n = 0;
+		for (size_t i = 0; i < s->piece_count; i++) {
+			struct ckt_piece *piece = &s->pieces[i];
+			uint64_t address = piece->copy ? piece->copy : piece->address;
+			if (!piece->hashable || piece->device != d || piece->data || !is_due(s, piece) || !ckt_digest_takes(d, address, piece->size))
+				continue;
+			items[n] = (struct ckt_hash_item){address, piece->size};
+			pieces[n++] = piece;
+		}
+		CUresult result = ckt_digest_run(s->worker, d, ckt_crew_first_stream(d), items, n, digests);
+		if (result)
+			ckt_info("hashing on the GPU: CUDA error %d; the CPU does it", result);
+		for (size_t i = 0; i < n && !result; i++) {
+			pieces[i]->digest = digests[i];
+			pieces[i]->digested = true;
+		}
+	}
+	free(items);
+	free(digests);
+	free(pieces);
+}
+
 static int run_crew(struct saving *s, bool early)
 {
 	s->early = early;
 	s->next = 0;
+	int64_t begun = ckt_now_ns();
+	make_digests(s);
+	ckt_debug("save: hashing: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
+	begun = ckt_now_ns();
 	int result = ckt_crew_run(write_pieces, s);
+	ckt_debug("save: writing%s: %.1f ms", early ? " while nothing runs" : "", (double)(ckt_now_ns() - begun) * 1e-6);
 	if (result) {
 		if (s->driver_error)
 			snprintf(s->message, s->message_size, "reading the GPU's memory: CUDA error %d", s->driver_error);
@@ -658,6 +711,7 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	take_replies(&s);
 	take_devices(&s);
 	take_blobs(&s);
+	prepare_digests(&s);
 	take_journal(&s);
 	int result = take_objects(&s);
 	if (!result)

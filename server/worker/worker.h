@@ -67,7 +67,7 @@ struct ckt_stat {
 };
 
 /* What can move the driver's own addresses, in its order, dead modules included: a restore does it all again. */
-enum ckt_journal_kind { CKT_JOURNAL_MODULE_LOAD = 1, CKT_JOURNAL_MODULE_UNLOAD = 2, CKT_JOURNAL_CONTEXT_CREATE = 3, CKT_JOURNAL_CONTEXT_DESTROY = 4 };
+enum ckt_journal_kind { CKT_JOURNAL_MODULE_LOAD = 1, CKT_JOURNAL_MODULE_UNLOAD = 2, CKT_JOURNAL_CONTEXT_CREATE = 3, CKT_JOURNAL_CONTEXT_DESTROY = 4, CKT_JOURNAL_DIGEST = 5 };
 
 struct ckt_journal_entry {
 	enum ckt_journal_kind kind;

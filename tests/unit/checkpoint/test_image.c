@@ -200,11 +200,11 @@ static void files(bool compress)
 		noise[i] = (uint8_t)rand();
 	memset(text, 'a', 5000);
 	CU_ASSERT_EQUAL_FATAL(ckt_image_writer_init(&writer, dir, 0, compress), 0);
-	CU_ASSERT_EQUAL(ckt_image_writer_add(&writer, 0, 0x1000, zero, CKT_IMAGE_CHUNK), 0);
-	CU_ASSERT_EQUAL(ckt_image_writer_add(&writer, 0, 0x2000, noise, CKT_IMAGE_CHUNK), 0);
-	CU_ASSERT_EQUAL(ckt_image_writer_add(&writer, 0, 0x3000, text, 5000), 0);
+	CU_ASSERT_EQUAL(ckt_image_writer_add(&writer, 0, 0x1000, zero, CKT_IMAGE_CHUNK, NULL), 0);
+	CU_ASSERT_EQUAL(ckt_image_writer_add(&writer, 0, 0x2000, noise, CKT_IMAGE_CHUNK, NULL), 0);
+	CU_ASSERT_EQUAL(ckt_image_writer_add(&writer, 0, 0x3000, text, 5000, NULL), 0);
 	zero[CKT_IMAGE_CHUNK - 1] = 1;
-	CU_ASSERT_EQUAL(ckt_image_writer_add(&writer, 0, 0x4000, zero, CKT_IMAGE_CHUNK), 0);
+	CU_ASSERT_EQUAL(ckt_image_writer_add(&writer, 0, 0x4000, zero, CKT_IMAGE_CHUNK, NULL), 0);
 	CU_ASSERT_EQUAL(writer.count, 3);
 	CU_ASSERT_EQUAL(ckt_image_writer_finish(&writer), 0);
 	u_quad_t written = writer.offset;
