@@ -1,6 +1,7 @@
 /* The BLAKE3 kernel (gen_digest.py) and its launch; see digest.h. */
 #include "server/worker/digest.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "rpc/log.h"
@@ -20,9 +21,14 @@ const char *ckt_digest_kernel(void)
 	return digest_kernel;
 }
 
+bool ckt_digest_pays(uint64_t bytes)
+{
+	return bytes >= (uint64_t)512 << 20 || getenv("CKT_DIGEST_ANY");
+}
+
 static bool on_cpu(const struct ckt_worker_device *device)
 {
-	return strncmp(device->name, "Cricket Soft GPU", strlen("Cricket Soft GPU")) == 0;
+	return !getenv("CKT_DIGEST_ANY") && strncmp(device->name, "Cricket Soft GPU", strlen("Cricket Soft GPU")) == 0;
 }
 
 void ckt_digest_load(struct ckt_worker *worker, unsigned device)

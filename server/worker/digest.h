@@ -21,8 +21,8 @@ struct ckt_digest {
 	uint8_t sum[32];
 };
 
-/* Contents below this many bytes are hashed by the CPU sooner than the kernel is compiled. */
-#define CKT_DIGEST_PAYS ((uint64_t)512 << 20)
+/* So many bytes are worth the kernel's compilation. Always, and on the soft GPU too, where CKT_DIGEST_ANY is set, for tests. */
+bool ckt_digest_pays(uint64_t bytes);
 
 /* For the device's primary context, which it makes current, if it is not there yet; journaled.  Where it fails the CPU hashes. */
 void ckt_digest_load(struct ckt_worker *worker, unsigned device);

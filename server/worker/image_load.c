@@ -620,7 +620,7 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 static void load_digests(struct loading *l)
 {
 	for (unsigned d = 0; d < l->worker->device_count; d++)
-		if (bytes_on(&l->image, d) >= CKT_DIGEST_PAYS)
+		if (ckt_digest_pays(bytes_on(&l->image, d)))
 			ckt_digest_load(l->worker, d);
 }
 

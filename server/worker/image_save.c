@@ -183,7 +183,7 @@ static void prepare_digests(struct saving *s)
 		uint64_t bytes = 0;
 		for (size_t i = 0; i < s->piece_count; i++)
 			bytes += !s->pieces[i].space && s->pieces[i].device == d ? s->pieces[i].size : 0;
-		if (bytes >= CKT_DIGEST_PAYS)
+		if (ckt_digest_pays(bytes))
 			ckt_digest_load(s->worker, d);
 	}
 }

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "checkpoint/image.h"
 #include "rpc/handle.h"
 #include "rpc/net.h"
 #include "server/worker/blob.h"
@@ -503,6 +504,63 @@ static void test_too_little(void)
 	remove_directory(directory);
 }
 
+/* ---- Hashes made on the GPU */
+
+static void flip_a_byte(const char *directory)
+{
+	char path[64], byte;
+	struct stat st;
+	for (unsigned i = 0; i < CKT_IMAGE_FILES; i++) {
+		snprintf(path, sizeof path, "%s/data-%u", directory, i);
+		int fd = open(path, O_RDWR | O_CLOEXEC);
+		CU_ASSERT_TRUE_FATAL(fd >= 0);
+		if (fstat(fd, &st) == 0 && st.st_size >= 2 * MIB) {
+			CU_ASSERT_EQUAL(pread(fd, &byte, 1, st.st_size - 77), 1);
+			byte ^= 4;
+			CU_ASSERT_EQUAL(pwrite(fd, &byte, 1, st.st_size - 77), 1);
+			close(fd);
+			return;
+		}
+		close(fd);
+	}
+	CU_FAIL("no data file holds a chunk");
+}
+
+/* The GPU writes what the CPU verifies, the other way round, and both find what is damaged. */
+static void test_digests(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	make_directory(directory);
+	struct wire *w = calloc(1, sizeof *w);
+	w->env[0] = "CKT_DIGEST_ANY=1";
+	CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, 0, -1, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
+	uint64_t block = alloc(w, 6 * MIB);
+	fill(w, block, 0x01020304, 3 * MIB);
+	fill(w, block + 5 * MIB, 5, 4096);
+	save_and_stop(w, directory);
+	w->env[0] = NULL;
+	restore(w, directory);
+	CU_ASSERT_EQUAL(get_u32(w, block + 3 * MIB - 4), 0x01020304);
+	remove_directory(directory);
+	CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
+	save_and_stop(w, directory);
+	w->env[0] = "CKT_DIGEST_ANY=1";
+	restore(w, directory);
+	CU_ASSERT_EQUAL(get_u32(w, block + 5 * MIB), 5);
+	remove_directory(directory);
+	CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
+	save_and_stop(w, directory);
+	flip_a_byte(directory);
+	CU_ASSERT_EQUAL(try_restore(w, directory, message), -EBADMSG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "damaged: contents of the GPU's memory at 0x2"));
+	w->env[0] = NULL;
+	CU_ASSERT_EQUAL(try_restore(w, directory, message), -EBADMSG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "damaged"));
+	remove_directory(directory);
+	free(w);
+}
+
 /* ---- Copies of a session */
 
 static void test_twice(void)
@@ -583,6 +641,7 @@ int main(int argc, char **argv)
 		{"memory", test_memory},	   {"moved", test_moved},
 		{"other model", test_other_model}, {"too little", test_too_little},
 		{"twice", test_twice},		   {"unclaimed", test_unclaimed},
+		{"digests", test_digests},
 	};
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("restore", NULL, NULL);
