@@ -114,6 +114,7 @@ CUresult ckt_context_primary(struct ckt_worker *worker, unsigned device, struct 
 		object->ctx.primary = true;
 		make_current(worker, object);
 		object->ctx.fences = ckt_fences_create(real, SPARE_EVENTS);
+		ckt_journal_context(object);
 		ckt_hash_load(worker, device);
 		if (before)
 			make_current(worker, before);
@@ -144,6 +145,7 @@ CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned fla
 	object->ctx.device = device;
 	object->ctx.flags = flags;
 	object->ctx.fences = ckt_fences_create(real, SPARE_EVENTS);
+	ckt_journal_context(object);
 	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_CREATE, .id = id, .flags = flags, .device = device});
 	/* cuCtxCreate left the new one on the thread's stack, where we keep one entry only. */
 	CUcontext popped;
@@ -165,7 +167,7 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 		ckt_stream_unmake(worker, object);
 		break;
 	case CKT_KIND_EVENT:
-		ckt_driver.cuEventDestroy_v2(object->real);
+		ckt_journal_event_destroy(worker, object->context, object->real);
 		break;
 	case CKT_KIND_MODULE:
 		ckt_module_unload(worker, object);

@@ -15,7 +15,7 @@ CUresult ckt_event_make(struct ckt_worker *worker, uint64_t id, unsigned flags, 
 	if (result)
 		return result;
 	CUevent real;
-	result = ckt_driver.cuEventCreate(&real, flags);
+	result = ckt_journal_event_create(worker, flags, &real);
 	if (result) {
 		ckt_objects_remove(&worker->objects, object);
 		return result;

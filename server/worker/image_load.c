@@ -269,6 +269,22 @@ static int replay_journal(struct loading *l)
 			if (entry->device < worker->device_count)
 				ckt_digest_load(worker, entry->device);
 			break;
+		case CKT_JOURNAL_LIMIT:
+			result = ckt_worker_use_context(worker, entry->context);
+			if (!result)
+				result = ckt_driver.cuCtxSetLimit((CUlimit)entry->flags, entry->id);
+			if (result && !l->other_model)
+				error = fail(l, result, "a limit of context", entry->context);
+			break;
+		case CKT_JOURNAL_STREAMS:
+		case CKT_JOURNAL_EVENTS:
+			result = ckt_worker_use_context(worker, entry->context);
+			if (!result)
+				result = ckt_journal_make_ahead(worker, &(struct ckt_journal_entry){.kind = entry->kind, .id = entry->id, .flags = entry->flags,
+												     .device = entry->device});
+			if (result)
+				error = fail(l, result, "streams or events of context", entry->context);
+			break;
 		default:
 			error = refuse(l, -EPROTONOSUPPORT, "the image holds a journal entry (%u) that this Cricket does not know", entry->kind);
 		}
@@ -783,6 +799,7 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 			error = steps[i].load(&l);
 		ckt_debug("restore: %s: %.1f ms", steps[i].what, (double)(ckt_now_ns() - begun) * 1e-6);
 	}
+	ckt_journal_ahead_fini(worker);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_LOADED);
 	if (!error) {

@@ -23,24 +23,31 @@ static void extra_for(const uint8_t *params, uint32_t size, size_t *size_place, 
 	extra[4] = CU_LAUNCH_PARAM_END;
 }
 
+/* What follows a launch: a kernel that takes more local memory than any before moves the driver's addresses. */
+static int launched(struct ckt_wcall *call, const struct ckt_object *function, CUresult result)
+{
+	if (__builtin_expect(function->function.local_bytes > call->worker->local_bytes, 0) && !result)
+		ckt_journal_local(call->worker, function);
+	return result;
+}
+
 int ckt_worker_launch_kernel(struct ckt_wcall *call)
 {
 	struct ckt_launch_kernel_args args;
 	if (!ckt_launch_kernel_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUfunction function;
+	struct ckt_object *function = ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
 	CUstream stream;
-	CUresult result = ckt_object_function(call->worker, args.function, &function);
-	if (!result)
-		result = ckt_object_stream(call->worker, args.stream, &stream);
+	CUresult result = function ? ckt_object_stream(call->worker, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
 	if (result)
 		return result;
 	size_t size;
 	void *extra[5];
 	extra_for(args.params, args.params_len, &size, extra);
 	if (!args.cooperative)
-		return ckt_driver.cuLaunchKernel(function, args.grid_x, args.grid_y, args.grid_z, args.block_x, args.block_y, args.block_z,
-						 args.shared_bytes, stream, NULL, args.params_len ? extra : NULL);
+		return launched(call, function,
+				ckt_driver.cuLaunchKernel(function->real, args.grid_x, args.grid_y, args.grid_z, args.block_x, args.block_y, args.block_z,
+							  args.shared_bytes, stream, NULL, args.params_len ? extra : NULL));
 	/* cuLaunchCooperativeKernel takes no packed buffer; the attribute does the same. */
 	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
 	CUlaunchConfig config = {.gridDimX = args.grid_x,
@@ -53,7 +60,7 @@ int ckt_worker_launch_kernel(struct ckt_wcall *call)
 				 .hStream = stream,
 				 .attrs = &attribute,
 				 .numAttrs = 1};
-	return ckt_driver.cuLaunchKernelEx(&config, function, NULL, args.params_len ? extra : NULL);
+	return launched(call, function, ckt_driver.cuLaunchKernelEx(&config, function->real, NULL, args.params_len ? extra : NULL));
 }
 
 /* Ids inside an attribute become handles; what we cannot carry over is refused by name. */
@@ -96,11 +103,9 @@ int ckt_worker_launch_kernel_ex(struct ckt_wcall *call)
 	CUlaunchAttribute attributes[ATTRIBUTES_MAX + 1];
 	unsigned count = args.attrs_len / sizeof *attributes;
 	memcpy(attributes, args.attrs, args.attrs_len);
-	CUfunction function;
+	struct ckt_object *function = ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
 	CUstream stream;
-	CUresult result = ckt_object_function(call->worker, args.function, &function);
-	if (!result)
-		result = ckt_object_stream(call->worker, args.stream, &stream);
+	CUresult result = function ? ckt_object_stream(call->worker, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
 	for (unsigned i = 0; i < count && !result; i++)
 		result = translate_attribute(call->worker, &attributes[i]);
 	if (result)
@@ -118,7 +123,7 @@ int ckt_worker_launch_kernel_ex(struct ckt_wcall *call)
 				 .hStream = stream,
 				 .attrs = attributes,
 				 .numAttrs = count};
-	return ckt_driver.cuLaunchKernelEx(&config, function, NULL, args.params_len ? extra : NULL);
+	return launched(call, function, ckt_driver.cuLaunchKernelEx(&config, function->real, NULL, args.params_len ? extra : NULL));
 }
 
 int ckt_worker_occupancy_blocks(struct ckt_wcall *call)

@@ -8,21 +8,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 
-enum { LOG_MAX = 65536, JOURNAL_MAX = 100000, PARAMS_MAX = 4096 };
-
-void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry)
-{
-	if (worker->journal_count == worker->journal_room) {
-		size_t room = worker->journal_room ? worker->journal_room * 2 : 64;
-		struct ckt_journal_entry *journal = room > JOURNAL_MAX ? NULL : realloc(worker->journal, room * sizeof *journal);
-		/* A restore then makes the live modules only and checks their addresses as always. */
-		if (!journal)
-			return;
-		worker->journal = journal;
-		worker->journal_room = room;
-	}
-	worker->journal[worker->journal_count++] = entry;
-}
+enum { LOG_MAX = 65536, PARAMS_MAX = 4096 };
 
 /* ---- Blobs */
 
@@ -253,6 +239,9 @@ CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, 
 	object->real = function;
 	object->context = module->context;
 	object->parent = module->id;
+	int local = 0;
+	if (ckt_driver.cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) == CUDA_SUCCESS && local > 0)
+		object->function.local_bytes = (uint32_t)local;
 	object->function.name = strdup(name);
 	if (!object->function.name)
 		abort();

@@ -32,6 +32,8 @@ struct ckt_object {
 		struct {
 			unsigned device, flags;
 			bool primary;
+			uint32_t live[2], most[2];	/* streams and events beyond those made at the start; see journal.h */
+			uint64_t stack_bytes;		/* the limit as last seen */
 			struct ckt_fences *fences;	/* the streams that may have work; see fence.h */
 		} ctx;
 		struct {
@@ -55,6 +57,7 @@ struct ckt_object {
 		} module;
 		struct {
 			char *name;			/* owned */
+			uint32_t local_bytes;		/* of a thread */
 			uint32_t set_count;		/* cuFuncSetAttribute calls that succeeded, one entry an attribute */
 			struct ckt_function_set {
 				uint32_t attribute;

@@ -133,6 +133,7 @@ static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *a
 	if (result)
 		return fail(result, "cuInit", ret_message, message_size);
 	ckt_driver.cuDriverGetVersion(&worker->driver_version);
+	ckt_journal_watch(worker);
 	return open_devices(worker, args, ret_message, message_size);
 }
 

@@ -37,7 +37,7 @@ CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags,
 	if (poolable(worker, worker->current->id, flags, priority) && pools[flags].count)
 		real = pools[flags].list[--pools[flags].count];
 	else
-		result = ckt_driver.cuStreamCreateWithPriority(&real, flags, priority);
+		result = ckt_journal_stream_create(worker, flags, priority, &real);
 	if (result) {
 		ckt_objects_remove(&worker->objects, object);
 		return result;
@@ -57,7 +57,7 @@ void ckt_stream_unmake(struct ckt_worker *worker, struct ckt_object *object)
 	    ckt_driver.cuStreamQuery(object->real) == CUDA_SUCCESS)
 		pools[flags].list[pools[flags].count++] = object->real;
 	else
-		ckt_driver.cuStreamDestroy_v2(object->real);
+		ckt_journal_stream_destroy(worker, object->context, object->real);
 }
 
 int ckt_worker_stream_create(struct ckt_wcall *call)

@@ -24,6 +24,7 @@
 #include "server/worker/blob.h"
 #include "server/worker/call.h"
 #include "server/worker/handlers.h"
+#include "server/worker/journal.h"
 #include "server/worker/memory.h"
 #include "server/worker/object.h"
 #include "server/worker/output.h"
@@ -66,16 +67,6 @@ struct ckt_stat {
 	uint64_t calls, batched, waited, bytes_in, bytes_out;
 };
 
-/* What can move the driver's own addresses, in its order, dead modules included: a restore does it all again. */
-enum ckt_journal_kind { CKT_JOURNAL_MODULE_LOAD = 1, CKT_JOURNAL_MODULE_UNLOAD = 2, CKT_JOURNAL_CONTEXT_CREATE = 3, CKT_JOURNAL_CONTEXT_DESTROY = 4, CKT_JOURNAL_DIGEST = 5 };
-
-struct ckt_journal_entry {
-	enum ckt_journal_kind kind;
-	uint64_t id, context;
-	uint8_t hash[32];
-	uint32_t flags, device;
-};
-
 /* What a long operation is doing; written by whoever does it, read by any control thread. */
 struct ckt_progress {
 	const char *_Atomic phase;	/* a literal; NULL: nothing */
@@ -115,6 +106,7 @@ struct ckt_worker {
 	struct ckt_blobs blobs;
 	struct ckt_journal_entry *journal;
 	size_t journal_count, journal_room;
+	uint32_t local_bytes;		/* most of any kernel that was launched */
 	struct ckt_pools pools;
 	struct ckt_vmm vmm;
 	struct ckt_staging staging;
@@ -242,7 +234,6 @@ void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module);
 void ckt_module_note_seen(struct ckt_object *module, const char *name);
 CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, uint64_t id, const char *name, struct ckt_object **ret_object);
 CUresult ckt_function_set(struct ckt_object *function, uint32_t attribute, int32_t value);
-void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry);
 
 /* ---- device.c */
 void ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/image.h"
+#include "checkpoint/store.h"
 #include "rpc/handle.h"
 #include "rpc/net.h"
 #include "server/worker/blob.h"
@@ -420,6 +420,120 @@ static void test_moved(void)
 	remove_directory(second);
 }
 
+/* ---- The journal */
+
+static void read_image(const char *directory, ckt_image *ret_image)
+{
+	char message[512];
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CU_ASSERT_EQUAL_FATAL(ckt_image_read(fd, ret_image, message, sizeof message), 0);
+	close(fd);
+}
+
+struct step {
+	unsigned kind;
+	uint64_t id;
+	unsigned flags;
+};
+
+static void expect_journal(const char *directory, const struct step *steps, unsigned count)
+{
+	ckt_image image;
+	read_image(directory, &image);
+	CU_ASSERT_EQUAL(image.journal.journal_len, count);
+	for (unsigned i = 0; i < count && i < image.journal.journal_len; i++) {
+		const ckt_image_journal *entry = &image.journal.journal_val[i];
+		CU_ASSERT_EQUAL(entry->kind, steps[i].kind);
+		CU_ASSERT_EQUAL(entry->id, steps[i].id);
+		CU_ASSERT_EQUAL(entry->flags, steps[i].flags);
+		if (entry->kind != steps[i].kind || entry->id != steps[i].id)
+			fprintf(stderr, "step %u: kind %u id %llu flags %u\n", i, entry->kind, (unsigned long long)entry->id, entry->flags);
+	}
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
+}
+
+static void make_streams(struct wire *w, unsigned from, unsigned count)
+{
+	for (unsigned i = from; i < from + count; i++)
+		WIRE_BATCH(w, stream_create, .id = STREAM(i), .flags = CU_STREAM_NON_BLOCKING);
+	/* A freeze stops where the worker stands, whatever has been sent. */
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
+}
+
+#define EVENT(n) ckt_handle_make(CKT_KIND_EVENT, 1, 1000 + (n))
+
+/* What moves addresses is done again in its order, dead modules included; what only repeats is one entry, and what was given back none. */
+static void test_journal(void)
+{
+	enum { LOAD = 1, UNLOAD = 2, LIMIT = 6, STREAMS = 7, EVENTS = 8, BEYOND = 8, POOL = 32 };
+	char directory[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(directory);
+	struct wire *w = session_new();
+	uint64_t block = alloc(w, 2 * MIB);
+	const uint32_t step = 100;
+	make_streams(w, 0, POOL);
+	load(w, 0, common);
+	make_streams(w, POOL, BEYOND);
+	for (unsigned i = 0; i < 100; i++)
+		WIRE_BATCH(w, event_create, .id = EVENT(i), .flags = CU_EVENT_DISABLE_TIMING);
+	load(w, 1, common);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, module_unload, true, .id = MODULE(0))), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_STACK_SIZE, .value = 4096)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_STACK_SIZE, .value = 8192)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_MALLOC_HEAP_SIZE, .value = 16 * MIB)), CUDA_SUCCESS);
+	/* Gone and made again: no more of them at once than before. */
+	for (unsigned i = POOL; i < POOL + BEYOND; i++)
+		WIRE_BATCH(w, stream_destroy, .id = STREAM(i));
+	for (unsigned i = 0; i < 90; i++)
+		WIRE_BATCH(w, event_destroy, .id = EVENT(i));
+	make_streams(w, 100, BEYOND - 3);
+	for (unsigned i = 200; i < 250; i++)
+		WIRE_BATCH(w, event_create, .id = EVENT(i), .flags = CU_EVENT_DISABLE_TIMING);
+	load(w, 2, common);
+	launch(w, 2, ADD, &step, 4);
+	const struct step want[] = {{LOAD, MODULE(0), 0},
+					   {STREAMS, BEYOND, CU_STREAM_NON_BLOCKING},
+					   {EVENTS, 100, CU_EVENT_DISABLE_TIMING},
+					   {LOAD, MODULE(1), 0},
+					   {UNLOAD, MODULE(0), 0},
+					   {LIMIT, 8192, CU_LIMIT_STACK_SIZE},
+					   {LIMIT, 16 * MIB, CU_LIMIT_MALLOC_HEAP_SIZE},
+					   {LOAD, MODULE(2), 0}};
+	enum { COUNT = sizeof want / sizeof *want };
+	for (int i = 0; i < 3; i++) {
+		save_and_stop(w, directory);
+		expect_journal(directory, want, COUNT);
+		restore(w, directory);
+		remove_directory(directory);
+		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
+		CU_ASSERT_EQUAL(hidden(w, 2, block), 107);
+		struct wire_reply reply = WIRE_CALL(w, cuCtxGetLimit, false, .limit = CU_LIMIT_STACK_SIZE);
+		struct ckt_cuCtxGetLimit_res res = {0};
+		CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
+		CU_ASSERT_TRUE(ckt_cuCtxGetLimit_res_get(&reply.results, &res));
+		CU_ASSERT_EQUAL(res.pvalue, 8192);
+		free(reply.data);
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_query, false, .stream = STREAM(100))), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, stream_query, false, .stream = STREAM(POOL))), CUDA_ERROR_INVALID_HANDLE);
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, event_query, false, .event = EVENT(249))), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, event_query, false, .event = EVENT(0))), CUDA_ERROR_INVALID_HANDLE);
+	}
+	/* What was at once before has its place still; one more is one more. */
+	make_streams(w, 150, 3);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000}).status, 0);
+	expect_journal(directory, want, COUNT);
+	make_streams(w, 160, 1);
+	remove_directory(directory);
+	CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000}).status, 0);
+	ckt_image image;
+	read_image(directory, &image);
+	CU_ASSERT_EQUAL(image.journal.journal_len, COUNT + 1);
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
+	session_end(w);
+	remove_directory(directory);
+}
+
 /* ---- Other GPUs */
 
 static void test_other_model(void)
@@ -639,6 +753,7 @@ int main(int argc, char **argv)
 		void (*function)(void);
 	} tests[] = {
 		{"memory", test_memory},	   {"moved", test_moved},
+		{"journal", test_journal},
 		{"other model", test_other_model}, {"too little", test_too_little},
 		{"twice", test_twice},		   {"unclaimed", test_unclaimed},
 		{"digests", test_digests},

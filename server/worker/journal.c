@@ -1,0 +1,206 @@
+/* The journal; see journal.h. */
+#include "server/worker/journal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/worker/driver.h"
+#include "server/worker/worker.h"
+
+enum { JOURNAL_MAX = 100000 };
+
+/* Whether the entry only repeats the last one, or overrules it. */
+static bool merge(struct ckt_worker *worker, const struct ckt_journal_entry *entry)
+{
+	struct ckt_journal_entry *last = worker->journal_count ? &worker->journal[worker->journal_count - 1] : NULL;
+	if (!last || last->kind != entry->kind || last->context != entry->context || last->flags != entry->flags || last->device != entry->device)
+		return false;
+	if (entry->kind == CKT_JOURNAL_LIMIT)
+		last->id = entry->id;
+	else if (entry->kind == CKT_JOURNAL_STREAMS || entry->kind == CKT_JOURNAL_EVENTS)
+		last->id += entry->id;
+	else
+		return false;
+	return true;
+}
+
+void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry)
+{
+	if (merge(worker, &entry))
+		return;
+	if (worker->journal_count == worker->journal_room) {
+		size_t room = worker->journal_room ? worker->journal_room * 2 : 64;
+		struct ckt_journal_entry *journal = room > JOURNAL_MAX ? NULL : realloc(worker->journal, room * sizeof *journal);
+		/* A restore then makes the live modules only and checks their addresses as always. */
+		if (!journal)
+			return;
+		worker->journal = journal;
+		worker->journal_room = room;
+	}
+	worker->journal[worker->journal_count++] = entry;
+}
+
+/* ---- Limits */
+
+static CUresult(CUDAAPI *real_set_limit)(CUlimit, size_t);
+
+static CUresult CUDAAPI set_limit(CUlimit limit, size_t value)
+{
+	struct ckt_worker *worker = &ckt_worker;
+	CUresult result = real_set_limit(limit, value);
+	if (!result && worker->current) {
+		ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_LIMIT, .id = value, .context = worker->current->id, .flags = limit});
+		if (limit == CU_LIMIT_STACK_SIZE)
+			worker->current->ctx.stack_bytes = value;
+	}
+	return result;
+}
+
+void ckt_journal_watch(struct ckt_worker *worker)
+{
+	(void)worker;
+	if (!ckt_driver.cuCtxSetLimit || ckt_driver.cuCtxSetLimit == set_limit)
+		return;
+	real_set_limit = ckt_driver.cuCtxSetLimit;
+	ckt_driver.cuCtxSetLimit = set_limit;
+}
+
+/* The driver takes more local memory for it, and its limit tells how much. */
+void ckt_journal_local(struct ckt_worker *worker, const struct ckt_object *function)
+{
+	size_t value;
+	struct ckt_object *context = worker->current;
+	worker->local_bytes = function->function.local_bytes;
+	if (!context || !ckt_driver.cuCtxGetLimit || ckt_driver.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) || value <= context->ctx.stack_bytes)
+		return;
+	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_LIMIT, .id = value, .context = context->id, .flags = CU_LIMIT_STACK_SIZE});
+	context->ctx.stack_bytes = value;
+}
+
+void ckt_journal_context(struct ckt_object *context)
+{
+	size_t value;
+	if (ckt_driver.cuCtxGetLimit && ckt_driver.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS)
+		context->ctx.stack_bytes = value;
+}
+
+/* ---- Streams and events */
+
+struct made {
+	uint64_t context;
+	unsigned flags;
+	int priority;
+	void *real;
+};
+
+static struct {
+	struct made *list;
+	size_t count, room;
+} ahead[2];	/* streams, events */
+
+static struct ckt_object *context_of(struct ckt_worker *worker, uint64_t id)
+{
+	return ckt_objects_find_kind(&worker->objects, id, CKT_KIND_CONTEXT);
+}
+
+static CUresult create(unsigned kind, unsigned flags, int priority, void **ret_real)
+{
+	return kind ? ckt_driver.cuEventCreate((CUevent *)ret_real, flags) : ckt_driver.cuStreamCreateWithPriority((CUstream *)ret_real, flags, priority);
+}
+
+static void destroy(unsigned kind, void *real)
+{
+	if (kind)
+		ckt_driver.cuEventDestroy_v2(real);
+	else
+		ckt_driver.cuStreamDestroy_v2(real);
+}
+
+static CUresult make(struct ckt_worker *worker, unsigned kind, unsigned flags, int priority, void **ret_real)
+{
+	struct ckt_object *context = worker->current;
+	CUresult result = create(kind, flags, priority, ret_real);
+	if (result || !context)
+		return result;
+	if (++context->ctx.live[kind] > context->ctx.most[kind]) {
+		context->ctx.most[kind] = context->ctx.live[kind];
+		ckt_journal_add(worker, (struct ckt_journal_entry){.kind = kind ? CKT_JOURNAL_EVENTS : CKT_JOURNAL_STREAMS, .id = 1, .context = context->id,
+								   .flags = flags, .device = (uint32_t)priority});
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult take(struct ckt_worker *worker, unsigned kind, unsigned flags, int priority, void **ret_real)
+{
+	for (size_t i = 0; i < ahead[kind].count; i++) {
+		struct made *made = &ahead[kind].list[i];
+		if (!worker->current || made->context != worker->current->id || made->flags != flags || made->priority != priority)
+			continue;
+		*ret_real = made->real;
+		*made = ahead[kind].list[--ahead[kind].count];
+		return CUDA_SUCCESS;
+	}
+	return make(worker, kind, flags, priority, ret_real);
+}
+
+static void give(struct ckt_worker *worker, unsigned kind, uint64_t id, void *real)
+{
+	struct ckt_object *context = context_of(worker, id);
+	destroy(kind, real);
+	if (context && context->ctx.live[kind])
+		context->ctx.live[kind]--;
+}
+
+CUresult ckt_journal_stream_create(struct ckt_worker *worker, unsigned flags, int priority, CUstream *ret_stream)
+{
+	return take(worker, 0, flags, priority, (void **)ret_stream);
+}
+
+void ckt_journal_stream_destroy(struct ckt_worker *worker, uint64_t context, CUstream stream)
+{
+	give(worker, 0, context, stream);
+}
+
+CUresult ckt_journal_event_create(struct ckt_worker *worker, unsigned flags, CUevent *ret_event)
+{
+	return take(worker, 1, flags, 0, (void **)ret_event);
+}
+
+void ckt_journal_event_destroy(struct ckt_worker *worker, uint64_t context, CUevent event)
+{
+	give(worker, 1, context, event);
+}
+
+CUresult ckt_journal_make_ahead(struct ckt_worker *worker, const struct ckt_journal_entry *entry)
+{
+	unsigned kind = entry->kind == CKT_JOURNAL_EVENTS;
+	int priority = kind ? 0 : (int)entry->device;
+	if (entry->id > CKT_OBJECTS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint64_t i = 0; i < entry->id; i++) {
+		void *real;
+		CUresult result = make(worker, kind, entry->flags, priority, &real);
+		if (result)
+			return result;
+		if (ahead[kind].count == ahead[kind].room) {
+			ahead[kind].room = ahead[kind].room ? ahead[kind].room * 2 : 64;
+			ahead[kind].list = realloc(ahead[kind].list, ahead[kind].room * sizeof *ahead[kind].list);
+			if (!ahead[kind].list)
+				abort();
+		}
+		ahead[kind].list[ahead[kind].count++] = (struct made){worker->current->id, entry->flags, priority, real};
+	}
+	return CUDA_SUCCESS;
+}
+
+void ckt_journal_ahead_fini(struct ckt_worker *worker)
+{
+	for (unsigned kind = 0; kind < 2; kind++) {
+		for (size_t i = 0; i < ahead[kind].count; i++)
+			if (ckt_worker_use_context(worker, ahead[kind].list[i].context) == CUDA_SUCCESS)
+				give(worker, kind, ahead[kind].list[i].context, ahead[kind].list[i].real);
+		free(ahead[kind].list);
+		ahead[kind].list = NULL;
+		ahead[kind].count = ahead[kind].room = 0;
+	}
+}

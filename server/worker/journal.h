@@ -1,0 +1,55 @@
+/*
+ * The journal: what moved the driver's own addresses, in its order, what is gone included.  A restore does it all again, so that
+ * variables of modules come to lie where they lay; each step done again is noted again.
+ *
+ * It is kept short: streams and events count only where more of them live at once than ever before (what is given back, the driver
+ * hands out again), and repetitions of one step are one entry.  Pinned memory and small graphs were measured to move nothing.
+ *
+ * Threading: the executor, or who restores.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ckt_object;
+struct ckt_worker;
+
+enum ckt_journal_kind {
+	CKT_JOURNAL_MODULE_LOAD = 1,
+	CKT_JOURNAL_MODULE_UNLOAD = 2,
+	CKT_JOURNAL_CONTEXT_CREATE = 3,
+	CKT_JOURNAL_CONTEXT_DESTROY = 4,
+	CKT_JOURNAL_DIGEST = 5,		/* device: the kernel that hashes contents was loaded there */
+	CKT_JOURNAL_LIMIT = 6,		/* flags: CUlimit, id: value; growth of local memory is one of these */
+	CKT_JOURNAL_STREAMS = 7,	/* id: how many, beyond those made at the start; flags, device: flags and priority */
+	CKT_JOURNAL_EVENTS = 8,		/* id: how many; flags: theirs */
+};
+
+struct ckt_journal_entry {
+	enum ckt_journal_kind kind;
+	uint64_t id, context;
+	uint8_t hash[32];
+	uint32_t flags, device;
+};
+
+void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry);
+/* From now on cuCtxSetLimit is noted.  Precondition: the driver is open. */
+void ckt_journal_watch(struct ckt_worker *worker);
+/* A new context, which is current: what it begins with. */
+void ckt_journal_context(struct ckt_object *context);
+/* A kernel with more local memory than any before was launched in the current context. */
+void ckt_journal_local(struct ckt_worker *worker, const struct ckt_object *function);
+
+/*
+ * Streams and events that live at once; in the current context, and of any.  What a restore has made ahead is taken first.
+ */
+CUresult ckt_journal_stream_create(struct ckt_worker *worker, unsigned flags, int priority, CUstream *ret_stream);
+void ckt_journal_stream_destroy(struct ckt_worker *worker, uint64_t context, CUstream stream);
+CUresult ckt_journal_event_create(struct ckt_worker *worker, unsigned flags, CUevent *ret_event);
+void ckt_journal_event_destroy(struct ckt_worker *worker, uint64_t context, CUevent event);
+/* Does a step of kind STREAMS or EVENTS again, in the current context: makes them ahead. */
+CUresult ckt_journal_make_ahead(struct ckt_worker *worker, const struct ckt_journal_entry *entry);
+/* What was made ahead and is not alive any more goes. */
+void ckt_journal_ahead_fini(struct ckt_worker *worker);
