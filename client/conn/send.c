@@ -3,7 +3,8 @@
  *
  * A waiting thread sends before it waits.  What nobody waits for is sent by the flusher: a thread that sleeps on a futex while there
  * is nothing to do, looks again for a short while after each write (a program that issues launches in a row then pays no wake-up)
- * and gathers what was encoded while it was writing into its next write.
+ * and gathers what was encoded while it was writing into its next write.  While the program is idle it looks now and then what came:
+ * a session that was moved or stopped would otherwise not be claimed before the program's next call, which may be too late.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -92,30 +93,34 @@ int ckt_conn_send(void)
 
 /* ---- The flusher */
 
-enum { FLUSHER_SPINS = 2000 };
+/* An idle program hears within this that its session was stopped or moved, or that the connection broke: nobody else would look. */
+enum { FLUSHER_SPINS = 2000, IDLE_NS = 250000000 };
 
 static bool unsent(void)
 {
 	return atomic_load_explicit(&ckt_conn.sent, memory_order_acquire) != atomic_load_explicit(&ckt_conn.tail, memory_order_acquire);
 }
 
-static void flusher_sleep(void)
+/* True where something may have come that no thread waits for. */
+static bool flusher_sleep(void)
 {
 	struct ckt_conn *conn = &ckt_conn;
 	if (conn->spin_us) {
 		for (int i = 0; i < FLUSHER_SPINS; i++) {
 			if (unsent())
-				return;
+				return false;
 			__builtin_ia32_pause();
 		}
 	}
+	bool late = false;
 	atomic_store(&conn->flusher_asleep, 1);
 	if (!unsent()) {
 		/* Replies that no thread waits for (copies in the background) are read by nobody else: look after them. */
-		struct timespec timeout = {.tv_nsec = 1000000};
-		syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAIT_PRIVATE, 1, atomic_load(&conn->async_pending) ? &timeout : NULL, NULL, 0);
+		struct timespec timeout = {.tv_nsec = atomic_load(&conn->async_pending) ? 1000000 : IDLE_NS};
+		late = syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAIT_PRIVATE, 1, &timeout, NULL, 0) < 0 && errno == ETIMEDOUT;
 	}
 	atomic_store(&conn->flusher_asleep, 0);
+	return late || atomic_load(&conn->async_pending);
 }
 
 static void read_in_background(void)
@@ -144,12 +149,12 @@ static void *flusher_main(void *unused)
 	while (atomic_load(&conn->state) != CKT_CONN_LOST) {
 		if (atomic_load(&conn->state) == CKT_CONN_RESUMING)
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-		flusher_sleep();
+		bool look = flusher_sleep();
 		uint64_t epoch = conn->epoch;
 		int result = ckt_conn_send();
 		if (result)
 			ckt_conn_broken(epoch, result);
-		else if (atomic_load(&conn->async_pending))
+		else if (look)
 			read_in_background();
 	}
 	return NULL;
