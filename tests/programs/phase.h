@@ -91,7 +91,12 @@ static inline unsigned size_factor(int argc, char **argv)
 	return n > 0 ? (unsigned)n : 1;
 }
 
-static inline void phase(void)
+/*
+ * The mid point of a program that works on while it is waited: `work` (with `opaque`) is called again and again until the runner lets
+ * the program go, and once where nobody waits.  So calls are under way whenever the session is stopped or moved; what the program
+ * prints must not depend on how often that was.
+ */
+static inline void phase_with(void (*work)(void *opaque), void *opaque)
 {
 	static int count;
 	const char *path = getenv("CKT_TEST_PHASE_FILE");
@@ -100,6 +105,8 @@ static inline void phase(void)
 
 	fflush(stdout);
 	count++;
+	if (work)
+		work(opaque);
 	if (!path || !*path)
 		return;
 	if (count > 1)
@@ -112,8 +119,16 @@ static inline void phase(void)
 		exit(1);
 	}
 	close(fd);
-	while (access(go, F_OK) != 0)
+	while (access(go, F_OK) != 0) {
+		if (work)
+			work(opaque);
 		usleep(5000);
+	}
+}
+
+static inline void phase(void)
+{
+	phase_with(NULL, NULL);
 }
 
 /* The last statement of main(): return finish(). */

@@ -6,8 +6,14 @@ Modes:
   local       our runtime over the driver of this machine (or the soft GPU) inside the program's process: no server, no wire
   tcp, unix   through a private cricket-server
   soft        cricket-run --soft
-  checkpoint  over TCP; at the program's mid point the session is checkpointed and stopped, its server killed, the session
-              restored on a second server, and the program goes on
+  checkpoint  at the program's mid point the session is checkpointed and stopped, its server killed, the session restored on a
+              second server, and the program goes on
+  again       the same, and checkpointed, stopped and restored once more on a third server, whose image is then restored on a fourth
+  twice       the same image restored on two servers: the first that is claimed owns the client, the other copy goes
+  migrate     moved ten times between two servers while the program works
+
+The last four go over --transport: tcp (client over TCP, cricketctl on the server's host), unix, or far (everything over TCP, as from
+another host: images travel in pieces over several connections).
 
 The programs check themselves against the CPU and exit 1 on a difference; the text they print must also be the same in every mode
 on one kind of device.  The first run of a program on a device leaves its text in --expected DIR, later runs compare with it.
@@ -204,8 +210,9 @@ def end_all(pids, when):
         time.sleep(0.02)
 
 
-def cricketctl(tree, *args, timeout=120):
-    done = subprocess.run([tree.tool("cricketctl"), *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False)
+def cricketctl(tree, *args, timeout=120, env=None):
+    done = subprocess.run([tree.tool("cricketctl"), *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False,
+                          env={**os.environ, **(env or {})})
     if done.returncode != 0:
         raise Failure(f"cricketctl {' '.join(args)} exited {done.returncode}: {text(done.stderr) or text(done.stdout)}")
     return text(done.stdout)
@@ -371,51 +378,155 @@ def run_remote(tree, arg, directory, command):
 PHASES_MAX = 16 # no program has more
 
 
-def run_checkpoint(tree, arg, directory, command):
-    first = Server(tree, os.path.join(directory, "first"), arg.driver, arg.server_arg)
-    second = None
-    program = None
-    image = os.path.join(directory, "image")
-    point = os.path.join(directory, "phase")
-    started = []
-    try:
-        second = Server(tree, os.path.join(directory, "second"), arg.driver, arg.server_arg)
-        suffix = lambda n: "" if n == 1 else str(n)
-        for n in range(1, arg.at):
-            with open(f"{point}.go{suffix(n)}", "w", encoding="utf-8"):
-                pass
-        program = launch(tree, arg, directory, command, first.address,
-                         {"CKT_TEST_PHASE_FILE": point, "CRICKET_STANDBY": second.address})
-        program.wait_ready(f"{point}.ready{suffix(arg.at)}", arg.timeout)
-        started = first.workers()
-        sessions = sessions_of(tree, first)
+class Journey:
+    """A program whose session is stopped, restored and moved between servers while it waits, or works, at its mid point."""
+
+    def __init__(self, tree, arg, directory, command):
+        self.tree, self.arg, self.directory, self.command = tree, arg, directory, command
+        self.servers, self.started, self.program = [], [], None
+        self.point = os.path.join(directory, "phase")
+        # Where the client looks and cricketctl writes.
+        self.state = self.written = os.path.join(directory, "state")
+
+    def server(self, *args):
+        server = Server(self.tree, os.path.join(self.directory, f"server{len(self.servers) + 1}"), self.arg.driver, [*self.arg.server_arg, *args])
+        self.servers.append(server)
+        if self.arg.transport == "far":
+            os.rename(server.socket, server.socket + ".hidden")
+        return server
+
+    def address(self, server):
+        return "unix:" + server.socket if self.arg.transport == "unix" else server.address
+
+    def ctl(self, server, *words):
+        return cricketctl(self.tree, "--server", self.address(server), *words, env={"CRICKET_STATE_DIR": self.written})
+
+    def sessions(self, server):
+        return json.loads(self.ctl(server, "ps", "--json"))["sessions"]
+
+    def start(self, server, standby=()):
+        """The program up to its mid point; gives its session."""
+        env = {"CKT_TEST_PHASE_FILE": self.point, "CRICKET_STATE_DIR": self.state}
+        if standby:
+            env["CRICKET_STANDBY"] = ",".join(self.address(s) for s in standby)
+        for n in range(1, self.arg.at):
+            self.go(n)
+        self.program = launch(self.tree, self.arg, self.directory, self.command, self.address(server), env)
+        self.program.wait_ready(f"{self.point}.ready{self.suffix(self.arg.at)}", self.arg.timeout)
+        sessions = self.sessions(server)
         if len(sessions) != 1:
             raise Failure(f"the server lists {len(sessions)} sessions instead of one")
-        cricketctl(tree, "--server", first.address, "checkpoint", sessions[0]["session"], image, "--stop")
-        first.kill()
-        end_all(started, "its server was killed")
-        cricketctl(tree, "restore", image, "--server", second.address)
-        for n in range(arg.at, PHASES_MAX + 1):
-            with open(f"{point}.go{suffix(n)}", "w", encoding="utf-8"):
-                pass
-        judge(arg, program.wait(arg.timeout))
-        second.stop()
-    except Failure as failure:
-        logs = f"--- first server\n{first.tail()}" + (f"--- second server\n{second.tail()}" if second else "")
-        raise Failure(f"{failure}\n{logs}") from None
-    finally:
-        if program and program.process.poll() is None:
-            program.process.kill()
-            program.process.wait()
-        for server in (first, second):
-            if server:
+        return sessions[0]["session"]
+
+    @staticmethod
+    def suffix(n):
+        return "" if n == 1 else str(n)
+
+    def go(self, n):
+        """Lets the program go on from its mid point number n, now or when it comes there."""
+        with open(f"{self.point}.go{self.suffix(n)}", "w", encoding="utf-8"):
+            pass
+
+    def stop(self, server, session, name):
+        """Checkpoints, stops and kills the server; gives the image."""
+        image = os.path.join(self.directory, name)
+        workers = server.workers()
+        self.started += workers
+        self.ctl(server, "checkpoint", session, image, "--stop")
+        server.kill()
+        end_all(workers, "its server was killed")
+        return image
+
+    def claimed(self, servers, session):
+        """Waits until the client has found its session; gives the server that has it."""
+        deadline = time.monotonic() + self.arg.timeout
+        while time.monotonic() < deadline:
+            for server in servers:
+                if any(s["session"] == session and s["state"] == "running" for s in self.sessions(server)):
+                    return server
+            time.sleep(0.05)
+        raise Failure(f"nobody claimed the session within {self.arg.timeout:.0f} s")
+
+    def finish(self, server):
+        for n in range(self.arg.at, PHASES_MAX + 1):
+            self.go(n)
+        judge(self.arg, self.program.wait(self.arg.timeout))
+        server.stop()
+
+    def run(self, route):
+        try:
+            route(self)
+        except Failure as failure:
+            logs = "".join(f"--- server {i}\n{s.tail()}" for i, s in enumerate(self.servers, 1))
+            raise Failure(f"{failure}\n{logs}") from None
+        finally:
+            if self.program and self.program.process.poll() is None:
+                self.program.process.kill()
+                self.program.process.wait()
+            for server in self.servers:
                 workers = server.workers()
                 server.kill()
                 with contextlib.suppress(Failure):
-                    end_all(workers + started, "a failed test")
+                    end_all(workers + self.started, "a failed test")
 
 
-MODES = {"native": run_native, "local": run_local, "soft": run_soft, "tcp": run_remote, "unix": run_remote, "checkpoint": run_checkpoint}
+def route_checkpoint(j):
+    first, second = j.server(), j.server()
+    image = j.stop(first, j.start(first), "image")
+    j.ctl(second, "restore", image)
+    j.finish(second)
+
+
+def route_again(j):
+    servers = [j.server() for _ in range(4)]
+    session = j.start(servers[0])
+    for i, (here, there) in enumerate(zip(servers, servers[1:])):
+        image = j.stop(here, session, f"image{i}")
+        j.ctl(there, "restore", image)
+        j.claimed([there], session)
+    j.finish(servers[-1])
+
+
+def route_twice(j):
+    first, copies = j.server(), [j.server("--claim-timeout", "2") for _ in range(2)]
+    # It is told of one place only, the last, so that both copies are there before it finds one.
+    j.written = os.path.join(j.directory, "elsewhere")
+    session = j.start(first, copies[1:])
+    image = j.stop(first, session, "image")
+    for server in copies:
+        j.ctl(server, "restore", image)
+    owner = j.claimed(copies, session)
+    other = copies[copies.index(owner) - 1]
+    deadline = time.monotonic() + 30
+    while j.sessions(other):
+        if time.monotonic() > deadline:
+            raise Failure("the copy that nobody claimed was still there after 30 s")
+        time.sleep(0.1)
+    # The image stays.
+    json.loads(cricketctl(j.tree, "image", "verify", image, "--json"))
+    j.finish(owner)
+
+
+def route_migrate(j):
+    servers = [j.server(), j.server()]
+    session = j.start(servers[0])
+    for i in range(10):
+        here, there = servers[i % 2], servers[1 - i % 2]
+        done = json.loads(j.ctl(here, "migrate", session, "--to", j.address(there), "--json"))
+        if done["session"] != session or j.sessions(here):
+            raise Failure(f"move {i}: {done}; it is still at the source")
+        j.claimed([there], session)
+    j.finish(servers[0])
+
+
+ROUTES = {"checkpoint": route_checkpoint, "again": route_again, "twice": route_twice, "migrate": route_migrate}
+
+
+def run_route(tree, arg, directory, command):
+    Journey(tree, arg, directory, command).run(ROUTES[arg.mode])
+
+
+MODES = {"native": run_native, "local": run_local, "soft": run_soft, "tcp": run_remote, "unix": run_remote, **dict.fromkeys(ROUTES, run_route)}
 
 
 def arguments(argv):
@@ -427,6 +538,7 @@ def arguments(argv):
     where.add_argument("--prefix", metavar="DIR", help="an installed or unpacked tree")
     parser.add_argument("--driver", default="soft", help="of the servers: soft (default), a path, or an empty text for what the server chooses")
     parser.add_argument("--launcher", choices=("cricket-run", "preload"), default="cricket-run")
+    parser.add_argument("--transport", choices=("tcp", "unix", "far"), default="tcp", help="of checkpoint, again, twice and migrate")
     parser.add_argument("--clients", type=int, default=1, metavar="N", help="so many at once (tcp, unix)")
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
     parser.add_argument("--server-arg", action="append", default=[], metavar="ARG")
@@ -443,7 +555,7 @@ def arguments(argv):
 
 def run(arg):
     """Runs one test; returns (0, 1 or 77, text)."""
-    name = f"{os.path.basename(arg.program)} {arg.mode}" + (f" x{arg.clients}" if arg.clients > 1 else "")
+    name = f"{os.path.basename(arg.program)} {arg.mode}" + (f" over {arg.transport}" if arg.transport != "tcp" else "") + (f" x{arg.clients}" if arg.clients > 1 else "")
     directory = tempfile.mkdtemp(prefix="ckt-")
     os.chmod(directory, 0o755)
     start = time.monotonic()
