@@ -95,6 +95,7 @@ static void complete(struct ckt_worker *worker, struct ckt_pending *pending, CUr
 	struct ckt_pendings *list = &worker->pending;
 	unlink_item(list, pending);
 	if (pending->kind == CKT_PENDING_DATA) {
+		nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
 		deliver_data(worker, pending, result);
 	} else {
 		for (struct ckt_pending *p = list->first, *next; p && list->data_count; p = next) {
@@ -116,17 +117,16 @@ static void complete(struct ckt_worker *worker, struct ckt_pending *pending, CUr
 void ckt_pending_deliver(struct ckt_worker *worker)
 {
 	struct ckt_pendings *list = &worker->pending;
-	if (list->data_count) {
-		pthread_mutex_lock(&list->lock);
-		for (struct ckt_pending *p = list->first, *next; p; p = next) {
-			next = p->next;
-			if (p->kind == CKT_PENDING_DATA && query(p) == CUDA_SUCCESS) {
-				complete(worker, p, CUDA_SUCCESS);
-				release(list, p);
-			}
+	/* With the lock also where the list is empty: a waiter may have taken the last item off it and not have answered it yet. */
+	pthread_mutex_lock(&list->lock);
+	for (struct ckt_pending *p = list->first, *next; p && list->data_count; p = next) {
+		next = p->next;
+		if (p->kind == CKT_PENDING_DATA && query(p) == CUDA_SUCCESS) {
+			complete(worker, p, CUDA_SUCCESS);
+			release(list, p);
 		}
-		pthread_mutex_unlock(&list->lock);
 	}
+	pthread_mutex_unlock(&list->lock);
 	ckt_printed_send(worker);
 }
 
