@@ -18,11 +18,11 @@ static int parse_port(const char *text, uint16_t *ret_port)
 	return 0;
 }
 
-static int parse_path(const char *text, size_t skip, const char *what, struct ckt_address *address, char *ret_message, size_t message_size)
+static int parse_path(const char *text, size_t skip, const char *right, struct ckt_address *address, char *ret_message, size_t message_size)
 {
 	const char *path = text + skip;
 	if (!*path || strlen(path) >= sizeof address->host) {
-		snprintf(ret_message, message_size, "'%s': %s", text, *path ? "the path is too long" : what);
+		snprintf(ret_message, message_size, "'%s' %s; write %s", text, *path ? "is too long a path" : "names no path", right);
 		return -EINVAL;
 	}
 	strcpy(address->host, path);
@@ -35,14 +35,14 @@ int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *r
 	int result = 0;
 	if (strncmp(text, "unix:", 5) == 0) {
 		address.type = CKT_ADDRESS_UNIX;
-		result = parse_path(text, 5, "unix: needs the path of a socket", &address, ret_message, message_size);
+		result = parse_path(text, 5, "unix:/path of a socket", &address, ret_message, message_size);
 		if (!result)
 			*ret_address = address;
 		return result;
 	}
 	if (strncmp(text, "file:", 5) == 0) {
 		address.type = CKT_ADDRESS_FILE;
-		result = parse_path(text, 5, "file: needs the path of a file that holds the address", &address, ret_message, message_size);
+		result = parse_path(text, 5, "file:PATH of a file that holds the address", &address, ret_message, message_size);
 		if (!result)
 			*ret_address = address;
 		return result;
@@ -57,7 +57,7 @@ int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *r
 		host = text + 1;
 		host_end = strchr(host, ']');
 		if (!host_end || (host_end[1] && host_end[1] != ':')) {
-			snprintf(ret_message, message_size, "'%s' is no address: write [v6-address]:port", text);
+			snprintf(ret_message, message_size, "'%s' is no address; write [v6-address]:port", text);
 			return -EINVAL;
 		}
 		port = host_end[1] ? host_end + 2 : NULL;
@@ -70,12 +70,12 @@ int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *r
 	}
 	size_t length = (size_t)(host_end - host);
 	if ((length == 0 && !port) || length >= sizeof address.host) {
-		snprintf(ret_message, message_size, "'%s' is no address: write host, host:port, unix:/path or file:PATH", text);
+		snprintf(ret_message, message_size, "'%s' is no address; write host, host:port, unix:/path or file:PATH", text);
 		return -EINVAL;
 	}
 	memcpy(address.host, host, length);
 	if (port && parse_port(port, &address.port)) {
-		snprintf(ret_message, message_size, "'%s': '%s' is no port number", text, port);
+		snprintf(ret_message, message_size, "'%s': '%s' is no port number; write host:port", text, port);
 		return -EINVAL;
 	}
 	*ret_address = address;

@@ -123,17 +123,9 @@ static int resolve(const struct ckt_address *address, int flags, struct addrinfo
 	return error == EAI_SYSTEM ? -errno : -EHOSTUNREACH;
 }
 
-int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_fd, char *ret_message, size_t message_size)
+static int connect_within(const struct ckt_address *address, int64_t deadline_ms, int *ret_fd, char *ret_message, size_t message_size)
 {
-	int64_t deadline_ms = ckt_net_now_ms() + timeout_ms;
-	struct ckt_address from_file;
 	int result;
-	if (address->type == CKT_ADDRESS_FILE) {
-		result = read_address_file(address->host, &from_file, ret_message, message_size);
-		if (result)
-			return result;
-		address = &from_file;
-	}
 	if (address->type == CKT_ADDRESS_UNIX) {
 		struct sockaddr_un un;
 		result = unix_sockaddr(address->host, &un, ret_message, message_size);
@@ -157,6 +149,25 @@ int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_
 	freeaddrinfo(list);
 	if (result)
 		snprintf(ret_message, message_size, "%s", strerror(-result));
+	return result;
+}
+
+int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_fd, char *ret_message, size_t message_size)
+{
+	int64_t deadline_ms = ckt_net_now_ms() + timeout_ms;
+	if (address->type != CKT_ADDRESS_FILE)
+		return connect_within(address, deadline_ms, ret_fd, ret_message, message_size);
+	struct ckt_address from_file;
+	char text[CKT_ADDRESS_TEXT_MAX], cause[128];
+	int result = read_address_file(address->host, &from_file, ret_message, message_size);
+	if (result)
+		return result;
+	result = connect_within(&from_file, deadline_ms, ret_fd, cause, sizeof cause);
+	if (result) {
+		/* The caller knows the file's name alone. */
+		ckt_address_format(&from_file, text, sizeof text);
+		snprintf(ret_message, message_size, "%s: %s", text, cause);
+	}
 	return result;
 }
 
