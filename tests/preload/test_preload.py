@@ -5,8 +5,10 @@ usage: test_preload.py --libraries DIR --source DIR --cuda-home DIR --cc CC
 DIR holds libcricket-{client,patch,audit}.so; where it also holds our real libcudart.so.13 and libcuda.so.1 they are used, otherwise stand-ins.
 """
 import argparse
+import collections
 import os
 import re
+import shutil
 import socket
 import statistics
 import subprocess
@@ -156,6 +158,23 @@ class Preload(unittest.TestCase):
         with self.assertRaises(BlockingIOError):
             listener.accept()
         listener.close()
+
+    def test_quiet_to_the_kernel(self):
+        """Preloaded, they make the sockets, connections, processes and threads that they make by themselves."""
+        strace, out = shutil.which('strace'), self.stage.path('strace')
+        if not strace or subprocess.run([strace, '-o', out, 'true'], capture_output=True, check=False).returncode != 0:
+            self.skipTest('no strace here')
+        source = self.stage.write('empty.c', 'int main(void) { return 0; }')
+        # Not through ccache, which does less when it meets the file again.
+        compiler = [arguments.cc.split()[-1], source, '-o', self.stage.path('empty')]
+        for command in (['bash', '-c', ':'], ['timeout', '5', 'true'], compiler, ['python3', '-c', 'pass']):
+            counts = []
+            for environment in (self.stage.environment(preload=False), self.stage.environment(), self.stage.environment(audit=True)):
+                environment['REMOTE_GPU_ADDRESS'] = 'unix:' + self.stage.path('nobody')
+                run([strace, '-f', '-qq', '-o', out, '-e', 'trace=socket,connect,clone,clone3,fork,vfork', *command], env=environment)
+                with open(out, encoding='utf-8', errors='replace') as file:
+                    counts.append(collections.Counter(re.findall(r'^\d+ +(\w+)\(', file.read(), re.M)))
+            self.assertEqual((command, counts), (command, counts[:1] * 3))
 
     def test_errno_and_threads(self):
         for audit in (False, True):
