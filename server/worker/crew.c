@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "checkpoint/store.h"
 #include "rpc/log.h"
 #include "server/worker/driver.h"
+#include "server/worker/place.h"
 #include "server/worker/worker.h"
 
 /* Like the staging memory, far from where the loader and the driver put things. */
@@ -63,12 +63,9 @@ int ckt_crew_start(struct ckt_worker *worker)
 	enum { BYTES = 2 * CKT_IMAGE_CHUNK };
 	crew.count = cores();
 	crew.first = worker->current ? worker->current->real : NULL;
-	void *at = mmap((void *)BUFFERS_BASE, (size_t)crew.count * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	if (at == MAP_FAILED)
-		at = mmap(NULL, (size_t)crew.count * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (at == MAP_FAILED)
+	crew.buffers = ckt_place_map(BUFFERS_BASE, (size_t)crew.count * BYTES, 0);
+	if (!crew.buffers)
 		return -errno;
-	crew.buffers = at;
 	for (unsigned i = 0; i < crew.count; i++) {
 		struct ckt_crew_member *member = &crew.members[i];
 		*member = (struct ckt_crew_member){.worker = worker, .index = i};

@@ -7,6 +7,7 @@
 
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
+#include "server/worker/place.h"
 
 /* Below the window, far from where the loader and the driver put things. */
 #define STAGING_BASE 0x1f0000000000ull
@@ -16,11 +17,8 @@ int ckt_staging_init(struct ckt_staging *staging)
 	*staging = (struct ckt_staging){0};
 	pthread_mutex_init(&staging->lock, NULL);
 	staging->size = (size_t)(CKT_STAGING_TO_DEVICE + CKT_STAGING_TO_HOST) * CKT_STAGING_PIECE + CKT_STAGING_SMALLS * CKT_STAGING_SMALL;
-	void *at = mmap((void *)STAGING_BASE, staging->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_FIXED_NOREPLACE,
-			-1, 0);
-	if (at == MAP_FAILED)
-		at = mmap(NULL, staging->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (at == MAP_FAILED)
+	void *at = ckt_place_map(STAGING_BASE, staging->size, MAP_POPULATE);
+	if (!at)
 		return -errno;
 	staging->base = at;
 	staging->registered = ckt_driver.cuMemHostRegister_v2 &&
