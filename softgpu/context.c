@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/array.h"
 
 static __thread struct {
 	struct ckt_soft_context **entries;
@@ -251,6 +251,7 @@ void ckt_soft_context_close(struct ckt_soft_context *context)
 			break;
 		ckt_soft_module_close(module);
 	}
+	ckt_soft_arrays_forget(context);
 	ckt_soft_heap_fini(context);
 	struct ckt_soft_range range;
 	while (ckt_soft_range_of_context(context, &range)) {

@@ -39,6 +39,8 @@ static bool span_of(const struct ckt_soft_copy_end *end, const struct ckt_soft_c
 CUresult ckt_soft_copy_check(const struct ckt_soft_copy_end *end, const struct ckt_soft_copy *copy, uint8_t bits)
 {
 	uint64_t span;
+	if (end->place == CKT_SOFT_PLACE_ARRAY)
+		return CUDA_SUCCESS;
 	if (!end->address || !span_of(end, copy, &span))
 		return CUDA_ERROR_INVALID_VALUE;
 	bool ok = true;
@@ -52,7 +54,7 @@ CUresult ckt_soft_copy_check(const struct ckt_soft_copy_end *end, const struct c
 static bool pageable(const struct ckt_soft_copy_end *end)
 {
 	struct ckt_soft_range range;
-	return end->place != CKT_SOFT_PLACE_DEVICE && !ckt_soft_range_find(end->address, &range);
+	return end->place != CKT_SOFT_PLACE_DEVICE && end->place != CKT_SOFT_PLACE_ARRAY && !ckt_soft_range_find(end->address, &range);
 }
 
 static void run_copy(struct ckt_soft_context *context, void *payload)

@@ -9,6 +9,7 @@ enum ckt_soft_place {
 	CKT_SOFT_PLACE_HOST = 1,	/* any memory of the process */
 	CKT_SOFT_PLACE_DEVICE,		/* must be accessible to devices */
 	CKT_SOFT_PLACE_ANY,		/* the address itself tells (unified addressing) */
+	CKT_SOFT_PLACE_ARRAY,		/* inside an array: checked when the end was made */
 };
 
 struct ckt_soft_copy_end {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/array.h"
 
 struct launch {
 	struct ckt_soft_function *function;	/* referenced until it has run */
@@ -66,6 +66,8 @@ static void run_launch(struct ckt_soft_context *context, void *payload)
 			.output = device_output,
 			.heap_alloc = device_malloc,
 			.heap_free = device_free,
+			.texture = ckt_soft_texture_find,
+			.surface = ckt_soft_surface_find,
 			.data = context,
 		};
 		struct ckt_ptx_launch run = {

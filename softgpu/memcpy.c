@@ -1,5 +1,5 @@
-/* The API of copies: linear, 2D and 3D, host, device and unified, with and without a stream. */
-#include "softgpu/copy.h"
+/* The API of copies: linear, 2D and 3D, host, device, unified and array, with and without a stream. */
+#include "softgpu/array.h"
 
 static CUresult linear(uint64_t to, enum ckt_soft_place to_place, uint64_t from, enum ckt_soft_place from_place, size_t size,
 		       CUstream stream, bool wait)
@@ -85,11 +85,94 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, 
 	return result == CUDA_SUCCESS ? cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream) : result;
 }
 
+/* ---- Bytes of an array, row behind row */
+
+static CUresult row_end(CUarray handle, size_t offset, size_t size, struct ckt_soft_copy_end *ret_end)
+{
+	struct ckt_soft_array *array;
+	CUresult result = ckt_soft_array_get(handle, &array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint64_t bytes = array->image.slice_bytes;
+	if (offset > bytes || size > bytes - offset || offset % array->element_bytes || size % array->element_bytes)
+		result = CUDA_ERROR_INVALID_VALUE;
+	*ret_end = (struct ckt_soft_copy_end){
+		.address = (uint64_t)(uintptr_t)array->image.memory + offset, .pitch = size, .slice = size, .place = CKT_SOFT_PLACE_ARRAY};
+	ckt_soft_object_put(&array->object);
+	return result;
+}
+
+static CUresult to_array(CUarray dst, size_t offset, uint64_t from, enum ckt_soft_place place, size_t size, CUstream stream, bool wait)
+{
+	struct ckt_soft_copy copy = {
+		.from = {.address = from, .pitch = size, .slice = size, .place = place}, .width = size, .height = 1, .depth = 1};
+	CUresult result = row_end(dst, offset, size, &copy.to);
+	return result == CUDA_SUCCESS ? ckt_soft_copy_submit(&copy, stream, wait) : result;
+}
+
+static CUresult from_array(uint64_t to, enum ckt_soft_place place, CUarray src, size_t offset, size_t size, CUstream stream, bool wait)
+{
+	struct ckt_soft_copy copy = {
+		.to = {.address = to, .pitch = size, .slice = size, .place = place}, .width = size, .height = 1, .depth = 1};
+	CUresult result = row_end(src, offset, size, &copy.from);
+	return result == CUDA_SUCCESS ? ckt_soft_copy_submit(&copy, stream, wait) : result;
+}
+
+CUresult CUDAAPI cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+{
+	return to_array(dstArray, dstOffset, srcDevice, DEVICE, ByteCount, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+	return from_array(dstDevice, DEVICE, srcArray, srcOffset, ByteCount, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+{
+	return to_array(dstArray, dstOffset, (uint64_t)(uintptr_t)srcHost, HOST, ByteCount, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+	return from_array((uint64_t)(uintptr_t)dstHost, HOST, srcArray, srcOffset, ByteCount, NULL, true);
+}
+
+CUresult CUDAAPI cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
+{
+	return to_array(dstArray, dstOffset, (uint64_t)(uintptr_t)srcHost, HOST, ByteCount, hStream, false);
+}
+
+CUresult CUDAAPI cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
+{
+	return from_array((uint64_t)(uintptr_t)dstHost, HOST, srcArray, srcOffset, ByteCount, hStream, false);
+}
+
+CUresult CUDAAPI cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+	struct ckt_soft_copy copy = {.width = ByteCount, .height = 1, .depth = 1};
+	CUresult result = row_end(dstArray, dstOffset, ByteCount, &copy.to);
+	if (result == CUDA_SUCCESS)
+		result = row_end(srcArray, srcOffset, ByteCount, &copy.from);
+	return result == CUDA_SUCCESS ? ckt_soft_copy_submit(&copy, NULL, true) : result;
+}
+
 /* ---- 2D and 3D */
 
+static CUresult array_end(CUarray handle, size_t x, size_t y, size_t z, const struct ckt_soft_copy *size, struct ckt_soft_copy_end *ret_end)
+{
+	struct ckt_soft_array *array;
+	CUresult result = ckt_soft_array_get(handle, &array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = ckt_soft_array_end(array, x, y, z, size, ret_end);
+	ckt_soft_object_put(&array->object);
+	return result;
+}
+
 /* One end of a 3D copy; a 2D copy is one of depth 1. */
-static CUresult make_end(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch, size_t rows,
-			 const struct ckt_soft_copy *size, struct ckt_soft_copy_end *ret_end)
+static CUresult make_end(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, size_t x, size_t y, size_t z, size_t pitch,
+			 size_t rows, const struct ckt_soft_copy *size, struct ckt_soft_copy_end *ret_end)
 {
 	struct ckt_soft_copy_end end = {.pitch = pitch};
 	switch (type) {
@@ -106,7 +189,7 @@ static CUresult make_end(CUmemorytype type, const void *host, CUdeviceptr device
 		end.address = device;
 		break;
 	case CU_MEMORYTYPE_ARRAY:
-		return CKT_SOFT_UNSUPPORTED("a copy from or to an array");
+		return array_end(array, x, y, z, size, ret_end);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -136,10 +219,10 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool wait)
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_copy copy = {.width = c->WidthInBytes, .height = c->Height, .depth = 1};
-	CUresult result = make_end(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0, &copy, &copy.to);
+	CUresult result = make_end(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0, &copy, &copy.to);
 	if (result == CUDA_SUCCESS)
 		result =
-			make_end(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0, &copy, &copy.from);
+			make_end(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0, &copy, &copy.from);
 	return result == CUDA_SUCCESS ? ckt_soft_copy_submit(&copy, stream, wait) : result;
 }
 
@@ -163,10 +246,10 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool wait)
 	if (!c || c->srcLOD || c->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_copy copy = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
-	CUresult result = make_end(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight,
+	CUresult result = make_end(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight,
 				   &copy, &copy.to);
 	if (result == CUDA_SUCCESS)
-		result = make_end(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight,
+		result = make_end(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight,
 				  &copy, &copy.from);
 	return result == CUDA_SUCCESS ? ckt_soft_copy_submit(&copy, stream, wait) : result;
 }

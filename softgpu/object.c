@@ -8,6 +8,8 @@
 
 enum { SLOT_BITS = 24, KIND_BITS = 4, SLOTS_MAX = 1 << SLOT_BITS };
 
+_Static_assert(CKT_SOFT_KINDS <= 1 << KIND_BITS, "kinds fit their bits");
+
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slot {
 	struct ckt_soft_object *object;

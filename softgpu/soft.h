@@ -60,6 +60,9 @@ enum ckt_soft_kind {
 	CKT_SOFT_GRAPH,
 	CKT_SOFT_GRAPH_NODE,
 	CKT_SOFT_GRAPH_EXEC,
+	CKT_SOFT_ARRAY,
+	CKT_SOFT_MIPMAP,	/* a mipmapped array */
+	CKT_SOFT_KINDS,
 };
 
 /* First member of everything that has a handle. */

@@ -89,6 +89,15 @@ static bool inside(enum ckt_ptx_address_mode mode, bool normalized, int64_t *ind
 	return true;
 }
 
+/* Where the place is none of the image's, as with a kernel that takes a texture for another shape, or the memory is gone: zeros. */
+static bool readable(const struct ckt_ptx_texture *t, const struct ckt_ptx_image *image, int64_t x, int64_t y, int64_t z)
+{
+	if (z < 0 || z >= image->depth || y < 0 || y >= image->height || x < 0 || x >= image->width)
+		return false;
+	uint64_t at = (uint64_t)(uintptr_t)image->memory + (uint64_t)y * image->row_bytes + (uint64_t)x * t->channels * t->channel_bytes;
+	return !t->checked || ckt_soft_memmap_ok(at, (uint32_t)t->channels * t->channel_bytes, CKT_SOFT_PAGE_READ);
+}
+
 struct place { const struct ckt_ptx_texture *t; const struct ckt_ptx_image *image; unsigned n; int64_t slice; };	/* slice: -1 for 3D */
 
 static struct texel fetch(const struct place *at, const int64_t *index)
@@ -105,7 +114,8 @@ static struct texel fetch(const struct place *at, const int64_t *index)
 		}
 		return border;
 	}
-	return read_texel(at->t, at->image, i[0], i[1], at->n > 2 ? i[2] : at->slice);
+	int64_t z = at->n > 2 ? i[2] : at->slice;
+	return readable(at->t, at->image, i[0], i[1], z) ? read_texel(at->t, at->image, i[0], i[1], z) : (struct texel){0};
 }
 
 static struct texel sample(const struct place *at, const double *coordinates)

@@ -145,6 +145,7 @@ struct ckt_ptx_texture {
 	enum ckt_ptx_channel channel;
 	bool normalized_coordinates;		/* coordinates go from 0 to 1 */
 	bool normalized_read;			/* integers of 1 or 2 bytes are read as floats from 0 or -1 to 1 */
+	bool checked;				/* ordinary memory: it may be gone when a kernel reads it */
 	bool srgb;				/* unsigned bytes hold sRGB; the fourth channel is linear */
 	enum ckt_ptx_address_mode address[3];
 	enum ckt_ptx_filter filter, mipmap_filter;
