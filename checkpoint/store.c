@@ -1,5 +1,6 @@
 /* The manifest: coding, checksum, structure.  See store.h. */
 #include "checkpoint/store.h"
+#include "rpc/array.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -77,6 +78,26 @@ static int check_devices(const ckt_image *image, char *ret_message, size_t messa
 	return 0;
 }
 
+static uint64_t array_bytes(const ckt_image *image, uint64_t index)
+{
+	const ckt_image_array *array = &image->arrays.arrays_val[index];
+	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = array->width,
+					.Height = array->height,
+					.Depth = array->depth,
+					.Format = (CUarray_format)array->format,
+					.NumChannels = array->channels,
+					.Flags = array->flags};
+	return array->live ? ckt_array_total_bytes(&desc, array->levels) : 0;
+}
+
+static int check_arrays(const ckt_image *image, char *ret_message, size_t message_size)
+{
+	for (unsigned i = 0; i < image->arrays.arrays_len; i++)
+		if (image->arrays.arrays_val[i].live && !array_bytes(image, i))
+			return damaged(ret_message, message_size, "an array has no size");
+	return 0;
+}
+
 static int check_chunks(const ckt_image *image, char *ret_message, size_t message_size)
 {
 	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
@@ -90,9 +111,11 @@ static int check_chunks(const ckt_image *image, char *ret_message, size_t messag
 		uint64_t file = chunk->file < own ? image->file_bytes.file_bytes_val[chunk->file] : image->elsewhere.elsewhere_val[chunk->file - own].bytes;
 		if (chunk->offset > file || chunk->stored > file - chunk->offset)
 			return damaged(ret_message, message_size, "a chunk lies behind the end of its file");
-		if (chunk->space > image->blobs.blobs_len)
-			return damaged(ret_message, message_size, "a chunk belongs to no blob");
-		if (chunk->space) {
+		if (chunk->space > image->blobs.blobs_len) {
+			uint64_t index = chunk->space - image->blobs.blobs_len - 1, bytes = index < image->arrays.arrays_len ? array_bytes(image, index) : 0;
+			if (chunk->address > bytes || chunk->size > bytes - chunk->address)
+				return damaged(ret_message, message_size, "a chunk lies in no blob and no array");
+		} else if (chunk->space) {
 			const ckt_image_blob *blob = &image->blobs.blobs_val[chunk->space - 1];
 			if (chunk->address > blob->received || chunk->size > blob->received - chunk->address)
 				return damaged(ret_message, message_size, "a chunk lies outside its blob");
@@ -159,6 +182,8 @@ int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, cha
 	int result = decoded && whole ? 0 : damaged(ret_message, message_size, "the manifest cannot be decoded");
 	if (!result)
 		result = check_devices(&image, ret_message, message_size);
+	if (!result)
+		result = check_arrays(&image, ret_message, message_size);
 	if (!result)
 		result = check_chunks(&image, ret_message, message_size);
 	if (!result)

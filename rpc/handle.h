@@ -20,6 +20,7 @@ enum ckt_kind {
 	CKT_KIND_TEXTURE = 18,
 	CKT_KIND_SURFACE = 19,
 	CKT_KIND_PHYSICAL = 20,	/* of cuMemCreate */
+	CKT_KIND_MIPMAP = 21,	/* a mipmapped array; the arrays of its levels are the client's alone */
 	CKT_KIND_GRAPH = 12,		/* to the worker: a description that was sent and not yet used */
 	CKT_KIND_GRAPH_EXEC = 13,
 	/* Kinds that only the client knows. */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "client/conn/conn.h"
+#include "client/cuda/array.h"
 #include "client/cuda/capture.h"
 #include "client/cuda/hostfunc.h"
-#include "client/cuda/internal.h"
 
 enum { STACK_MAX = 64 };
 
@@ -123,6 +123,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	if (!result) {
 		ckt_managed_forget_context(ckt_handle_primary((unsigned)device));
 		primaries[device].aside = 0;
+		ckt_array_forget_context(ckt_handle_primary((unsigned)device));
 		ckt_call_forget_fault(ckt_handle_primary((unsigned)device));
 	}
 	return result;
@@ -228,6 +229,7 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 		return result;
 	context->destroyed = true;
 	ckt_managed_forget_context(context->object.id);
+	ckt_array_forget_context(context->object.id);
 	ckt_call_forget_fault(context->object.id);
 	if (stack && stack->depth && stack->ids[stack->depth - 1] == context->object.id)
 		pop();

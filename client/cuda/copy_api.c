@@ -1,5 +1,5 @@
-/* The driver API's copy functions over ckt_copy_2d: which side is what, and cutting boxes into planes. */
-#include "client/cuda/internal.h"
+/* The driver API's copy functions over ckt_copy_2d: which side is what, and cutting boxes into planes.  Arrays: array_copy.c. */
+#include "client/cuda/array.h"
 
 /* Unified addressing: what the pointer is decides. */
 static bool is_device(uint64_t address)
@@ -83,8 +83,6 @@ static CUresult read_side(CUmemorytype type, const void *host_pointer, CUdevicep
 	case CU_MEMORYTYPE_UNIFIED:
 		*ret_side = (struct side){.base = device_pointer, .device = is_device(device_pointer)};
 		return CUDA_SUCCESS;
-	case CU_MEMORYTYPE_ARRAY:
-		return CUDA_ERROR_NOT_SUPPORTED;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -95,6 +93,14 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool async)
 	struct side src, dst;
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+		return ckt_array_copy(&(CUDA_MEMCPY3D){.srcXInBytes = copy->srcXInBytes, .srcY = copy->srcY, .srcMemoryType = copy->srcMemoryType,
+						       .srcHost = copy->srcHost, .srcDevice = copy->srcDevice, .srcArray = copy->srcArray,
+						       .srcPitch = copy->srcPitch, .dstXInBytes = copy->dstXInBytes, .dstY = copy->dstY,
+						       .dstMemoryType = copy->dstMemoryType, .dstHost = copy->dstHost,
+						       .dstDevice = copy->dstDevice, .dstArray = copy->dstArray, .dstPitch = copy->dstPitch,
+						       .WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = 1},
+				      stream, async);
 	CUresult result = read_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &src);
 	if (!result)
 		result = read_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &dst);
@@ -129,8 +135,10 @@ CKT_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream strea
 static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool async)
 {
 	struct side src, dst;
-	if (!copy)
+	if (!copy || copy->srcLOD || copy->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+		return ckt_array_copy(copy, stream, async);
 	CUresult result = read_side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, &src);
 	if (!result)
 		result = read_side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, &dst);

@@ -1,5 +1,5 @@
 /* Batches of copies, and boxes between contexts: each copy is one of copy_api.c's. */
-#include "client/cuda/internal.h"
+#include "client/cuda/array.h"
 
 /* The stream of a batch: any but the legacy default one. */
 static CUresult batch_stream(CUstream stream)
@@ -44,25 +44,6 @@ CKT_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *targets, CUdeviceptr *source
 
 /* ---- Boxes */
 
-static size_t format_bytes(CUarray_format format)
-{
-	switch (format) {
-	case CU_AD_FORMAT_UNSIGNED_INT8:
-	case CU_AD_FORMAT_SIGNED_INT8:
-		return 1;
-	case CU_AD_FORMAT_UNSIGNED_INT16:
-	case CU_AD_FORMAT_SIGNED_INT16:
-	case CU_AD_FORMAT_HALF:
-		return 2;
-	case CU_AD_FORMAT_UNSIGNED_INT32:
-	case CU_AD_FORMAT_SIGNED_INT32:
-	case CU_AD_FORMAT_FLOAT:
-		return 4;
-	default:
-		return 0;
-	}
-}
-
 static CUresult element_bytes(const CUmemcpy3DOperand *operand, size_t *ret_bytes)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
@@ -71,10 +52,10 @@ static CUresult element_bytes(const CUmemcpy3DOperand *operand, size_t *ret_byte
 	CUresult result = cuArray3DGetDescriptor_v2(&descriptor, operand->op.array.array);
 	if (result)
 		return result;
-	size_t bytes = format_bytes(descriptor.Format) * descriptor.NumChannels;
-	if (!bytes || (*ret_bytes && *ret_bytes != bytes))
+	struct ckt_array_element element;
+	if (!ckt_array_element(descriptor.Format, descriptor.NumChannels, &element) || (*ret_bytes && *ret_bytes != element.bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_bytes = bytes;
+	*ret_bytes = element.bytes;
 	return CUDA_SUCCESS;
 }
 

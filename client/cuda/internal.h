@@ -247,10 +247,19 @@ bool ckt_host_open(uint64_t address, uint64_t size, bool write);
 CUresult ckt_host_map_params(const void *packed, size_t size);
 
 /* ---- memcpy.c */
+/* A place in an array, of which the copy's dst or src counts the bytes in its row; id 0: none, the side is memory. */
+struct ckt_array_place {
+	uint64_t id;
+	uint32_t level;
+	uint64_t y, z;
+};
+
 struct ckt_copy2d {
 	uint64_t dst, src;		/* host pointers as integers */
 	uint64_t dst_pitch, src_pitch;
 	uint64_t width, height;
+	uint64_t depth, memory_slice;	/* between an array and the host only: bytes from slice to slice of the latter */
+	struct ckt_array_place array;
 	bool dst_device, src_device;
 	CUstream stream;
 	bool async;
@@ -259,5 +268,10 @@ CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, 
 CUresult ckt_copy_2d(const struct ckt_copy2d *copy);
 /* To the host from what an executable graph has left of it: src is the same host memory.  Goes on in the background. */
 CUresult ckt_copy_fetch(const struct ckt_copy2d *copy, uint64_t exec, uint64_t stream);
+/* The ways of ckt_copy_2d where one side is an array and the other the host's memory: everything is checked, height and depth not 0. */
+CUresult ckt_copy_from_array(const struct ckt_copy2d *copy, uint64_t stream);
+CUresult ckt_copy_to_array(const struct ckt_copy2d *copy, uint64_t stream);
+/* What a side that should be device memory is: pinned memory makes *device false; false where it is neither. */
+bool ckt_copy_side_is_right(const char *what, uint64_t address, bool *device, uint64_t extent);
 /* Waits for copies to the host that are still under way and touch this memory. */
 void ckt_copy_settle(const void *address, uint64_t size);

@@ -116,7 +116,8 @@ static bool all_done(void *data)
 	return atomic_load(&((struct to_host *)data)->outstanding) == 0;
 }
 
-static CUresult send_piece(struct to_host *copy, const struct piece *what, uint64_t src, uint64_t src_pitch, uint64_t stream)
+static CUresult send_piece(struct to_host *copy, const struct piece *what, uint64_t src, uint64_t src_pitch, const struct ckt_array_place *array,
+			   uint64_t stream)
 {
 	struct ckt_call call;
 	struct piece *piece = malloc(sizeof *piece);
@@ -130,6 +131,12 @@ static CUresult send_piece(struct to_host *copy, const struct piece *what, uint6
 		result = ckt_call_begin(&call, CKT_PROC_GRAPH_FETCH, ckt_graph_fetch_args_size(&args), CKT_CALL_F_NUMBERED);
 		if (!result)
 			ckt_graph_fetch_args_put(call.p, &args);
+	} else if (array->id) {
+		struct ckt_memcpy_atoh_args args = {.array = array->id, .level = array->level, .x = src, .y = array->y, .z = array->z,
+						    .width = what->width, .height = what->height, .stream = stream};
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_ATOH, ckt_memcpy_atoh_args_size(&args), CKT_CALL_F_NUMBERED);
+		if (!result)
+			ckt_memcpy_atoh_args_put(call.p, &args);
 	} else if (what->height == 1) {
 		struct ckt_memcpy_dtoh_args args = {.src = src, .size = what->width, .stream = stream};
 		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_DTOH, ckt_memcpy_dtoh_args_size(&args), CKT_CALL_F_NUMBERED);
@@ -156,12 +163,14 @@ static CUresult issue_to_host(struct to_host *copy, const struct ckt_copy2d *c, 
 {
 	uint64_t rows_at_once = c->width ? CKT_DATA_MAX / c->width : 1;
 	CUresult result = CUDA_SUCCESS;
+	struct ckt_array_place array = c->array;
 	for (uint64_t row = 0; row < c->height && !result; row += rows_at_once) {
 		uint64_t rows = c->height - row < rows_at_once ? c->height - row : rows_at_once;
+		array.y = c->array.y + row;
 		ckt_call_wait_until(window_open, copy);
 		result = send_piece(copy, &(struct piece){.copy = copy, .dst = (uint8_t *)(uintptr_t)(c->dst + row * c->dst_pitch),
 							  .dst_pitch = c->dst_pitch, .width = (uint32_t)c->width, .height = (uint32_t)rows},
-				    c->src + row * c->src_pitch, c->src_pitch, stream);
+				    c->src + row * c->src_pitch, c->src_pitch, &array, stream);
 	}
 	return result;
 }
@@ -178,6 +187,7 @@ static CUresult issue_rows(const struct ckt_copy2d *c, uint64_t stream, CUresult
 			struct ckt_copy2d part = *c;
 			part.dst += row * c->dst_pitch + x;
 			part.src += row * c->src_pitch + x;
+			part.array.y += row;
 			part.width = c->width - x < CKT_DATA_MAX ? c->width - x : CKT_DATA_MAX;
 			part.height = 1;
 			result = issue(data, &part, stream);
@@ -191,9 +201,23 @@ static CUresult issue_to_host_adapter(void *data, const struct ckt_copy2d *c, ui
 	return issue_to_host(data, c, stream);
 }
 
+/* Slice by slice, where there are any. */
+static CUresult issue_slices(const struct ckt_copy2d *c, uint64_t stream, bool to_host,
+			     CUresult (*issue)(void *data, const struct ckt_copy2d *c, uint64_t stream), void *data)
+{
+	struct ckt_copy2d slice = *c;
+	CUresult result = issue_rows(&slice, stream, issue, data);
+	for (uint64_t z = 1; z < c->depth && !result; z++) {
+		*(to_host ? &slice.dst : &slice.src) += c->memory_slice;
+		slice.array.z++;
+		result = issue_rows(&slice, stream, issue, data);
+	}
+	return result;
+}
+
 static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t stream)
 {
-	uint64_t extent = (c->height - 1) * c->dst_pitch + c->width;
+	uint64_t extent = (c->height - 1) * c->dst_pitch + c->width + (c->depth ? c->depth - 1 : 0) * c->memory_slice;
 	/* A graph's copy may lead to memory that was mapped since: it must stay open until the bytes are there. */
 	bool opened = exec && ckt_host_open(c->dst, extent, true);
 	bool background = (exec && !opened) || (c->async && !opened && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent));
@@ -205,7 +229,7 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t
 	copy->detached = background;
 	copy->exec = exec;
 	enter(copy);
-	CUresult result = issue_rows(c, stream, issue_to_host_adapter, copy);
+	CUresult result = issue_slices(c, stream, true, issue_to_host_adapter, copy);
 	if (!background || result) {
 		ckt_call_wait_until(all_done, copy);
 		if (!result)
@@ -224,6 +248,11 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t
 		free(copy);
 	}
 	return result;
+}
+
+CUresult ckt_copy_from_array(const struct ckt_copy2d *c, uint64_t stream)
+{
+	return copy_to_host(c, 0, stream);
 }
 
 CUresult ckt_copy_fetch(const struct ckt_copy2d *c, uint64_t exec, uint64_t stream)
@@ -259,6 +288,36 @@ static CUresult issue_to_device(void *unused, const struct ckt_copy2d *c, uint64
 		result = ckt_call_queue(&call);
 	}
 	return result;
+}
+
+static CUresult issue_to_array(void *unused, const struct ckt_copy2d *c, uint64_t stream)
+{
+	uint64_t rows_at_once = CKT_DATA_MAX / c->width;
+	CUresult result = CUDA_SUCCESS;
+	for (uint64_t row = 0; row < c->height && !result; row += rows_at_once) {
+		uint64_t rows = c->height - row < rows_at_once ? c->height - row : rows_at_once;
+		struct ckt_memcpy_htoa_args args = {.array = c->array.id, .level = c->array.level, .x = c->dst, .y = c->array.y + row,
+						    .z = c->array.z, .width = (uint32_t)c->width, .height = (uint32_t)rows, .stream = stream};
+		struct ckt_call call;
+		uint32_t size = (uint32_t)(rows * c->width);
+		size_t fixed = ckt_memcpy_htoa_args_size(&args);
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_HTOA, fixed + ckt_padded(size), CKT_CALL_F_BATCHED);
+		if (result)
+			break;
+		uint8_t *p = ckt_memcpy_htoa_args_put(call.p, &args);
+		ckt_put_u32(p - 4, size);
+		for (uint64_t i = 0; i < rows; i++, p += c->width)
+			memcpy(p, (const uint8_t *)(uintptr_t)c->src + (row + i) * c->src_pitch, c->width);
+		memset(p, 0, ckt_padded(size) - size);
+		result = ckt_call_queue(&call);
+	}
+	return result;
+}
+
+CUresult ckt_copy_to_array(const struct ckt_copy2d *c, uint64_t stream)
+{
+	ckt_copy_settle((void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width + (c->depth ? c->depth - 1 : 0) * c->memory_slice);
+	return issue_slices(c, stream, false, issue_to_array, NULL);
 }
 
 static CUresult copy_to_device(const struct ckt_copy2d *c, uint64_t stream)
@@ -304,7 +363,7 @@ static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_c
 }
 
 /* Unified addressing: pinned memory is as good as device memory where a device's address is asked for; the bytes go the host's way. */
-static bool side_is_right(const char *what, uint64_t address, bool *device, uint64_t extent)
+bool ckt_copy_side_is_right(const char *what, uint64_t address, bool *device, uint64_t extent)
 {
 	if (!*device)
 		return address;
@@ -329,8 +388,8 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 	if (__builtin_mul_overflow(c->height - 1, c->dst_pitch, &dst_extent) || __builtin_add_overflow(dst_extent, c->width, &dst_extent) ||
 	    __builtin_mul_overflow(c->height - 1, c->src_pitch, &src_extent) || __builtin_add_overflow(src_extent, c->width, &src_extent))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!side_is_right("copy to", c->dst, &c->dst_device, dst_extent) ||
-	    !side_is_right("copy from", c->src, &c->src_device, src_extent))
+	if (!ckt_copy_side_is_right("copy to", c->dst, &c->dst_device, dst_extent) ||
+	    !ckt_copy_side_is_right("copy from", c->src, &c->src_device, src_extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_capture_stream *capturing;
 	result = ckt_capture_enter(stream, &capturing);

@@ -3,6 +3,7 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/log.h"
+#include "server/worker/array.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/graph.h"
@@ -172,6 +173,14 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 	case CKT_KIND_MODULE:
 		ckt_module_unload(worker, object);
 		return;
+	case CKT_KIND_ARRAY:
+	case CKT_KIND_MIPMAP:
+		ckt_array_destroy(worker, object);
+		return;
+	case CKT_KIND_TEXTURE:
+	case CKT_KIND_SURFACE:
+		ckt_texture_unmake(object);
+		break;
 	case CKT_KIND_GRAPH:
 	case CKT_KIND_GRAPH_EXEC:
 		ckt_graph_object_fini(worker, object);

@@ -150,8 +150,7 @@ int ckt_worker_memset(struct ckt_wcall *call)
 
 /* ---- To the device */
 
-/* Where the driver may read the data from: the message itself, or pinned memory. *ret_piece NULL in the first case. */
-static const uint8_t *source(struct ckt_worker *worker, const uint8_t *data, uint32_t size, struct ckt_staging_piece **ret_piece)
+const uint8_t *ckt_worker_source(struct ckt_worker *worker, const uint8_t *data, uint32_t size, struct ckt_staging_piece **ret_piece)
 {
 	*ret_piece = NULL;
 	if (size <= PAGEABLE_MAX)
@@ -174,7 +173,7 @@ int ckt_worker_memcpy_htod(struct ckt_wcall *call)
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_staging_piece *piece;
-	const uint8_t *from = source(worker, args.data, args.data_len, &piece);
+	const uint8_t *from = ckt_worker_source(worker, args.data, args.data_len, &piece);
 	result = ckt_driver.cuMemcpyHtoDAsync_v2(args.dst, from, args.data_len, stream);
 	if (piece && !result)
 		result = ckt_staging_sent(piece, worker->current->ctx.fences, stream);
@@ -195,7 +194,7 @@ int ckt_worker_memcpy2d_htod(struct ckt_wcall *call)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_staging_piece *piece;
 	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-			      .srcHost = source(worker, args.data, args.data_len, &piece),
+			      .srcHost = ckt_worker_source(worker, args.data, args.data_len, &piece),
 			      .srcPitch = args.width,
 			      .dstMemoryType = CU_MEMORYTYPE_DEVICE,
 			      .dstDevice = args.dst,
@@ -242,8 +241,7 @@ int ckt_worker_memcpy2d_dtod(struct ckt_wcall *call)
 
 /* ---- To the host */
 
-/* Takes a piece; where all are in flight, waits for one without answering anything out of order. */
-static struct ckt_staging_piece *take_piece(struct ckt_worker *worker, size_t size)
+struct ckt_staging_piece *ckt_worker_take_piece(struct ckt_worker *worker, size_t size)
 {
 	for (;;) {
 		struct ckt_staging_piece *piece = ckt_staging_to_host(&worker->staging, size);
@@ -296,7 +294,7 @@ int ckt_worker_memcpy_dtoh(struct ckt_wcall *call)
 		return result;
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct ckt_staging_piece *piece = take_piece(worker, args.size);
+	struct ckt_staging_piece *piece = ckt_worker_take_piece(worker, args.size);
 	result = ckt_driver.cuMemcpyDtoHAsync_v2(piece->data, args.src, args.size, stream);
 	if (result) {
 		ckt_staging_give(&worker->staging, piece);
@@ -320,7 +318,7 @@ int ckt_worker_memcpy2d_dtoh(struct ckt_wcall *call)
 		return result;
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct ckt_staging_piece *piece = take_piece(worker, size);
+	struct ckt_staging_piece *piece = ckt_worker_take_piece(worker, size);
 	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
 			      .srcDevice = args.src,
 			      .srcPitch = args.src_pitch,

@@ -11,6 +11,7 @@
 
 #include "checkpoint/store.h"
 #include "rpc/log.h"
+#include "server/worker/array_image.h"
 #include "server/worker/binary.h"
 #include "server/worker/chain.h"
 #include "server/worker/crew.h"
@@ -59,7 +60,7 @@ static uint64_t bytes_on(const ckt_image *image, unsigned d)
 	for (unsigned i = 0; i < image->physicals.physicals_len; i++)
 		if (image->physicals.physicals_val[i].device == d)
 			bytes += image->physicals.physicals_val[i].size;
-	return bytes;
+	return bytes + ckt_arrays_bytes_on(image, d);
 }
 
 /* ---- Checks */
@@ -140,7 +141,7 @@ static int load_blobs(struct loading *l)
 	}
 	for (unsigned i = 0; i < image->chunks.chunks_len && !result; i++) {
 		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
-		if (chunk->space)
+		if (chunk->space && chunk->space <= image->blobs.blobs_len)
 			result = ckt_image_reader_chunk(&l->reader, chunk, data[chunk->space - 1] + chunk->address);
 		if (result)
 			refuse(l, result, "the image is damaged: a module's contents: %s", strerror(-result));
@@ -239,6 +240,18 @@ static void take_place(struct loading *l)
 		ckt_warning("told to fail, and could not");
 }
 
+static int replay_array(struct loading *l, uint64_t id)
+{
+	for (unsigned i = 0; i < l->image.arrays.arrays_len; i++) {
+		const ckt_image_array *saved = &l->image.arrays.arrays_val[i];
+		if (saved->id != id)
+			continue;
+		CUresult result = ckt_array_load(l->worker, saved);
+		return result ? fail(l, result, "array", id) : 0;
+	}
+	return refuse(l, -EBADMSG, "the image is damaged: its journal names an array that it does not describe");
+}
+
 static int replay_journal(struct loading *l)
 {
 	struct ckt_worker *worker = l->worker;
@@ -284,6 +297,14 @@ static int replay_journal(struct loading *l)
 												     .device = entry->device});
 			if (result)
 				error = fail(l, result, "streams or events of context", entry->context);
+			break;
+		case CKT_JOURNAL_ARRAY_CREATE:
+			error = replay_array(l, entry->id);
+			break;
+		case CKT_JOURNAL_ARRAY_DESTROY:
+			if (object && (ckt_handle_kind(object->id) == CKT_KIND_ARRAY || ckt_handle_kind(object->id) == CKT_KIND_MIPMAP) &&
+			    !ckt_worker_use_context(worker, object->context))
+				ckt_array_destroy(worker, object);
 			break;
 		default:
 			error = refuse(l, -EPROTONOSUPPORT, "the image holds a journal entry (%u) that this Cricket does not know", entry->kind);
@@ -697,6 +718,14 @@ static int load_pools(struct loading *l)
 	return 0;
 }
 
+/* ---- Arrays, textures, surfaces */
+
+static int load_arrays(struct loading *l)
+{
+	int error = ckt_arrays_load_contents(l->worker, &l->image, &l->reader, l->message, l->message_size);
+	return error ? error : ckt_textures_load(l->worker, &l->image, l->message, l->message_size);
+}
+
 /* ---- Graphs */
 
 static int load_graphs(struct loading *l)
@@ -787,7 +816,7 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 		const char *what;
 	} steps[] = {{load_blobs, "module contents"}, {check_code, "code"},	    {replay_journal, "modules"}, {load_contexts, "contexts"},
 		     {check_globals, "variables"},    {load_functions, "functions"}, {load_streams, "streams"},	 {load_events, "events"},
-		     {load_memory, "memory"},	      {load_pools, "pools"},	    {load_graphs, "graphs"},	 {load_seen, "addresses"}};
+		     {load_memory, "memory"},	      {load_pools, "pools"},	    {load_arrays, "arrays"},	 {load_graphs, "graphs"},	 {load_seen, "addresses"}};
 	error = check(&l, args);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_CHECKED);

@@ -8,6 +8,7 @@
 
 #include "checkpoint/store.h"
 #include "rpc/log.h"
+#include "server/worker/array_image.h"
 #include "server/worker/chain.h"
 #include "server/worker/crew.h"
 #include "server/worker/digest.h"
@@ -33,6 +34,8 @@ struct saving {
 	uint64_t key[4];
 	bool hashed;
 	bool vmm_given_back;
+	uint8_t **array_data;	/* contents of arrays, by their place in the image */
+	unsigned array_count;
 	bool early;	/* still frozen: what has no copy */
 };
 
@@ -299,6 +302,44 @@ static void take_event(struct saving *s, struct ckt_object *object, CUevent *bas
 	event->milliseconds = ms + worker->image_base_ms;
 }
 
+/* Arrays can be read only by copies of their own kind, so the host gets them at once. */
+static int take_array(struct saving *s, struct ckt_object *object)
+{
+	unsigned index = s->image.arrays.arrays_len++;
+	s->array_count = s->image.arrays.arrays_len;
+	uint64_t bytes = object->array->bytes;
+	struct ckt_object *context = ckt_objects_find(&s->worker->objects, object->context);
+	uint8_t *data = s->array_data[index] = malloc(bytes);
+	ckt_array_save(object, &s->image.arrays.arrays_val[index]);
+	CUresult result = data ? ckt_driver.cuCtxSetCurrent(context ? context->real : NULL) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result)
+		result = ckt_array_read(object, data);
+	if (result) {
+		snprintf(s->message, s->message_size, "array 0x%llx cannot be read: CUDA error %d", (unsigned long long)object->id, result);
+		return -EIO;
+	}
+	add_pieces(s, s->image.blobs.blobs_len + index + 1, 0, 0, data, bytes);
+	return 0;
+}
+
+/* What is gone but stands in the journal, which names arrays by id. */
+static void take_dead_arrays(struct saving *s)
+{
+	struct ckt_worker *worker = s->worker;
+	for (size_t i = 0; i < worker->journal_count; i++) {
+		const struct ckt_journal_entry *entry = &worker->journal[i];
+		if (entry->kind == CKT_JOURNAL_ARRAY_CREATE && !ckt_objects_find(&worker->objects, entry->id))
+			ckt_array_save_dead(entry, &s->image.arrays.arrays_val[s->image.arrays.arrays_len++]);
+	}
+}
+
+static void free_arrays(struct saving *s)
+{
+	for (unsigned i = 0; i < s->array_count; i++)
+		free(s->array_data[i]);
+	free(s->array_data);
+}
+
 static void take_pool(struct saving *s, const struct ckt_pool *pool)
 {
 	struct ckt_memory *memory = &s->worker->devices[pool->device].memory;
@@ -345,6 +386,9 @@ static int take_objects(struct saving *s)
 	image->graphs.graphs_val = list(count, sizeof(ckt_image_graph));
 	image->seen.seen_val = list(count_seen(objects, count), sizeof(ckt_image_seen));
 	image->seen_known = true;
+	image->arrays.arrays_val = list(count + s->worker->journal_count, sizeof(ckt_image_array));
+	image->textures.textures_val = list(count, sizeof(ckt_image_texture));
+	s->array_data = list(count + s->worker->journal_count, sizeof *s->array_data);
 	for (size_t i = 0; i < count && !result; i++) {
 		struct ckt_object *object = objects[i];
 		switch (ckt_handle_kind(object->id)) {
@@ -373,6 +417,14 @@ static int take_objects(struct saving *s)
 			break;
 		case CKT_KIND_PHYSICAL:
 			break;
+		case CKT_KIND_ARRAY:
+		case CKT_KIND_MIPMAP:
+			result = take_array(s, object);
+			break;
+		case CKT_KIND_TEXTURE:
+		case CKT_KIND_SURFACE:
+			ckt_texture_save(object, &image->textures.textures_val[image->textures.textures_len++]);
+			break;
 		default:
 			snprintf(s->message, s->message_size, "object 0x%llx is of a kind (%d) that cannot be saved yet",
 				 (unsigned long long)object->id, ckt_handle_kind(object->id));
@@ -380,6 +432,7 @@ static int take_objects(struct saving *s)
 		}
 	}
 	free(objects);
+	take_dead_arrays(s);
 	return result;
 }
 
@@ -743,6 +796,7 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	}
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&s.image);
 	free(s.pieces);
+	free_arrays(&s);
 	/* The control thread changed its own current context only; the executor's is untouched. */
 	return result;
 }

@@ -3,7 +3,7 @@
  * variables of modules come to lie where they lay; each step done again is noted again.
  *
  * It is kept short: streams and events count only where more of them live at once than ever before (what is given back, the driver
- * hands out again), and repetitions of one step are one entry.  Pinned memory and small graphs were measured to move nothing.
+ * hands out again), repetitions of one step are one entry, and an array that came and went with no module loaded meanwhile is none.  Pinned memory and small graphs were measured to move nothing.
  *
  * Threading: the executor, or who restores.
  */
@@ -25,6 +25,8 @@ enum ckt_journal_kind {
 	CKT_JOURNAL_LIMIT = 6,		/* flags: CUlimit, id: value; growth of local memory is one of these */
 	CKT_JOURNAL_STREAMS = 7,	/* id: how many, beyond those made at the start; flags, device: flags and priority */
 	CKT_JOURNAL_EVENTS = 8,		/* id: how many; flags: theirs */
+	CKT_JOURNAL_ARRAY_CREATE = 9,	/* flags: levels; the image has a list of arrays */
+	CKT_JOURNAL_ARRAY_DESTROY = 10,
 };
 
 struct ckt_journal_entry {
@@ -32,6 +34,7 @@ struct ckt_journal_entry {
 	uint64_t id, context;
 	uint8_t hash[32];
 	uint32_t flags, device;
+	CUDA_ARRAY3D_DESCRIPTOR desc;	/* of an array that is made */
 };
 
 void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry);

@@ -46,6 +46,14 @@ static void destroy(struct ckt_object *object)
 	case CKT_KIND_POOL:
 		free(object->pool);
 		break;
+	case CKT_KIND_ARRAY:
+	case CKT_KIND_MIPMAP:
+		free(object->array);
+		break;
+	case CKT_KIND_TEXTURE:
+	case CKT_KIND_SURFACE:
+		free(object->texture);
+		break;
 	default:
 		break;
 	}

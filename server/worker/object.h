@@ -21,6 +21,8 @@ enum {
 };
 
 struct ckt_pool;
+struct ckt_warray;
+struct ckt_wtexture;
 
 struct ckt_object {
 	uint64_t id;
@@ -67,6 +69,8 @@ struct ckt_object {
 			uint32_t cache_config;
 		} function;
 		struct ckt_pool *pool;			/* owned */
+		struct ckt_warray *array;		/* owned; of mipmapped arrays too */
+		struct ckt_wtexture *texture;		/* owned; of surfaces too */
 		struct {
 			unsigned device;
 			uint64_t size;

@@ -214,6 +214,10 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object);
 CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *context);
 
 /* ---- copy.c */
+/* Where the driver may read the data from: the message itself, or pinned memory. *ret_piece NULL in the first case. */
+const uint8_t *ckt_worker_source(struct ckt_worker *worker, const uint8_t *data, uint32_t size, struct ckt_staging_piece **ret_piece);
+/* Takes a piece; where all are in flight, waits for one without answering anything out of order. */
+struct ckt_staging_piece *ckt_worker_take_piece(struct ckt_worker *worker, size_t size);
 /* The copy into the piece is queued: the reply, with the piece's data, goes when it is done.  What a handler returns. */
 int ckt_worker_reply_when_done(struct ckt_wcall *call, uint64_t stream_id, CUstream stream, struct ckt_staging_piece *piece, size_t size);
 
