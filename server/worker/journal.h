@@ -3,7 +3,8 @@
  * variables of modules come to lie where they lay; each step done again is noted again.
  *
  * It is kept short: streams and events count only where more of them live at once than ever before (what is given back, the driver
- * hands out again), repetitions of one step are one entry, and an array that came and went with no module loaded meanwhile is none.  Pinned memory and small graphs were measured to move nothing.
+ * hands out again), repetitions of one step are one entry, and an array that came and went with no module loaded meanwhile is none.
+ * Pinned memory and small graphs were measured to move nothing.
  *
  * Threading: the executor, or who restores.
  */
