@@ -95,7 +95,6 @@ static void complete(struct ckt_worker *worker, struct ckt_pending *pending, CUr
 	struct ckt_pendings *list = &worker->pending;
 	unlink_item(list, pending);
 	if (pending->kind == CKT_PENDING_DATA) {
-		nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
 		deliver_data(worker, pending, result);
 	} else {
 		for (struct ckt_pending *p = list->first, *next; p && list->data_count; p = next) {
