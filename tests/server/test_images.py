@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """Images, held sessions, pauses, migrations and events: cricket-server and cricketctl with a worker that has no CUDA."""
 import contextlib
+import errno
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -205,6 +207,24 @@ class Images(ServerTest):
         self.assertIn("no space on purpose", done.stderr)
         self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("image")], [])
         self.assertEqual(self.state_of(session), "running")
+
+    def test_disk_full_where_cricketctl_is(self):
+        """The image comes over TCP and has no room here: nothing stays, the session goes on, and with room it is stopped."""
+        self.start()
+        _, session = self.client()
+        image = os.path.join(self.dir, "image")
+        with self.far() as address:
+            done = subprocess.run([CTL, "--server", address, "checkpoint", session, image, "--stop"], capture_output=True, text=True,
+                                  env=self.environment(), timeout=30, check=False, restore_signals=False,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(os.strerror(errno.EFBIG), done.stderr)
+        self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("image")], [])
+        wait_until(lambda: self.state_of(session) == "running")
+        self.assertEqual(self.images(), [])
+        with self.far() as address:
+            self.ok("checkpoint", session, image, "--stop", server=address)
+        self.assertTrue(os.path.exists(image))
 
     def test_killed_cricketctl_leaves_nothing_for_long(self):
         server = self.start()

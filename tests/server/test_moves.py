@@ -184,11 +184,12 @@ class Moves(unittest.TestCase):
     def test_pause(self):
         server = self.server("only")
         program, session = self.start(server)
-        for i in range(10):
+        for i in range(100):
             paused = json.loads(self.ctl(server, "pause", session, "--json"))
             self.assertGreater(paused["bytes"], 0)
-            self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "paused")
-            if i == 9:
+            if i % 10 == 0:
+                self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "paused")
+            if i == 99:
                 self.go()
                 time.sleep(0.5)
                 self.assertIsNone(program.process.poll(), "calls of a paused session wait")

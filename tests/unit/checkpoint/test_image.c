@@ -35,6 +35,16 @@ static void make(ckt_image *image)
 	static u_quad_t files[] = {4096};
 	static ckt_image_chunk chunks[] = {{.address = 0x200000000000, .size = 4000, .offset = 96, .stored = 4000},
 					   {.space = 1, .address = 900, .size = 100, .offset = 0, .stored = 90, .encoding = CKT_IMAGE_ZSTD}};
+	static ckt_image_pool_block pool_blocks[] = {{0x200000200000, 1}};
+	static ckt_image_pool pools[] = {{.id = 11, .reuse = 7, .release_threshold = 1 << 20, .used_high = 9, .blocks = {1, pool_blocks}}};
+	static ckt_image_reservation reservations[] = {{0x200000800000, 4 << 20}};
+	static ckt_image_physical physicals[] = {{.id = 12, .size = 2 << 20, .contents = 0x200000800000}};
+	static ckt_image_mapping mappings[] = {{0x200000800000, 2 << 20, 0, 12, 3}};
+	static ckt_image_ancestor ancestors[] = {{.id = "fifteen letters"}};
+	static ckt_image_file elsewhere[] = {{.ancestor = 0, .file = 3, .bytes = 5}};
+	static u_quad_t disabled[] = {6};
+	static ckt_image_graph graphs[] = {{.id = 13, .context = 5, .total = 5, .data = {5, "nodes"}, .disabled = {1, disabled}}};
+	static ckt_image_seen seen[] = {{3, "counter"}};
 	*image = (ckt_image){.session = "0123456789ab",
 			     .generation = 3,
 			     .program_name = "app",
@@ -56,7 +66,19 @@ static void make(ckt_image *image)
 			     .modules = {1, modules},
 			     .functions = {1, functions},
 			     .file_bytes = {1, files},
-			     .chunks = {2, chunks}};
+			     .chunks = {2, chunks},
+			     .pools = {1, pools},
+			     .reservations = {1, reservations},
+			     .physicals = {1, physicals},
+			     .mappings = {1, mappings},
+			     .id = "sixteen letters",
+			     .hash_kind = CKT_IMAGE_BLAKE3,
+			     .ancestors = {1, ancestors},
+			     .elsewhere = {1, elsewhere},
+			     .chain = true,
+			     .graphs = {1, graphs},
+			     .seen_known = true,
+			     .seen = {1, seen}};
 }
 
 static int decode(const uint8_t *data, size_t size, ckt_image *ret)
@@ -150,6 +172,9 @@ static void test_structure(void)
 	image.modules.modules_val[0].option_keys.option_keys_len = 0;
 	refused(&image);
 	image.modules.modules_val[0].option_keys.option_keys_len = 1;
+	image.elsewhere.elsewhere_val[0].ancestor = 1;
+	refused(&image);
+	image.elsewhere.elsewhere_val[0].ancestor = 0;
 	image.slice_bytes++;
 	refused(&image);
 }

@@ -675,6 +675,250 @@ static void test_digests(void)
 	free(w);
 }
 
+/* ---- What has no contents */
+
+#define POOL_ID ckt_handle_make(CKT_KIND_POOL, 1, 2000)
+
+#define ANSWER(w, name, field, ...)                                                                                                               \
+	({                                                                                                                                         \
+		struct wire_reply reply_ = WIRE_CALL(w, name, false, __VA_ARGS__);                                                                 \
+		struct ckt_##name##_res res_ = {0};                                                                                                \
+		CU_ASSERT_EQUAL(reply_.result, CUDA_SUCCESS);                                                                                      \
+		CU_ASSERT_TRUE(ckt_##name##_res_get(&reply_.results, &res_));                                                                      \
+		free(reply_.data);                                                                                                                 \
+		res_.field;                                                                                                                        \
+	})
+
+static void wait_executed(struct wire *w)
+{
+	uint64_t executed = 0;
+	while (executed < w->seq) {
+		ckt_worker_status_res listed = wire_status(w);
+		executed = listed.executed;
+		xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&listed);
+	}
+}
+
+/* Settings, priorities, marks of pools, and an error that nobody has heard of yet. */
+static void test_settings(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(directory);
+	struct wire *w = session_new();
+	load(w, 0, common);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_PRINTF_FIFO_SIZE, .value = 2 * MIB)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetCacheConfig, true, .config = CU_FUNC_CACHE_PREFER_L1)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, function_set_attribute, true, .function = FUNCTION(ADD),
+				       .attribute = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, .value = 50)),
+			CUDA_SUCCESS);
+	WIRE_BATCH(w, function_set_cache_config, .function = FUNCTION(ADD), .config = CU_FUNC_CACHE_PREFER_SHARED);
+	WIRE_BATCH(w, stream_create, .id = STREAM(0), .flags = CU_STREAM_NON_BLOCKING, .priority = -1);
+	WIRE_BATCH(w, pool_create, .id = POOL_ID, .device = 0, .max_bytes = 64 * MIB);
+	WIRE_BATCH(w, pool_set_attribute, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, .value = 5 * MIB);
+	WIRE_BATCH(w, pool_set_attribute, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, .value = 0);
+	struct wire_reply reply = WIRE_CALL(w, mem_alloc_async, true, .size = 3 * MIB, .stream = STREAM(0), .pool = POOL_ID);
+	struct ckt_mem_alloc_async_res block = {0};
+	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
+	CU_ASSERT_TRUE(ckt_mem_alloc_async_res_get(&reply.results, &block));
+	free(reply.data);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
+	uint64_t used = ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_HIGH);
+	CU_ASSERT_TRUE(used >= 3 * MIB);
+	WIRE_BATCH(w, memset, .dst = 16, .element_size = 4, .value = 1, .width = 1, .height = 1);
+	for (int i = 0; i < 2; i++) {
+		wait_executed(w);
+		save_and_stop(w, directory);
+		ckt_image image;
+		read_image(directory, &image);
+		CU_ASSERT_EQUAL(image.deferred, i ? 0 : CUDA_ERROR_INVALID_VALUE);
+		CU_ASSERT_EQUAL(image.contexts.contexts_val[0].cache_config, CU_FUNC_CACHE_PREFER_L1);
+		CU_ASSERT_EQUAL(image.streams.streams_val[0].priority, -1);
+		CU_ASSERT_EQUAL(image.functions.functions_val[ADD].cache_config, CU_FUNC_CACHE_PREFER_SHARED);
+		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
+		w->deferred = 0;
+		restore(w, directory);
+		remove_directory(directory);
+		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
+		CU_ASSERT_EQUAL(ANSWER(w, cuCtxGetLimit, pvalue, .limit = CU_LIMIT_PRINTF_FIFO_SIZE), 2 * MIB);
+		/* Heard of once, with the first answer. */
+		CU_ASSERT_EQUAL(w->deferred, i ? 0 : CUDA_ERROR_INVALID_VALUE);
+		w->deferred = 0;
+		CU_ASSERT_EQUAL(ANSWER(w, function_get_attribute, value, .function = FUNCTION(ADD), .attribute = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT), 50);
+		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 5 * MIB);
+		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 0);
+		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES), 1);
+		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_HIGH), used);
+		CU_ASSERT_TRUE(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >= 3 * MIB);
+		CU_ASSERT_EQUAL(w->deferred, 0);
+		/* The limit of the pool still holds. */
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, mem_alloc_async, true, .size = 63 * MIB, .stream = STREAM(0), .pool = POOL_ID)), CUDA_ERROR_OUT_OF_MEMORY);
+	}
+	WIRE_BATCH(w, mem_free_async, .address = block.address, .stream = STREAM(0));
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+	session_end(w);
+	remove_directory(directory);
+}
+
+/* ---- Images of somebody else's making */
+
+enum { HEADER = 3 * 4 + 8 + 32 };
+
+static uint8_t *read_whole(const char *path, size_t *ret_size)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CU_ASSERT_EQUAL_FATAL(fstat(fd, &st), 0);
+	uint8_t *data = malloc((size_t)st.st_size);
+	*ret_size = (size_t)st.st_size;
+	CU_ASSERT_EQUAL_FATAL(read(fd, data, *ret_size), st.st_size);
+	close(fd);
+	return data;
+}
+
+static void write_whole(const char *path, const void *data, size_t size)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CREAT | O_CLOEXEC, 0600);
+	CU_ASSERT_EQUAL_FATAL(write(fd, data, size), (ssize_t)size);
+	close(fd);
+}
+
+/* With a checksum that is right. */
+static void write_manifest(const char *path, uint8_t *data, size_t size)
+{
+	uint8_t sum[32];
+	ckt_hash(data + HEADER, size - HEADER, sum);
+	memcpy(data + HEADER - sizeof sum, sum, sizeof sum);
+	write_whole(path, data, size);
+}
+
+static uint32_t next_random(uint32_t *state)
+{
+	*state = *state * 1664525 + 1013904223;
+	return *state >> 8;
+}
+
+/* A session with something of most kinds. */
+static void make_busy(struct wire *w)
+{
+	uint64_t block = alloc(w, 4 * MIB);
+	const uint32_t step = 100;
+	load(w, 0, common);
+	load(w, 1, common);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, module_unload, true, .id = MODULE(1))), CUDA_SUCCESS);
+	ask(w, 0, "total");
+	launch(w, 0, ADD, &step, 4);
+	fill(w, block, 7, 4 * MIB);
+	make_streams(w, 0, 34);
+	WIRE_BATCH(w, event_create, .id = EVENT(0), .flags = 0);
+	WIRE_BATCH(w, event_record, .event = EVENT(0), .stream = STREAM(0));
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_STACK_SIZE, .value = 4096)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, pool_create, true, .id = ckt_handle_make(CKT_KIND_POOL, 1, 2000), .device = 0)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, physical_create, true, .id = ckt_handle_make(CKT_KIND_PHYSICAL, 1, 2001), .device = 0, .size = 2 * MIB)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
+}
+
+/* Any word of a manifest may be anything: what comes of it is a refusal or a session, and never a dead worker. */
+static void test_hostile(void)
+{
+	static const uint32_t words[] = {0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff, 0x2000, 0x10000};
+	char directory[] = "/tmp/ckt-image-XXXXXX", path[64], message[CKT_MESSAGE_MAX];
+	const char *text = getenv("CKT_TEST_HOSTILE");
+	unsigned count = text ? (unsigned)atoi(text) : 150, refusals = 0;
+	uint32_t seed = getenv("CKT_TEST_SEED") ? (uint32_t)atoi(getenv("CKT_TEST_SEED")) : 1;
+	make_directory(directory);
+	snprintf(path, sizeof path, "%s/manifest", directory);
+	struct wire *w = session_new();
+	make_busy(w);
+	save_and_stop(w, directory);
+	size_t size;
+	uint8_t *good = read_whole(path, &size), *bad = malloc(size);
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (unsigned i = 0; i < count; i++) {
+		memcpy(bad, good, size);
+		uint32_t at = HEADER + next_random(&seed) % (uint32_t)((size - HEADER) / 4) * 4, what = next_random(&seed);
+		if (what % 3 == 0)
+			bad[at + what / 3 % 4] ^= (uint8_t)(1 << what / 16 % 8);
+		else
+			for (unsigned k = 0; k < 4; k++)
+				bad[at + k] = (uint8_t)(words[what / 3 % (sizeof words / sizeof *words)] >> (24 - 8 * k));
+		write_manifest(path, bad, size);
+		w->may_die = true;
+		int status = wire_start(w, worker_path, driver_path, 0, fd, message);
+		CU_ASSERT_FALSE(w->died);
+		if (w->died)
+			fprintf(stderr, "word at %u of %zu, case %u: the worker died\n", at, size, what);
+		refusals += status != 0;
+		if (!status)
+			kill(w->pid, SIGKILL);
+		CU_ASSERT_TRUE(wire_ended(w, 20000));
+		w->may_die = w->died = false;
+	}
+	CU_ASSERT_TRUE(refusals > count / 10);
+	write_whole(path, good, size);
+	restore(w, directory);
+	session_end(w);
+	close(fd);
+	free(good);
+	free(bad);
+	remove_directory(directory);
+}
+
+/* A contents' byte, at the beginning, in the middle and at the end of each file, and each file cut: refused, and nothing stays. */
+static void test_damaged(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX", path[64], message[CKT_MESSAGE_MAX];
+	make_directory(directory);
+	struct wire *w = session_new();
+	make_busy(w);
+	save_and_stop(w, directory);
+	unsigned files = 0;
+	for (unsigned i = 0; i < 16; i++) {
+		struct stat st;
+		snprintf(path, sizeof path, "%s/data-%u", directory, i);
+		if (stat(path, &st) || !st.st_size)
+			continue;
+		files++;
+		size_t size;
+		uint8_t *good = read_whole(path, &size), *bad = malloc(size);
+		for (unsigned k = 0; k < 3; k++) {
+			memcpy(bad, good, size);
+			bad[k == 0 ? 0 : k == 1 ? size / 2 : size - 1] ^= 0x10;
+			write_whole(path, bad, size);
+			CU_ASSERT_EQUAL(try_restore(w, directory, message), -EBADMSG);
+			CU_ASSERT_PTR_NOT_NULL(strstr(message, "damaged"));
+		}
+		write_whole(path, good, size - 1);
+		CU_ASSERT_EQUAL(try_restore(w, directory, message), -EBADMSG);
+		CU_ASSERT_EQUAL(unlink(path), 0);
+		CU_ASSERT_EQUAL(try_restore(w, directory, message), -EBADMSG);
+		write_whole(path, good, size);
+		free(good);
+		free(bad);
+	}
+	CU_ASSERT_TRUE(files > 0);
+	/* The manifest: of another major version, of none, cut, gone. */
+	size_t size;
+	snprintf(path, sizeof path, "%s/manifest", directory);
+	uint8_t *good = read_whole(path, &size);
+	good[7] = 2;
+	write_manifest(path, good, size);
+	CU_ASSERT_EQUAL(try_restore(w, directory, message), -EPROTONOSUPPORT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "version 2."));
+	good[7] = 1;
+	for (unsigned k = 0; k < 3; k++) {
+		write_whole(path, good, k == 0 ? size - 4 : k == 1 ? HEADER : 0);
+		CU_ASSERT_EQUAL(try_restore(w, directory, message), -EBADMSG);
+	}
+	CU_ASSERT_EQUAL(unlink(path), 0);
+	CU_ASSERT_EQUAL(try_restore(w, directory, message), -ENOENT);
+	write_whole(path, good, size);
+	free(good);
+	restore(w, directory);
+	session_end(w);
+	remove_directory(directory);
+}
+
 /* ---- Copies of a session */
 
 static void test_twice(void)
@@ -755,6 +999,7 @@ int main(int argc, char **argv)
 		{"memory", test_memory},	   {"moved", test_moved},
 		{"journal", test_journal},
 		{"other model", test_other_model}, {"too little", test_too_little},
+		{"settings", test_settings},	   {"hostile", test_hostile},	   {"damaged", test_damaged},
 		{"twice", test_twice},		   {"unclaimed", test_unclaimed},
 		{"digests", test_digests},
 	};
