@@ -824,7 +824,7 @@ static void test_hostile(void)
 	static const uint32_t words[] = {0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff, 0x2000, 0x10000};
 	char directory[] = "/tmp/ckt-image-XXXXXX", path[64], message[CKT_MESSAGE_MAX];
 	const char *text = getenv("CKT_TEST_HOSTILE");
-	unsigned count = text ? (unsigned)atoi(text) : 150, refusals = 0;
+	unsigned count = text ? (unsigned)atoi(text) : 60, refusals = 0;
 	uint32_t seed = getenv("CKT_TEST_SEED") ? (uint32_t)atoi(getenv("CKT_TEST_SEED")) : 1;
 	make_directory(directory);
 	snprintf(path, sizeof path, "%s/manifest", directory);
