@@ -72,6 +72,10 @@ void ckt_soft_node_drop_params(struct ckt_soft_node *node);
 CUresult ckt_soft_node_copy_params(struct ckt_soft_node *to, const struct ckt_soft_node *from);
 /* Checks and replaces. */
 CUresult ckt_soft_node_set_params(struct ckt_soft_node *node, const CUgraphNodeParams *params);
+/* graph_update.c: 0 where an executable graph's node may become what the other one is. */
+CUgraphExecUpdateResult ckt_soft_node_change(const struct ckt_soft_node *from, const struct ckt_soft_node *to);
+/* The parameters of a graph of the same shape; the nodes stay. */
+CUresult ckt_soft_graph_adopt(struct ckt_soft_graph *graph, const struct ckt_soft_graph *update);
 /* memop.c: a batch of memory operations, on streams too. */
 enum { CKT_SOFT_MEMOPS_MAX = 256 };
 CUresult ckt_soft_memops_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);

@@ -152,51 +152,6 @@ CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode
 	return can ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- Update: nodes are matched by the order of their making */
-
-static CUgraphExecUpdateResult compare(const struct ckt_soft_graph *graph, const struct ckt_soft_graph *update, CUgraphNode *ret_node)
-{
-	if (graph->n_nodes != update->n_nodes)
-		return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-	for (size_t i = 0; i < graph->n_nodes; i++)
-		graph->nodes[i]->index = update->nodes[i]->index = i;
-	for (size_t i = 0; i < graph->n_nodes; i++) {
-		const struct ckt_soft_node *a = graph->nodes[i], *b = update->nodes[i];
-		*ret_node = ckt_soft_object_handle(&b->object);
-		if (a->type != b->type)
-			return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-		if (a->n_in != b->n_in)
-			return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-		for (size_t k = 0; k < a->n_in; k++)
-			if (a->in[k].node->index != b->in[k].node->index)
-				return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-	}
-	*ret_node = NULL;
-	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
-}
-
-CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
-{
-	if (!resultInfo)
-		return CUDA_ERROR_INVALID_VALUE;
-	*resultInfo = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
-	pthread_mutex_lock(&ckt_soft_graph_lock);
-	struct ckt_soft_exec *exec = ckt_soft_object_get(hGraphExec, CKT_SOFT_GRAPH_EXEC);
-	const struct ckt_soft_graph *graph = ckt_soft_graph_find(hGraph);
-	CUresult result = exec && graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS) {
-		resultInfo->result = compare(exec->graph, graph, &resultInfo->errorNode);
-		if (resultInfo->result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
-			result = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-	}
-	for (size_t i = 0; result == CUDA_SUCCESS && i < graph->n_nodes; i++)
-		result = ckt_soft_node_copy_params(exec->graph->nodes[i], graph->nodes[i]);
-	if (exec)
-		ckt_soft_object_put(&exec->object);
-	pthread_mutex_unlock(&ckt_soft_graph_lock);
-	return result;
-}
-
 /* ---- Launch */
 
 static CUresult launch_graph(const struct ckt_soft_graph *graph, struct ckt_soft_node *const *order, CUstream stream);

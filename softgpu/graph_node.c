@@ -206,7 +206,15 @@ static CUresult exec_set(CUgraphExec exec_handle, CUgraphNode handle, const CUgr
 	pthread_mutex_lock(&ckt_soft_graph_lock);
 	struct ckt_soft_exec *exec = ckt_soft_object_get(exec_handle, CKT_SOFT_GRAPH_EXEC);
 	struct ckt_soft_node *node = exec ? ckt_soft_graph_find_copy(exec->graph, (uint64_t)(uintptr_t)handle) : NULL;
-	CUresult result = node && node->type == params->type ? ckt_soft_node_set_params(node, params) : CUDA_ERROR_INVALID_VALUE;
+	struct ckt_soft_node trial = {.graph = node ? node->graph : NULL, .type = params->type};
+	CUresult result = node && node->type == params->type ? ckt_soft_node_set_params(&trial, params) : CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && ckt_soft_node_change(node, &trial) != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && node->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		result = ckt_soft_graph_adopt(node->child, trial.child);
+	else if (result == CUDA_SUCCESS)
+		result = ckt_soft_node_set_params(node, params);
+	ckt_soft_node_drop_params(&trial);
 	if (exec)
 		ckt_soft_object_put(&exec->object);
 	pthread_mutex_unlock(&ckt_soft_graph_lock);

@@ -131,6 +131,21 @@ void ckt_graph_mark(struct ckt_node *node, bool forward);
 struct ckt_node *ckt_graph_find_copy(struct ckt_graph *graph, uint64_t origin);
 CUgraphNode ckt_node_handle(const struct ckt_node *node);
 
+/* ---- graph_exec.c */
+struct ckt_exec *ckt_exec_find(CUgraphExec handle);
+/* Its nodes have changed. */
+void ckt_exec_look(struct ckt_exec *exec);
+/* Not locked: where it holds objects of the program, launches under way may use them, and are waited for. */
+void ckt_exec_settle_users(const struct ckt_exec *exec);
+
+/* ---- graph_update.c */
+/*
+ * Pairs the nodes of two graphs as an update does, and puts those of the update in the order of the other's.  ret_info: may be NULL; its
+ * nodes are the update's.  Where it fails some child graphs of the update may have been put in order already.
+ */
+CUresult ckt_graph_adopt(struct ckt_graph *to, const struct ckt_graph *from);	/* the parameters; precondition: paired */
+CUgraphExecUpdateResult ckt_graph_pair(struct ckt_graph *graph, struct ckt_graph *update, CUgraphExecUpdateResultInfo *ret_info);
+
 /* ---- graph_memory.c */
 extern _Atomic unsigned ckt_graph_blocks;	/* there are */
 static inline bool ckt_node_is_memory(const struct ckt_node *node)

@@ -222,6 +222,8 @@ CKT_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec exec_handle, CUgraphNod
 	/* The nodes inside a child graph are known by the handles that the exec's own graph has. */
 	if (!result)
 		result = set_params(&trial, params);
+	if (!result && node->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		result = ckt_graph_pair(node->child, trial.child, NULL) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	uint8_t *data = NULL;
 	size_t size = result ? 0 : ckt_node_wire_size(&trial);
 	if (!result && size > CKT_DATA_MAX)
@@ -239,9 +241,10 @@ CKT_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec exec_handle, CUgraphNod
 	}
 	if (!result) {
 		node->context = trial.context;
-		result = ckt_node_copy_params(node, &trial, false);
-		exec->has_host_memory = ckt_graph_has_host_memory(exec->graph);
-		exec->host_nodes = ckt_graph_host_nodes(exec->graph);
+		/* The nodes in a child graph stay those that the program has handles of. */
+		result = node->type == CU_GRAPH_NODE_TYPE_GRAPH ? ckt_graph_adopt(node->child, trial.child) :
+								  ckt_node_copy_params(node, &trial, false);
+		ckt_exec_look(exec);
 	}
 	ckt_node_drop_params(&trial);
 	return ckt_graph_leave(result);

@@ -6,9 +6,14 @@
 #include "client/cuda/capture.h"
 #include "client/cuda/hostfunc.h"
 
-static struct ckt_exec *find(CUgraphExec handle)
+struct ckt_exec *ckt_exec_find(CUgraphExec handle)
 {
 	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_GRAPH_EXEC);
+}
+
+static struct ckt_exec *find(CUgraphExec handle)
+{
+	return ckt_exec_find(handle);
 }
 
 enum {
@@ -34,8 +39,7 @@ static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t st
 	}
 	exec->object.context = ckt_call_context;
 	exec->flags = flags;
-	exec->has_host_memory = ckt_graph_has_host_memory(exec->graph);
-	exec->host_nodes = ckt_graph_host_nodes(exec->graph);
+	ckt_exec_look(exec);
 	struct ckt_reply reply;
 	struct ckt_graph_instantiate_res res;
 	result = ckt_exec_memory_init(exec);
@@ -62,6 +66,18 @@ static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t st
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
 		ckt_exec_memory_use(exec);
 	return CUDA_SUCCESS;
+}
+
+void ckt_exec_look(struct ckt_exec *exec)
+{
+	exec->has_host_memory = ckt_graph_has_host_memory(exec->graph);
+	exec->host_nodes = ckt_graph_host_nodes(exec->graph);
+}
+
+void ckt_exec_settle_users(const struct ckt_exec *exec)
+{
+	if (exec && exec->graph && exec->graph->user_count)
+		CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = exec->object.context);
 }
 
 /* A circle, or NULL. */
@@ -167,6 +183,7 @@ CKT_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 {
 	/* A host node of a launch under way must still find its function. */
 	ckt_host_settle();
+	ckt_exec_settle_users(find(handle));
 	ckt_graph_enter();
 	struct ckt_exec *exec = find(handle);
 	if (!exec)
@@ -179,99 +196,7 @@ CKT_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 	return ckt_graph_leave(result);
 }
 
-/* ---- Update */
-
-static CUresult adopt(struct ckt_graph *to, const struct ckt_graph *from)
-{
-	CUresult result = CUDA_SUCCESS;
-	for (size_t i = 0; i < to->count && i < from->count && !result; i++) {
-		if (to->nodes[i]->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-			result = adopt(to->nodes[i]->child, from->nodes[i]->child);
-			continue;
-		}
-		to->nodes[i]->context = from->nodes[i]->context;
-		result = ckt_node_copy_params(to->nodes[i], from->nodes[i], false);
-	}
-	return result;
-}
-
-/*
- * The nodes of the two graphs are matched by the order of their making, and their edges must agree: what the driver demands is found
- * out here, so that the update it gets is one in the same order.
- */
-static CUgraphExecUpdateResult compare(const struct ckt_graph *graph, const struct ckt_graph *update, CUgraphNode *ret_node)
-{
-	if (graph->count != update->count)
-		return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-	for (size_t i = 0; i < graph->count; i++)
-		graph->nodes[i]->index = update->nodes[i]->index = (uint32_t)i;
-	for (size_t i = 0; i < graph->count; i++) {
-		const struct ckt_node *a = graph->nodes[i], *b = update->nodes[i];
-		*ret_node = ckt_node_handle(b);
-		if (a->type != b->type)
-			return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-		if (a->in.count != b->in.count)
-			return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-		for (size_t k = 0; k < a->in.count; k++)
-			if (a->in.list[k].node->index != b->in.list[k].node->index)
-				return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-		if (a->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-			CUgraphNode inner;
-			CUgraphExecUpdateResult result = compare(a->child, b->child, &inner);
-			if (result)
-				return result;
-		}
-	}
-	*ret_node = NULL;
-	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
-}
-
-CKT_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph handle, CUgraphExecUpdateResultInfo *ret_info)
-{
-	struct ckt_reply reply;
-	struct ckt_graph_exec_update_res res;
-	ckt_graph_enter();
-	struct ckt_exec *exec = find(exec_handle);
-	struct ckt_graph *graph = ckt_graph_find(handle);
-	if (!exec || !graph || !ret_info)
-		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
-	*ret_info = (CUgraphExecUpdateResultInfo){0};
-	ret_info->result = compare(exec->graph, graph, &ret_info->errorNode);
-	if (ret_info->result)
-		return ckt_graph_leave(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
-	CUresult result = ckt_graph_send(graph, graph->object.id);
-	if (!result)
-		result = CKT_WAITED(graph_exec_update, GRAPH_EXEC_UPDATE, CKT_CALL_F_NUMBERED, &reply, .exec = exec->object.id, .graph = graph->object.id);
-	if (result)
-		return ckt_graph_leave(result);
-	if (ckt_graph_exec_update_res_get(&reply.results, &res)) {
-		result = (CUresult)res.result;
-		ret_info->result = (CUgraphExecUpdateResult)res.status;
-		ret_info->errorNode = (CUgraphNode)(uintptr_t)res.error_node;
-		ret_info->errorFromNode = (CUgraphNode)(uintptr_t)res.error_from;
-	} else {
-		result = CUDA_ERROR_UNKNOWN;
-	}
-	ckt_reply_release(&reply);
-	if (!result) {
-		result = adopt(exec->graph, graph);
-		exec->has_host_memory = ckt_graph_has_host_memory(exec->graph);
-		exec->host_nodes = ckt_graph_host_nodes(exec->graph);
-	}
-	return ckt_graph_leave(result);
-}
-
-CKT_EXPORT CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *ret_result)
-{
-	CUgraphExecUpdateResultInfo info;
-	if (!ret_result)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = cuGraphExecUpdate_v2(exec, graph, &info);
-	*ret_result = info.result;
-	if (error_node)
-		*error_node = info.errorNode;
-	return result;
-}
+/* ---- Nodes that are left out */
 
 /* Precondition: entered. */
 static struct ckt_node *exec_node(const struct ckt_exec *exec, CUgraphNode handle)
