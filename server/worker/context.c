@@ -4,6 +4,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/log.h"
 #include "server/worker/array.h"
+#include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/graph.h"
@@ -135,6 +136,7 @@ CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned fla
 	if (result)
 		return result;
 	CUcontext real;
+	ckt_aside_drain(worker, -1);
 	result = ckt_driver.cuCtxCreate_v2 ? ckt_driver.cuCtxCreate_v2(&real, flags, d->ordinal) :
 					     ckt_driver.cuCtxCreate_v4(&real, NULL, flags, d->ordinal);
 	if (result) {
@@ -194,6 +196,7 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 /* Everything that lives in the context, and its memory. */
 static void destroy_contents(struct ckt_worker *worker, struct ckt_object *context)
 {
+	ckt_aside_drain(worker, -1);
 	ckt_pending_drain(worker, context->ctx.fences, -1);
 	ckt_driver.cuCtxSynchronize();
 	size_t count;

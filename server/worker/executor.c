@@ -17,6 +17,7 @@
 
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/worker.h"
@@ -118,6 +119,7 @@ static void take_mail(struct ckt_worker *worker)
 	atomic_store(&worker->mail, false);
 	take_client(worker);
 	ckt_hostcalls_send(worker);
+	ckt_aside_finish(worker);
 	pthread_mutex_lock(&worker->mail_lock);
 	bool freeze = worker->freeze;
 	pthread_mutex_unlock(&worker->mail_lock);

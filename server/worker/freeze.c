@@ -15,6 +15,7 @@
 
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/hostfunc.h"
@@ -177,7 +178,9 @@ static void part_from_client(struct ckt_worker *worker)
 
 void ckt_executor_freeze(struct ckt_worker *worker)
 {
-	int error = ckt_pending_drain(worker, NULL, worker->freeze_deadline_ms);
+	int error = ckt_aside_drain(worker, worker->freeze_deadline_ms);
+	if (!error)
+		error = ckt_pending_drain(worker, NULL, worker->freeze_deadline_ms);
 	if (!error)
 		error = drain(worker);
 	/*

@@ -13,6 +13,7 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/graph.h"
+#include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/graph_record.h"
@@ -114,36 +115,53 @@ static struct ckt_graph *take_data(struct ckt_worker *worker, uint64_t id)
 	return graph;
 }
 
+/* An executable graph being made. */
+struct making {
+	struct ckt_aside_job job;
+	struct ckt_wcall *call;		/* NULL in a restore */
+	uint64_t id, context;
+	struct ckt_graph_exec *exec;	/* not anybody's yet */
+	CUDA_GRAPH_INSTANTIATE_PARAMS params;
+	CUresult result;
+};
 
-/* Precondition: the context is current.  Takes over the graph.  ret_params: what the driver says of a failure. */
-static CUresult make_exec(struct ckt_worker *worker, uint64_t id, uint64_t context, struct ckt_graph *graph,
-			  CUDA_GRAPH_INSTANTIATE_PARAMS *params, struct ckt_object **ret_object)
+/* Precondition: the context is current.  Takes over the graph; making_end comes next. */
+static CUresult making_begin(struct ckt_worker *worker, struct making *m, struct ckt_graph *graph)
+{
+	m->exec = calloc(1, sizeof *m->exec);
+	if (!m->exec) {
+		ckt_graph_free(graph);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	m->exec->graph = graph;
+	m->exec->flags = m->params.flags;
+	struct ckt_graph_build build = {.worker = worker, .segments = &m->exec->segments, .exec = m->id};
+	CUresult result = ckt_graph_segments_cover(&m->exec->segments, graph);
+	return result ? result : ckt_graph_make(&build, graph);
+}
+
+static void making_run(struct ckt_aside_job *job)
+{
+	struct making *m = (struct making *)job;
+	m->result = ckt_driver.cuGraphInstantiateWithParams(&m->exec->real, m->exec->graph->real, &m->params);
+}
+
+/* The object, where all went well, or nothing is left. */
+static CUresult making_end(struct ckt_worker *worker, const struct making *m, struct ckt_object **ret_object)
 {
 	struct ckt_object *object;
-	struct ckt_graph_exec *exec = calloc(1, sizeof *exec);
-	CUresult result = exec ? ckt_objects_add(&worker->objects, id, CKT_KIND_GRAPH_EXEC, false, &object) : CUDA_ERROR_OUT_OF_MEMORY;
-	if (result) {
-		ckt_graph_free(graph);
-		free(exec);
-		return result;
+	CUresult result = m->result ? m->result : ckt_objects_add(&worker->objects, m->id, CKT_KIND_GRAPH_EXEC, false, &object);
+	if (!result) {
+		object->context = m->context;
+		object->real = m->exec;
+		*ret_object = object;
+	} else if (m->exec) {
+		if (m->exec->real)
+			ckt_driver.cuGraphExecDestroy(m->exec->real);
+		bury(m->exec);
+		free(m->exec);
 	}
-	object->context = context;
-	object->real = exec;
-	exec->graph = graph;
-	exec->flags = params->flags;
-	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .exec = id};
-	result = ckt_graph_segments_cover(&exec->segments, graph);
-	if (!result)
-		result = ckt_graph_make(&build, graph);
-	if (!result)
-		result = ckt_driver.cuGraphInstantiateWithParams(&exec->real, graph->real, params);
-	if (result) {
-		ckt_graph_object_fini(worker, object);
-		ckt_objects_remove(&worker->objects, object);
-		return result;
-	}
-	*ret_object = object;
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context, uint64_t flags, const uint8_t *data, size_t size,
@@ -151,8 +169,13 @@ CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t co
 {
 	struct ckt_graph *graph = ckt_graph_decode(data, size);
 	/* Uploading at once was for the first instantiation. */
-	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
-	return graph ? make_exec(worker, id, context, graph, &params, ret_object) : CUDA_ERROR_INVALID_VALUE;
+	struct making m = {.id = id, .context = context, .params = {.flags = flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD}};
+	if (!graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	m.result = making_begin(worker, &m, graph);
+	if (!m.result)
+		making_run(&m.job);
+	return making_end(worker, &m, ret_object);
 }
 
 static struct ckt_graph_exec *find_exec(struct ckt_worker *worker, uint64_t id)
@@ -200,6 +223,17 @@ static uint64_t id_of(const struct ckt_graph *graph, CUgraphNode real)
 	return 0;
 }
 
+static void making_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+{
+	struct making *m = (struct making *)job;
+	struct ckt_object *object;
+	/* A graph that the driver finds wrong is an answer, with what is wrong. */
+	struct ckt_graph_instantiate_res res = {.status = making_end(worker, m, &object)};
+	ckt_graph_instantiate_res_put(ckt_wcall_results(m->call, ckt_graph_instantiate_res_size(&res)), &res);
+	ckt_wcall_finish(m->call, CUDA_SUCCESS);
+	free(m);
+}
+
 int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 {
 	struct ckt_worker *worker = call->worker;
@@ -210,20 +244,24 @@ int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 	struct ckt_graph *graph = take_data(worker, args.graph);
 	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = args.flags};
-	CUresult result = worker->current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	struct making *m = calloc(1, sizeof *m);
+	CUresult result = !m ? CUDA_ERROR_OUT_OF_MEMORY : worker->current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	if (!result)
+		*m = (struct making){.job = {.run = making_run, .finish = making_finish}, .call = call, .id = args.exec,
+				     .context = worker->current->id, .params = {.flags = args.flags}};
 	if (!result && args.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
-		result = ckt_object_stream(worker, args.upload_stream, &params.hUploadStream);
+		result = ckt_object_stream(worker, args.upload_stream, &m->params.hUploadStream);
 	if (result) {
 		ckt_graph_free(graph);
+		free(m);
 		return result;
 	}
-	struct ckt_object *object;
-	result = make_exec(worker, args.exec, worker->current->id, graph, &params, &object);
-	/* A graph that the driver finds wrong is an answer, with what is wrong. */
-	struct ckt_graph_instantiate_res res = {.status = result};
-	ckt_graph_instantiate_res_put(ckt_wcall_results(call, ckt_graph_instantiate_res_size(&res)), &res);
-	return CUDA_SUCCESS;
+	m->result = making_begin(worker, m, graph);
+	if (m->result)
+		making_finish(worker, &m->job);
+	else
+		ckt_aside_submit(worker, &m->job);
+	return CKT_WCALL_LATER;
 }
 
 /* The nodes of an update stand for those that they update. */

@@ -213,15 +213,14 @@ static int replay_load(struct loading *l, const ckt_image_journal *entry)
 {
 	struct ckt_worker *worker = l->worker;
 	const ckt_image_module *live = find_module(&l->image, entry->id);
-	uint32_t none = 0, count = live ? live->option_keys.option_keys_len : 0;
+	uint32_t count = live ? live->option_keys.option_keys_len : 0;
 	uint64_t values[CKT_IMAGE_OPTIONS];
 	struct ckt_object *object;
 	for (uint32_t i = 0; i < count; i++)
 		values[i] = live->option_values.option_values_val[i];
 	CUresult result = ckt_worker_use_context(worker, entry->context);
 	if (!result)
-		result = ckt_module_load(worker, entry->id, (const uint8_t *)entry->hash, live ? live->option_keys.option_keys_val : NULL, values, count,
-					 NULL, &none, NULL, &none, &object);
+		result = ckt_module_load(worker, entry->id, (const uint8_t *)entry->hash, live ? live->option_keys.option_keys_val : NULL, values, count, &object);
 	/* A dead one is loaded for the history of addresses alone, and that is another here. */
 	if (result && !live && l->other_model)
 		return 0;

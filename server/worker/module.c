@@ -1,14 +1,16 @@
-/* Blobs, modules, functions and the linker. */
+/* Blobs, modules and functions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/log.h"
+#include "server/worker/aside.h"
 #include "server/worker/driver.h"
+#include "server/worker/jit.h"
 #include "server/worker/worker.h"
 
-enum { LOG_MAX = 65536, PARAMS_MAX = 4096 };
+enum { PARAMS_MAX = 4096 };
 
 /* ---- Blobs */
 
@@ -52,129 +54,116 @@ int ckt_worker_blob_read(struct ckt_wcall *call)
 	return CUDA_SUCCESS;
 }
 
-/* ---- JIT options: integers go through, pointers cannot come from another machine */
-
-struct jit {
-	CUjit_option keys[CKT_JIT_OPTIONS_MAX + 4];
-	void *values[CKT_JIT_OPTIONS_MAX + 4];
-	unsigned count;
-	unsigned info_index, error_index;
-};
-
-static CUresult jit_option(struct jit *jit, uint32_t key, uint64_t value)
-{
-	switch (key) {
-	case CU_JIT_MAX_REGISTERS:
-	case CU_JIT_THREADS_PER_BLOCK:
-	case CU_JIT_OPTIMIZATION_LEVEL:
-	case CU_JIT_TARGET_FROM_CUCONTEXT:
-	case CU_JIT_TARGET:
-	case CU_JIT_FALLBACK_STRATEGY:
-	case CU_JIT_GENERATE_DEBUG_INFO:
-	case CU_JIT_LOG_VERBOSE:
-	case CU_JIT_GENERATE_LINE_INFO:
-	case CU_JIT_CACHE_MODE:
-	case CU_JIT_LTO:
-	case CU_JIT_FTZ:
-	case CU_JIT_PREC_DIV:
-	case CU_JIT_PREC_SQRT:
-	case CU_JIT_FMA:
-	case CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES:
-	case CU_JIT_POSITION_INDEPENDENT_CODE:
-	case CU_JIT_MIN_CTA_PER_SM:
-	case CU_JIT_MAX_THREADS_PER_BLOCK:
-	case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
-	case CU_JIT_SPLIT_COMPILE:
-		jit->keys[jit->count] = (CUjit_option)key;
-		jit->values[jit->count++] = (void *)(uintptr_t)value;
-		return CUDA_SUCCESS;
-	case CU_JIT_WALL_TIME: /* an output nobody can receive */
-		return CUDA_SUCCESS;
-	default:
-		ckt_warning("JIT option %u is not supported", key);
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-}
-
-static void jit_logs(struct jit *jit, char *info, uint32_t info_size, char *error, uint32_t error_size)
-{
-	jit->info_index = jit->error_index = 0;
-	if (info_size) {
-		jit->keys[jit->count] = CU_JIT_INFO_LOG_BUFFER;
-		jit->values[jit->count++] = info;
-		jit->info_index = jit->count;
-		jit->keys[jit->count] = CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES;
-		jit->values[jit->count++] = (void *)(uintptr_t)info_size;
-	}
-	if (error_size) {
-		jit->keys[jit->count] = CU_JIT_ERROR_LOG_BUFFER;
-		jit->values[jit->count++] = error;
-		jit->error_index = jit->count;
-		jit->keys[jit->count] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
-		jit->values[jit->count++] = (void *)(uintptr_t)error_size;
-	}
-}
-
-struct logs {
-	char info[LOG_MAX], error[LOG_MAX];
-	uint32_t info_size, error_size;
-};
-
-static struct logs *logs_new(uint32_t info_max, uint32_t error_max)
-{
-	struct logs *logs = malloc(sizeof *logs);
-	if (!logs)
-		abort();
-	logs->info[0] = logs->error[0] = 0;
-	logs->info_size = info_max < LOG_MAX ? info_max : LOG_MAX;
-	logs->error_size = error_max < LOG_MAX ? error_max : LOG_MAX;
-	return logs;
-}
-
 /* ---- Modules */
 
-CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t hash[32], const uint32_t *keys, const uint64_t *values, uint32_t count,
-			 char *info_log, uint32_t *info_size, char *error_log, uint32_t *error_size, struct ckt_object **ret_object)
+/* A module being loaded. */
+struct load {
+	struct ckt_aside_job job;
+	struct ckt_wcall *call;		/* NULL in a restore */
+	uint64_t id, context;
+	uint8_t hash[CKT_HASH_SIZE];
+	uint32_t keys[CKT_JIT_OPTIONS_MAX], count;
+	uint64_t values[CKT_JIT_OPTIONS_MAX];
+	struct ckt_jit jit;
+	struct ckt_jit_logs *logs;
+	const void *image;		/* a blob's, which stays */
+	CUmodule module;
+	CUresult result;
+};
+
+static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 {
-	const struct ckt_blob *blob = ckt_blobs_find(&worker->blobs, hash);
+	const struct ckt_blob *blob = ckt_blobs_find(&worker->blobs, load->hash);
 	if (!blob)
 		return CUDA_ERROR_NOT_FOUND;
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	struct jit jit = {.count = 0};
-	for (uint32_t i = 0; i < count; i++) {
-		CUresult result = jit_option(&jit, keys[i], values[i]);
+	for (uint32_t i = 0; i < load->count; i++) {
+		CUresult result = ckt_jit_option(&load->jit, load->keys[i], load->values[i]);
 		if (result)
 			return result;
 	}
-	jit_logs(&jit, info_log, *info_size, error_log, *error_size);
+	ckt_jit_add_logs(&load->jit, load->logs);
+	load->image = blob->data;
+	load->context = worker->current->id;
+	return CUDA_SUCCESS;
+}
+
+static void load_run(struct ckt_aside_job *job)
+{
+	struct load *load = (struct load *)job;
+	load->result = ckt_driver.cuModuleLoadDataEx(&load->module, load->image, load->jit.count, load->jit.keys, load->jit.values);
+}
+
+/* Precondition: it has run, and well. */
+static CUresult load_enter(struct ckt_worker *worker, const struct load *load, struct ckt_object **ret_object)
+{
 	struct ckt_object *object;
+	uint64_t id = load->id;
+	uint32_t count = load->count;
 	CUresult result = ckt_objects_add(&worker->objects, id, CKT_KIND_MODULE, false, &object);
-	if (result)
-		return result;
-	CUmodule module;
-	result = ckt_driver.cuModuleLoadDataEx(&module, blob->data, jit.count, jit.keys, jit.values);
 	if (result) {
-		ckt_objects_remove(&worker->objects, object);
+		ckt_driver.cuModuleUnload(load->module);
 		return result;
 	}
-	object->real = module;
-	object->context = worker->current->id;
-	memcpy(object->module.hash, hash, CKT_HASH_SIZE);
+	object->real = load->module;
+	object->context = load->context;
+	memcpy(object->module.hash, load->hash, CKT_HASH_SIZE);
 	object->module.option_count = count;
-	object->module.option_keys = malloc((count + 1) * sizeof *keys);
-	object->module.option_values = malloc((count + 1) * sizeof *values);
+	object->module.option_keys = malloc((count + 1) * sizeof *load->keys);
+	object->module.option_values = malloc((count + 1) * sizeof *load->values);
 	if (!object->module.option_keys || !object->module.option_values)
 		abort();
-	if (count) {
-		memcpy(object->module.option_keys, keys, count * sizeof *keys);
-		memcpy(object->module.option_values, values, count * sizeof *values);
-	}
+	memcpy(object->module.option_keys, load->keys, count * sizeof *load->keys);
+	memcpy(object->module.option_values, load->values, count * sizeof *load->values);
 	struct ckt_journal_entry entry = {.kind = CKT_JOURNAL_MODULE_LOAD, .id = id, .context = object->context};
-	memcpy(entry.hash, hash, CKT_HASH_SIZE);
+	memcpy(entry.hash, load->hash, CKT_HASH_SIZE);
 	ckt_journal_add(worker, entry);
 	*ret_object = object;
 	return CUDA_SUCCESS;
+}
+
+CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t hash[32], const uint32_t *keys, const uint64_t *values, uint32_t count,
+			 struct ckt_object **ret_object)
+{
+	if (count > CKT_JIT_OPTIONS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct load load = {.id = id, .count = count, .logs = ckt_jit_logs_new(0, 0)};
+	memcpy(load.hash, hash, CKT_HASH_SIZE);
+	if (count) {
+		memcpy(load.keys, keys, count * sizeof *keys);
+		memcpy(load.values, values, count * sizeof *values);
+	}
+	CUresult result = load_prepare(worker, &load);
+	if (!result) {
+		load_run(&load.job);
+		result = load.result;
+	}
+	free(load.logs);
+	return result ? result : load_enter(worker, &load, ret_object);
+}
+
+static void load_answer(struct load *load)
+{
+	const struct ckt_jit_logs *logs = load->logs;
+	struct ckt_module_load_res res = {.status = load->result,
+					  .info_log = logs->info,
+					  .info_log_len = (uint32_t)strnlen(logs->info, logs->info_size),
+					  .error_log = logs->error,
+					  .error_log_len = (uint32_t)strnlen(logs->error, logs->error_size)};
+	ckt_module_load_res_put(ckt_wcall_results(load->call, ckt_module_load_res_size(&res)), &res);
+	ckt_wcall_finish(load->call, CUDA_SUCCESS);
+	free(load->logs);
+	free(load);
+}
+
+static void load_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+{
+	struct load *load = (struct load *)job;
+	struct ckt_object *object;
+	if (!load->result)
+		load->result = load_enter(worker, load, &object);
+	load_answer(load);
 }
 
 int ckt_worker_module_load(struct ckt_wcall *call)
@@ -182,24 +171,22 @@ int ckt_worker_module_load(struct ckt_wcall *call)
 	struct ckt_module_load_args args;
 	if (!ckt_module_load_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE || args.option_keys_len != args.option_values_len)
 		return CKT_WCALL_GARBAGE;
-	uint32_t keys[CKT_JIT_OPTIONS_MAX];
-	uint64_t values[CKT_JIT_OPTIONS_MAX];
+	struct load *load = calloc(1, sizeof *load);
+	if (!load)
+		abort();
+	*load = (struct load){.job = {.run = load_run, .finish = load_finish}, .call = call, .id = args.id, .count = args.option_keys_len,
+			      .logs = ckt_jit_logs_new(args.info_log_max, args.error_log_max)};
+	memcpy(load->hash, args.hash, CKT_HASH_SIZE);
 	for (uint32_t i = 0; i < args.option_keys_len; i++) {
-		keys[i] = ckt_xdr_u32(args.option_keys_xdr, i);
-		values[i] = ckt_xdr_u64(args.option_values_xdr, i);
+		load->keys[i] = ckt_xdr_u32(args.option_keys_xdr, i);
+		load->values[i] = ckt_xdr_u64(args.option_values_xdr, i);
 	}
-	struct logs *logs = logs_new(args.info_log_max, args.error_log_max);
-	struct ckt_object *object;
-	CUresult status = ckt_module_load(call->worker, args.id, args.hash, keys, values, args.option_keys_len, logs->info, &logs->info_size,
-					  logs->error, &logs->error_size, &object);
-	struct ckt_module_load_res res = {.status = status,
-					  .info_log = logs->info,
-					  .info_log_len = (uint32_t)strnlen(logs->info, logs->info_size),
-					  .error_log = logs->error,
-					  .error_log_len = (uint32_t)strnlen(logs->error, logs->error_size)};
-	ckt_module_load_res_put(ckt_wcall_results(call, ckt_module_load_res_size(&res)), &res);
-	free(logs);
-	return CUDA_SUCCESS;
+	load->result = load_prepare(call->worker, load);
+	if (load->result)
+		load_answer(load);
+	else
+		ckt_aside_submit(call->worker, &load->job);
+	return CKT_WCALL_LATER;
 }
 
 void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
@@ -208,6 +195,7 @@ void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
 	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));)
 		if (object->parent == module->id)
 			ckt_objects_remove(&worker->objects, object);
+	ckt_aside_drain(worker, -1);
 	ckt_driver.cuModuleUnload(module->real);
 	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = module->id});
 	ckt_objects_remove(&worker->objects, module);
@@ -449,76 +437,4 @@ int ckt_worker_function_set_cache_config(struct ckt_wcall *call)
 		object->function.cache_config = args.config;
 	}
 	return result;
-}
-
-/* ---- The linker.  input_names: a NUL-terminated name for every input */
-
-static CUresult link_inputs(struct ckt_worker *worker, CUlinkState state, const struct ckt_link_args *args)
-{
-	const char *name = args->input_names, *names_end = name + args->input_names_len;
-	for (uint32_t i = 0; i < args->input_types_len; i++) {
-		const struct ckt_blob *blob = ckt_blobs_find(&worker->blobs, args->input_hashes + (size_t)i * CKT_HASH_SIZE);
-		if (!blob)
-			return CUDA_ERROR_NOT_FOUND;
-		const char *end = memchr(name, 0, (size_t)(names_end - name));
-		CUjitInputType type = (CUjitInputType)ckt_xdr_u32(args->input_types_xdr, i);
-		/* The size of PTX counts its NUL. */
-		size_t size = blob->size;
-		if (type == CU_JIT_INPUT_PTX && size && blob->data[size - 1])
-			size++;
-		CUresult result = ckt_driver.cuLinkAddData_v2(state, type, blob->data, size, end ? name : "input", 0, NULL, NULL);
-		if (result)
-			return result;
-		if (end)
-			name = end + 1;
-	}
-	return CUDA_SUCCESS;
-}
-
-static CUresult link_all(struct ckt_worker *worker, const struct ckt_link_args *args, struct logs *logs, uint8_t hash[32], uint64_t *ret_size)
-{
-	struct jit jit = {.count = 0};
-	for (uint32_t i = 0; i < args->option_keys_len; i++) {
-		CUresult result = jit_option(&jit, ckt_xdr_u32(args->option_keys_xdr, i), ckt_xdr_u64(args->option_values_xdr, i));
-		if (result)
-			return result;
-	}
-	jit_logs(&jit, logs->info, logs->info_size, logs->error, logs->error_size);
-	CUlinkState state;
-	CUresult result = ckt_driver.cuLinkCreate_v2(jit.count, jit.keys, jit.values, &state);
-	if (result)
-		return result;
-	void *cubin = NULL;
-	size_t size = 0;
-	result = link_inputs(worker, state, args);
-	if (!result)
-		result = ckt_driver.cuLinkComplete(state, &cubin, &size);
-	if (!result && ckt_blobs_add(&worker->blobs, cubin, size, hash))
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	ckt_driver.cuLinkDestroy(state);
-	*ret_size = size;
-	return result;
-}
-
-int ckt_worker_link(struct ckt_wcall *call)
-{
-	struct ckt_link_args args;
-	if (!ckt_link_args_get(&call->args, &args) || args.option_keys_len != args.option_values_len ||
-	    args.input_hashes_len != (uint64_t)args.input_types_len * CKT_HASH_SIZE)
-		return CKT_WCALL_GARBAGE;
-	struct logs *logs = logs_new(args.info_log_max, args.error_log_max);
-	uint8_t hash[CKT_HASH_SIZE] = {0};
-	uint64_t size = 0;
-	CUresult status = link_all(call->worker, &args, logs, hash, &size);
-	struct ckt_link_res res = {.status = status,
-				   .hash = hash,
-				   .hash_len = CKT_HASH_SIZE,
-				   .size = size,
-				   .info_log = logs->info,
-				   .info_log_len = (uint32_t)strnlen(logs->info, logs->info_size),
-				   .error_log = logs->error,
-				   .error_log_len = (uint32_t)strnlen(logs->error, logs->error_size)};
-	ckt_link_res_put(ckt_wcall_results(call, ckt_link_res_size(&res)), &res);
-	free(logs);
-	return CUDA_SUCCESS;
 }

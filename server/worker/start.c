@@ -18,6 +18,7 @@
 #include "rpc/log.h"
 #include "rpc/net.h"
 #include "server/worker/crew.h"
+#include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/hash.h"
 #include "server/worker/worker.h"
@@ -157,6 +158,8 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 		error = ckt_printed_start(worker);
 	if (!error)
 		error = ckt_crew_start(worker);
+	if (!error)
+		error = ckt_aside_start(worker);
 	if (!error)
 		error = ckt_executor_start(worker);
 	if (error)

@@ -232,7 +232,7 @@ CUresult ckt_event_make(struct ckt_worker *worker, uint64_t id, unsigned flags, 
 
 /* ---- module.c, also used by restore */
 CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t hash[32], const uint32_t *keys, const uint64_t *values, uint32_t count,
-			 char *info_log, uint32_t *info_size, char *error_log, uint32_t *error_size, struct ckt_object **ret_object);
+			 struct ckt_object **ret_object);
 void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module);
 /* The client knows where the variable lies. */
 void ckt_module_note_seen(struct ckt_object *module, const char *name);

@@ -1,0 +1,33 @@
+/*
+ * Long calls of the driver beside the executor, so that they hold up no other thread's commands: loading modules (the driver compiles
+ * PTX), linking, instantiating graphs.
+ *
+ *	executor submits -> run, on a thread made at the start -> mail -> executor finishes: enters objects, answers
+ *
+ * One at a time and in the order of submission, so that modules are placed in the order of the journal.  Whoever destroys what a job may
+ * use, or adds to the journal, drains first: a context's end, a module's, a freeze.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <stdint.h>
+
+struct ckt_worker;
+
+struct ckt_aside_job {
+	struct ckt_aside_job *next;
+	CUcontext context;		/* current while it runs */
+	/* Calls the driver and touches nothing but the job. */
+	void (*run)(struct ckt_aside_job *job);
+	/* On the executor; frees the job. */
+	void (*finish)(struct ckt_worker *worker, struct ckt_aside_job *job);
+};
+
+/* 0 or -errno. */
+int ckt_aside_start(struct ckt_worker *worker);
+/* All below: the executor's.  The context that is current now is the job's. */
+void ckt_aside_submit(struct ckt_worker *worker, struct ckt_aside_job *job);
+/* Finishes what has run. */
+void ckt_aside_finish(struct ckt_worker *worker);
+/* Waits until every job is finished.  deadline_ms -1: none; else -ETIMEDOUT, or -EAGAIN where a host function waits for the client. */
+int ckt_aside_drain(struct ckt_worker *worker, int64_t deadline_ms);
