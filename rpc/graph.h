@@ -10,6 +10,7 @@
  *		attributes: u32 id and the 64 bytes of its CUlaunchAttributeValue, one behind the other
  *	memcpy	side src | side dst | u64 width | u64 height | u64 depth
  *		side: u32 memory type | u64 address | u64 x | u64 y | u64 z | u64 pitch | u64 height
+ *		      of an array: its id in place of the address, the number of its level in place of the height
  *	memset	u64 dst | u64 pitch | u32 value | u32 element size | u64 width | u64 height
  *	host	empty: the function is the client's, known by the node's id
  *	graph	a graph

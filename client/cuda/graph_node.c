@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cuda/array.h"
 #include "client/cuda/graph.h"
 
 void ckt_node_drop_params(struct ckt_node *node)
@@ -83,7 +84,7 @@ static CUresult check_side(CUmemorytype *type, CUdeviceptr device, const void *h
 	case CU_MEMORYTYPE_UNIFIED:
 		break;
 	default:
-		return *type == CU_MEMORYTYPE_ARRAY ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_INVALID_VALUE;
 	}
 	/* Only the client can tell a host pointer from a device pointer: the worker gets it told. */
 	bool on_device = ckt_range_find(address, &range) && ckt_range_reaches_device(&range);
@@ -92,12 +93,25 @@ static CUresult check_side(CUmemorytype *type, CUdeviceptr device, const void *h
 	return address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* A side in an array is checked whole; one in memory has rows that fit its pitch. */
+static CUresult check_extent(const CUDA_MEMCPY3D *c, CUmemorytype type, CUarray handle, size_t x, size_t y, size_t z, size_t pitch)
+{
+	if (type != CU_MEMORYTYPE_ARRAY)
+		return pitch && x + c->WidthInBytes > pitch ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	const struct ckt_array *array = ckt_array_find(handle);
+	if (!array)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return ckt_array_holds(array, x, y, z, c->WidthInBytes, c->Height, c->Depth) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult ckt_node_set_copy(struct ckt_node *node, const CUDA_MEMCPY3D *given)
 {
 	CUDA_MEMCPY3D copy = *given;
 	const void *src = NULL, *dst = NULL;
-	CUresult result = check_side(&copy.srcMemoryType, copy.srcDevice, copy.srcHost, &src);
-	if (!result)
+	CUresult result = CUDA_SUCCESS;
+	if (copy.srcMemoryType != CU_MEMORYTYPE_ARRAY)
+		result = check_side(&copy.srcMemoryType, copy.srcDevice, copy.srcHost, &src);
+	if (!result && copy.dstMemoryType != CU_MEMORYTYPE_ARRAY)
 		result = check_side(&copy.dstMemoryType, copy.dstDevice, copy.dstHost, &dst);
 	if (result)
 		return result;
@@ -109,13 +123,14 @@ CUresult ckt_node_set_copy(struct ckt_node *node, const CUDA_MEMCPY3D *given)
 		copy.dstHost = (void *)(uintptr_t)dst;
 		copy.dstDevice = (CUdeviceptr)(uintptr_t)dst;
 	}
-	size_t src_pitch = copy.srcPitch ? copy.srcPitch : copy.srcXInBytes + copy.WidthInBytes;
-	size_t dst_pitch = copy.dstPitch ? copy.dstPitch : copy.dstXInBytes + copy.WidthInBytes;
-	if (!copy.WidthInBytes || !copy.Height || !copy.Depth || copy.srcXInBytes + copy.WidthInBytes > src_pitch ||
-	    copy.dstXInBytes + copy.WidthInBytes > dst_pitch)
+	if (!copy.WidthInBytes || !copy.Height || !copy.Depth)
 		return CUDA_ERROR_INVALID_VALUE;
-	node->copy = copy;
-	return CUDA_SUCCESS;
+	result = check_extent(&copy, copy.srcMemoryType, copy.srcArray, copy.srcXInBytes, copy.srcY, copy.srcZ, copy.srcPitch);
+	if (!result)
+		result = check_extent(&copy, copy.dstMemoryType, copy.dstArray, copy.dstXInBytes, copy.dstY, copy.dstZ, copy.dstPitch);
+	if (!result)
+		node->copy = copy;
+	return result;
 }
 
 CUresult ckt_node_set_fill(struct ckt_node *node, const CUDA_MEMSET_NODE_PARAMS *fill)

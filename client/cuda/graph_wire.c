@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cuda/array.h"
 #include "client/cuda/graph.h"
 #include "rpc/graph.h"
 
@@ -73,18 +74,33 @@ static uint8_t *put_side(uint8_t *p, CUmemorytype type, const void *host, CUdevi
 	return ckt_put_u64(p, height);
 }
 
+static uint8_t *put_array_side(uint8_t *p, CUarray handle, size_t x, size_t y, size_t z)
+{
+	/* One that is gone by now is none to the worker, either. */
+	const struct ckt_array *array = ckt_array_find(handle);
+	return put_side(p, CU_MEMORYTYPE_ARRAY, NULL, array ? array->wire : 0, x, y, z, 0, array ? array->level : 0);
+}
+
+static uint8_t *put_copy(uint8_t *p, const CUDA_MEMCPY3D *c)
+{
+	p = c->srcMemoryType == CU_MEMORYTYPE_ARRAY ?
+		    put_array_side(p, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ) :
+		    put_side(p, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight);
+	p = c->dstMemoryType == CU_MEMORYTYPE_ARRAY ?
+		    put_array_side(p, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ) :
+		    put_side(p, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight);
+	p = ckt_put_u64(p, c->WidthInBytes);
+	p = ckt_put_u64(p, c->Height);
+	return ckt_put_u64(p, c->Depth);
+}
+
 static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 {
-	const CUDA_MEMCPY3D *c = &node->copy;
 	switch (node->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return put_kernel(p, &node->kernel);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		p = put_side(p, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight);
-		p = put_side(p, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight);
-		p = ckt_put_u64(p, c->WidthInBytes);
-		p = ckt_put_u64(p, c->Height);
-		return ckt_put_u64(p, c->Depth);
+		return put_copy(p, &node->copy);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		p = ckt_put_u64(p, node->fill.dst);
 		p = ckt_put_u64(p, node->fill.pitch);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rpc/graph.h"
+#include "server/worker/array.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph_record.h"
 #include "server/worker/hostfunc.h"
@@ -105,6 +106,19 @@ static CUresult map_side(const struct ckt_graph_build *build, const struct ckt_g
 	return CUDA_SUCCESS;
 }
 
+/* The array of a side that is one; what stood for its level is no height. */
+static CUresult array_side(const struct ckt_graph_build *build, struct ckt_graph_side *side, CUarray *ret_array)
+{
+	if (side->type != CU_MEMORYTYPE_ARRAY)
+		return CUDA_SUCCESS;
+	if (side->height >= CKT_ARRAY_LEVELS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_array_real(build->worker, side->address, (uint32_t)side->height, ret_array);
+	side->address = 0;
+	side->height = 0;
+	return result;
+}
+
 static CUresult copy_params(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUDA_MEMCPY3D *ret, CUcontext *ret_context)
 {
 	struct ckt_graph_copy c;
@@ -118,19 +132,27 @@ static CUresult copy_params(const struct ckt_graph_build *build, const struct ck
 	if (result)
 		return result;
 	/* The driver knows nothing of the client's memory, so nothing else may be left to it to find out. */
-	if ((c.src.type != CU_MEMORYTYPE_HOST && c.src.type != CU_MEMORYTYPE_DEVICE) ||
-	    (c.dst.type != CU_MEMORYTYPE_HOST && c.dst.type != CU_MEMORYTYPE_DEVICE))
+	if ((c.src.type != CU_MEMORYTYPE_HOST && c.src.type != CU_MEMORYTYPE_DEVICE && c.src.type != CU_MEMORYTYPE_ARRAY) ||
+	    (c.dst.type != CU_MEMORYTYPE_HOST && c.dst.type != CU_MEMORYTYPE_DEVICE && c.dst.type != CU_MEMORYTYPE_ARRAY))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	CUarray src_array = NULL, dst_array = NULL;
+	result = array_side(build, &c.src, &src_array);
+	if (!result)
+		result = array_side(build, &c.dst, &dst_array);
+	if (result)
+		return result;
 	*ret = (CUDA_MEMCPY3D){.srcXInBytes = c.src.x,
 			       .srcY = c.src.y,
 			       .srcZ = c.src.z,
 			       .srcMemoryType = (CUmemorytype)c.src.type,
+			       .srcArray = src_array,
 			       .srcPitch = c.src.pitch,
 			       .srcHeight = c.src.height,
 			       .dstXInBytes = c.dst.x,
 			       .dstY = c.dst.y,
 			       .dstZ = c.dst.z,
 			       .dstMemoryType = (CUmemorytype)c.dst.type,
+			       .dstArray = dst_array,
 			       .dstPitch = c.dst.pitch,
 			       .dstHeight = c.dst.height,
 			       .WidthInBytes = c.width,
