@@ -130,6 +130,31 @@ static void run_record(struct ckt_soft_context *context, void *payload)
 	recording_put(recording);
 }
 
+/* Takes the stream's reference over. */
+static CUresult record(struct ckt_soft_event *event, struct ckt_soft_stream *stream)
+{
+	struct recording *recording = calloc(1, sizeof(*recording));
+	if (!recording) {
+		ckt_soft_object_put(&stream->object);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	atomic_store(&recording->refs, 2);
+	recording->stream = stream;
+	pthread_mutex_lock(&event->lock);
+	CUresult result = ckt_soft_stream_submit(stream, run_record, &recording, sizeof(recording), CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0,
+						 &recording->ticket);
+	if (result == CUDA_SUCCESS) {
+		struct recording *before = event->last;
+		event->last = recording;
+		recording = before;
+	} else {
+		atomic_store(&recording->refs, 1);
+	}
+	pthread_mutex_unlock(&event->lock);
+	recording_put(recording);
+	return result;
+}
+
 CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
 	struct ckt_soft_event *event;
@@ -138,7 +163,6 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
 		return result;
 	struct ckt_soft_context *context;
 	struct ckt_soft_stream *stream = NULL;
-	struct recording *recording = NULL;
 	result = ckt_soft_enter(&context);
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_stream_get(context, hStream, &stream);
@@ -146,26 +170,9 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS && stream->context != event->context)
 		result = CUDA_ERROR_INVALID_HANDLE;
-	if (result == CUDA_SUCCESS && !(recording = calloc(1, sizeof(*recording))))
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	if (result == CUDA_SUCCESS) {
-		atomic_store(&recording->refs, 2);
-		recording->stream = stream;
-		ckt_soft_object_ref(&stream->object);
-		pthread_mutex_lock(&event->lock);
-		result = ckt_soft_stream_submit(stream, run_record, &recording, sizeof(recording), CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL,
-						0, &recording->ticket);
-		if (result == CUDA_SUCCESS) {
-			struct recording *before = event->last;
-			event->last = recording;
-			recording = before;
-		} else {
-			atomic_store(&recording->refs, 1);
-		}
-		pthread_mutex_unlock(&event->lock);
-		recording_put(recording);
-	}
-	if (stream)
+	if (result == CUDA_SUCCESS)
+		result = record(event, stream);
+	else if (stream)
 		ckt_soft_object_put(&stream->object);
 	ckt_soft_object_put(&event->object);
 	return result;
@@ -262,5 +269,93 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 	if (stream)
 		ckt_soft_object_put(&stream->object);
 	ckt_soft_object_put(&event->object);
+	return result;
+}
+
+/* ---- Whole contexts */
+
+struct reached {
+	struct ckt_soft_stream *stream;		/* referenced */
+	uint64_t ticket;
+};
+
+/* Every stream of the context and how far its work goes; the legacy one first. */
+static CUresult all_streams(struct ckt_soft_context *context, struct reached **ret_list, size_t *ret_count)
+{
+	size_t count = 0, room = 1;
+	pthread_mutex_lock(&context->submit_lock);
+	for (struct ckt_soft_stream *s = context->streams; s; s = s->next)
+		room++;
+	struct reached *list = calloc(room, sizeof(*list));
+	for (struct ckt_soft_stream *s = context->legacy; s && list; s = s == context->legacy ? context->streams : s->next) {
+		pthread_mutex_lock(&s->lock);
+		list[count++] = (struct reached){.stream = s, .ticket = s->submitted};
+		pthread_mutex_unlock(&s->lock);
+		ckt_soft_object_ref(&s->object);
+	}
+	pthread_mutex_unlock(&context->submit_lock);
+	*ret_list = list;
+	*ret_count = count;
+	return list ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void put_streams(struct reached *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		ckt_soft_object_put(&list[i].stream->object);
+	free(list);
+}
+
+/* On the legacy stream, once it has waited for all others. */
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct ckt_soft_context *context;
+	struct ckt_soft_event *event;
+	struct reached *list = NULL;
+	size_t count = 0;
+	CUresult result = ckt_soft_context_get(hCtx, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = event_get(hEvent, &event);
+	if (result != CUDA_SUCCESS) {
+		ckt_soft_object_put(&context->object);
+		return result;
+	}
+	result = event->context == context ? all_streams(context, &list, &count) : CUDA_ERROR_INVALID_HANDLE;
+	for (size_t i = 1; i < count && result == CUDA_SUCCESS; i++)
+		result = ckt_soft_stream_submit(list[0].stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, list[i].stream,
+						list[i].ticket, NULL);
+	if (result == CUDA_SUCCESS) {
+		ckt_soft_object_ref(&list[0].stream->object);
+		result = record(event, list[0].stream);
+	}
+	put_streams(list, count);
+	ckt_soft_object_put(&event->object);
+	ckt_soft_object_put(&context->object);
+	return result;
+}
+
+CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct ckt_soft_context *context;
+	struct ckt_soft_event *event;
+	struct reached *list = NULL;
+	size_t count = 0;
+	CUresult result = ckt_soft_context_get(hCtx, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = event_get(hEvent, &event);
+	if (result == CUDA_SUCCESS) {
+		struct recording *last = event_last(event);
+		if (last)
+			result = all_streams(context, &list, &count);
+		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+			result = ckt_soft_stream_submit(list[i].stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream,
+							last->ticket, NULL);
+		put_streams(list, count);
+		recording_put(last);
+		ckt_soft_object_put(&event->object);
+	}
+	ckt_soft_object_put(&context->object);
 	return result;
 }

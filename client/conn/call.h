@@ -79,3 +79,5 @@ void ckt_call_forget_fault(uint64_t context);
 
 /* Logs the name once per function and process; always CUDA_ERROR_NOT_SUPPORTED. */
 CUresult ckt_call_unsupported(const char *name, bool *once);
+/* Is told each time, where there is one. */
+extern void (*ckt_call_noted)(const char *name);

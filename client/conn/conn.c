@@ -330,8 +330,12 @@ CUresult ckt_conn_session_call(uint32_t proc, struct ckt_reply *ret_reply)
 	return result ? result : ckt_call_wait(&call, ret_reply);
 }
 
+void (*ckt_call_noted)(const char *name);
+
 CUresult ckt_call_unsupported(const char *name, bool *once)
 {
+	if (ckt_call_noted)
+		ckt_call_noted(name);
 	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED))
 		ckt_log_user("%s is not supported yet: it returned CUDA_ERROR_NOT_SUPPORTED (docs/coverage.md lists what is)", name);
 	else

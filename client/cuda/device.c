@@ -36,8 +36,10 @@ CKT_EXPORT CUresult cuInit(unsigned int flags)
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_conn_open();
-	if (!result)
+	if (!result) {
 		ckt_context_init();
+		ckt_driver_log_init();
+	}
 	return result;
 }
 

@@ -83,6 +83,38 @@ CKT_EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream)
 	return cuEventRecordWithFlags(handle, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
+/* All that the context has been given. */
+CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
+{
+	struct ckt_event *event = find(event_handle);
+	struct ckt_context *context = ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!event || event->object.context != context->object.id)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = ckt_capture_context_check(context->object.id);
+	if (result)
+		return result;
+	ckt_capture_event_forget(event->object.id);
+	return CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL, .context = context->object.id, .event = event->object.id);
+}
+
+/* All that the context will be given waits. */
+CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
+{
+	struct ckt_event *event = find(event_handle);
+	struct ckt_context *context = ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = ckt_capture_context_check(context->object.id);
+	if (!result)
+		result = ckt_capture_event_check(event->object.id);
+	return result ? result : CKT_WAITED(ctx_wait_event, CTX_WAIT_EVENT, CKT_CALL_F_NUMBERED, NULL, .context = context->object.id,
+					    .event = event->object.id);
+}
+
 CKT_EXPORT CUresult cuEventQuery(CUevent handle)
 {
 	struct ckt_event *event = find(handle);

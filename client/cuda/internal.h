@@ -77,6 +77,9 @@ CUresult ckt_context_current(struct ckt_context **ret_context);
 /* Makes the objects of the primary contexts; called once by cuInit. */
 void ckt_context_init(void);
 
+/* ---- driver_log.c: what is not supported stands there */
+void ckt_driver_log_init(void);
+
 /* ---- stream.c */
 /* The wire's id of a stream handle: 0 and 1 stay, 2 (and 0 in per-thread mode) is the thread's own stream. */
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);

@@ -278,6 +278,14 @@ CKT_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *ret_address, size_t *ret_si
 	return CUDA_SUCCESS;
 }
 
+/* Functions at one address for host and device are for machines whose processors share theirs: no library has one. */
+CKT_EXPORT CUresult cuLibraryGetUnifiedFunction(void **ret_function, CUlibrary handle, const char *symbol)
+{
+	if (!ret_function || !symbol)
+		return CUDA_ERROR_INVALID_VALUE;
+	return find_library(handle) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CKT_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary handle)
 {
 	struct ckt_module *module;

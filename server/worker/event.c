@@ -67,6 +67,40 @@ int ckt_worker_event_record(struct ckt_wcall *call)
 	return result;
 }
 
+int ckt_worker_ctx_record_event(struct ckt_wcall *call)
+{
+	struct ckt_ctx_record_event_args args;
+	CUcontext context;
+	if (!ckt_ctx_record_event_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.event, CKT_KIND_EVENT);
+	if (!object || object->context != args.context)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = ckt_object_context(call->worker, args.context, &context);
+	if (!result)
+		result = ckt_driver.cuCtxRecordEvent ? ckt_driver.cuCtxRecordEvent(context, object->real) : CUDA_ERROR_NOT_SUPPORTED;
+	if (!result) {
+		object->event.recorded = true;
+		object->event.from_image = false;
+	}
+	return result;
+}
+
+int ckt_worker_ctx_wait_event(struct ckt_wcall *call)
+{
+	struct ckt_ctx_wait_event_args args;
+	CUcontext context;
+	CUevent event;
+	if (!ckt_ctx_wait_event_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUresult result = ckt_object_event(call->worker, args.event, &event);
+	if (!result)
+		result = ckt_object_context(call->worker, args.context, &context);
+	if (result)
+		return result;
+	return ckt_driver.cuCtxWaitEvent ? ckt_driver.cuCtxWaitEvent(context, event) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 int ckt_worker_event_query(struct ckt_wcall *call)
 {
 	struct ckt_event_query_args args;

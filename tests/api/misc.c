@@ -317,3 +317,17 @@ CASE(atomics)
 	CALL(cuDeviceGetHostAtomicCapabilities, NULL, operations, 2, 0);
 	CALL(cuDeviceGetHostAtomicCapabilities, capabilities, operations, 0, 0);
 }
+
+static void CUDA_CB notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle) { (void)info, (void)data, (void)handle; }
+
+CASE(notifications)
+{
+	CUasyncCallbackHandle handle = NULL;
+	start();
+	CALL(cuDeviceRegisterAsyncNotification, 0, notified, NULL, &handle);
+	YES("some", handle != NULL);
+	CALL(cuDeviceUnregisterAsyncNotification, 0, handle);
+	CALL(cuDeviceRegisterAsyncNotification, 999, notified, NULL, &handle);
+	CALL(cuDeviceRegisterAsyncNotification, 0, NULL, NULL, &handle);
+	CALL(cuDeviceRegisterAsyncNotification, 0, notified, NULL, NULL);
+}

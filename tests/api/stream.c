@@ -296,3 +296,39 @@ CASE(attributes)
 	CALL(cuStreamGetAttribute, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, NULL);
 	CALL(cuStreamSetAttribute, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, NULL);
 }
+
+static volatile int gate_open;
+static void CUDA_CB at_the_gate(void *data)
+{
+	(void)data;
+	while (!gate_open)
+		usleep(1000);
+}
+
+CASE(all_of_a_context)
+{
+	CUstream busy, other;
+	CUevent event;
+	CUdeviceptr p;
+	CUcontext context = start();
+	p = memory(64);
+	QUIET(cuStreamCreate, &busy, CU_STREAM_NON_BLOCKING);
+	QUIET(cuStreamCreate, &other, CU_STREAM_NON_BLOCKING);
+	QUIET(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+	QUIET(cuLaunchHostFunc, busy, at_the_gate, NULL);
+	CALL(cuCtxRecordEvent, context, event);
+	CALL(cuEventQuery, event);
+	gate_open = 1;
+	CALL(cuEventSynchronize, event);
+	CALL(cuStreamQuery, busy);
+	gate_open = 0;
+	QUIET(cuLaunchHostFunc, busy, at_the_gate, NULL);
+	QUIET(cuEventRecord, event, busy);
+	CALL(cuCtxWaitEvent, context, event);
+	QUIET(cuMemsetD8Async, p, 5, 16, other);
+	CALL(cuStreamQuery, other);
+	gate_open = 1;
+	CALL(cuStreamSynchronize, other);
+	CALL(cuEventQuery, event);
+	CONTENT("bytes", p, 20);
+}

@@ -1,0 +1,93 @@
+/* What devices are asked about that a remote one answers once and for all: affinity, atomics over the link, notifications. */
+#include <stdlib.h>
+
+#include "client/cuda/internal.h"
+
+/* MPS alone has contexts on a part of the device. */
+CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *can, CUexecAffinityType type, CUdevice device)
+{
+	CUresult result;
+	if (!can)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_device_get(device, &result))
+		return result;
+	if ((unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	*can = 0;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *param, CUexecAffinityType type)
+{
+	struct ckt_context *context;
+	if (!param || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_context_current(&context);
+	return result ? result : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+}
+
+static CUresult no_atomics(unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
+{
+	if (!capabilities || !operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		if ((unsigned)operations[i] >= CU_ATOMIC_OPERATION_MAX)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		capabilities[i] = 0;
+	return CUDA_SUCCESS;
+}
+
+/* The host is another machine: no atomic operation reaches it. */
+CKT_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
+						       CUdevice device)
+{
+	CUresult result;
+	return ckt_device_get(device, &result) ? no_atomics(capabilities, operations, count) : result;
+}
+
+/* A callback for each device, of which there is never anything to tell: a session's limit is known from the start. */
+struct CUasyncCallbackEntry_st {
+	struct CUasyncCallbackEntry_st *next;
+	CUdevice device;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct CUasyncCallbackEntry_st *callbacks;
+
+CKT_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback call, void *data, CUasyncCallbackHandle *ret_handle)
+{
+	CUresult result;
+	if (!call || !ret_handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_device_get(device, &result))
+		return result;
+	struct CUasyncCallbackEntry_st *entry = malloc(sizeof *entry);
+	if (!entry)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&lock);
+	*entry = (struct CUasyncCallbackEntry_st){.next = callbacks, .device = device};
+	callbacks = entry;
+	pthread_mutex_unlock(&lock);
+	*ret_handle = entry;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle handle)
+{
+	CUresult result;
+	if (!ckt_device_get(device, &result))
+		return result;
+	result = CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	for (struct CUasyncCallbackEntry_st **link = &callbacks; *link; link = &(*link)->next) {
+		if (*link == handle && handle->device == device) {
+			*link = handle->next;
+			free(handle);
+			result = CUDA_SUCCESS;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
