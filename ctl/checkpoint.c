@@ -98,7 +98,7 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 		status = ckt_ctl_save(server, &call, server->is_unix ? partial.fd : -1, ret_res);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
 	if (status == CKT_EXIT_DONE && *stage)
-		status = ckt_ctl_fetch(args, server, stage, partial.fd, progress);
+		status = ckt_ctl_fetch(args, server, stage, partial.fd, true, progress);
 	ckt_ctl_progress_end(progress);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_stage_remove(server, stage);

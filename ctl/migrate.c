@@ -1,8 +1,11 @@
 /*
  * cricketctl migrate SESSION --to ADDRESS [--gpu N], or --gpu N alone for another GPU of the same server.
  *
- *	whole image, session runs on -> increments, until they stop shrinking -> frozen: the last increment -> target restores the chain
- *	-> the source ends and tells the client where to go
+ *	whole image, session runs on -> increments, until they stop shrinking -> frozen: the last increment -> the source ends and tells the
+ *	client where to go
+ *
+ * The target takes each round as it comes: its worker is started, has its modules and memory, and lacks what changed since.  So the program
+ * stands still for the last increment alone.
  *
  * The two servers never speak to each other: images pass through a directory of ours, which servers of this host get as a descriptor
  * and others over the network, and so neither needs the other's token.  Until the source is told to end, any failure lets the session
@@ -15,6 +18,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "checkpoint/store.h"
@@ -41,8 +45,8 @@ struct migration {
 	struct round rounds[ROUNDS_MAX + 2];
 	unsigned count;
 	char session[CKT_SESSION_ID_SIZE + 1], copy[CKT_SESSION_ID_SIZE + 1];
-	uint64_t memory_bytes, changed_bytes, sent_bytes, frozen_us;
-	int64_t held_ms;
+	uint64_t memory_bytes, changed_bytes, sent_bytes;
+	double stopped_ms;
 	struct ckt_ctl_progress *progress;
 };
 
@@ -105,6 +109,8 @@ static int round_save(struct migration *m, bool hold)
 	m->count++;
 	if (!m->source.is_unix)
 		status = ckt_ctl_stage_make(&m->source, stage);
+	if (status == CKT_EXIT_DONE && !m->target.is_unix)
+		status = ckt_ctl_stage_make(&m->target, round->stage);
 	ckt_control_save_args call = {.session = m->session, .stage = stage, .deadline_ms = m->deadline_ms, .incremental = m->count > 1,
 				      .hold = hold, .keep_hashes = !hold};
 	if (m->count > 1)
@@ -112,14 +118,12 @@ static int round_save(struct migration *m, bool hold)
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_save(&m->source, &call, m->source.is_unix ? round->fd : -1, &res);
 	if (status == CKT_EXIT_DONE && *stage)
-		status = ckt_ctl_fetch(m->args, &m->source, stage, round->fd, m->progress);
-	if (status == CKT_EXIT_DONE && *stage)
+		status = ckt_ctl_fetch(m->args, &m->source, stage, round->fd, false, m->progress);
+	/* The last one goes with the connection, while nothing waits for it. */
+	if (status == CKT_EXIT_DONE && *stage && !hold)
 		status = ckt_ctl_stage_remove(&m->source, stage);
-	if (status == CKT_EXIT_DONE && !m->target.is_unix) {
-		status = ckt_ctl_stage_make(&m->target, round->stage);
-		if (status == CKT_EXIT_DONE)
-			status = ckt_ctl_send(&m->target_args, &m->target, round->stage, round->fd, m->progress);
-	}
+	if (status == CKT_EXIT_DONE && *round->stage)
+		status = ckt_ctl_send(&m->target_args, &m->target, round->stage, round->fd, m->progress);
 	memcpy(round->image, res.image, sizeof round->image);
 	m->memory_bytes = res.memory_bytes;
 	m->changed_bytes = res.changed_bytes;
@@ -129,12 +133,23 @@ static int round_save(struct migration *m, bool hold)
 	return status;
 }
 
-static int copy_rounds(struct migration *m)
+static int pass_rounds(struct migration *m, bool last);
+
+static int copy_round(struct migration *m)
 {
 	int status = round_save(m, false);
+	if (status == CKT_EXIT_DONE)
+		status = pass_rounds(m, false);
+	ckt_fault(CKT_FAULT_CTL_MIGRATE_AHEAD);
+	return status;
+}
+
+static int copy_rounds(struct migration *m)
+{
+	int status = copy_round(m);
 	uint64_t before = m->memory_bytes;
 	for (unsigned i = 1; status == CKT_EXIT_DONE && i < ROUNDS_MAX; i++) {
-		status = round_save(m, false);
+		status = copy_round(m);
 		if (m->changed_bytes >= before || m->changed_bytes <= m->memory_bytes / 100 * ENOUGH_PERCENT)
 			break;
 		before = m->changed_bytes;
@@ -163,11 +178,13 @@ static unsigned choose_rounds(struct migration *m, struct round *ret_rounds[ROUN
 	return count;
 }
 
-static int restore(struct migration *m)
+/* The target takes the last round and those it builds on. */
+static int pass_rounds(struct migration *m, bool last)
 {
 	ckt_control_stage_args stages[ROUNDS_MAX + 2];
 	struct round *rounds[ROUNDS_MAX + 2];
 	unsigned count = choose_rounds(m, rounds);
+	ckt_control_restore_res res = {0};
 	int status = CKT_EXIT_DONE;
 	for (unsigned i = 0; i < count && status == CKT_EXIT_DONE; i++) {
 		struct round *round = rounds[i];
@@ -182,9 +199,15 @@ static int restore(struct migration *m)
 			status = ckt_ctl_result(&result);
 		xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 	}
+	ckt_control_preload_args call = {.copy = m->copy, .gpu = m->gpu, .last = last, .stages = {m->target.is_unix ? 0 : count, stages}};
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_restore_stages(&m->target, m->gpu, stages, m->target.is_unix ? 0 : count, m->copy);
-	ckt_fault(CKT_FAULT_CTL_MIGRATE_RESTORED);
+		status = ckt_ctl_call(&m->target, CKT_CONTROL_PRELOAD, (xdrproc_t)xdr_ckt_control_preload_args, &call,
+				      (xdrproc_t)xdr_ckt_control_restore_res, &res, -1, -1);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_result(&res.result);
+	if (status == CKT_EXIT_DONE)
+		snprintf(m->copy, sizeof m->copy, "%s", res.session);
+	xdr_free((xdrproc_t)xdr_ckt_control_restore_res, (char *)&res);
 	return status;
 }
 
@@ -197,14 +220,22 @@ static void kill_copy(struct migration *m)
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
 }
 
+static double now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
 /* The session's last moments at the source. */
 static int switch_over(struct migration *m)
 {
 	const char *address = m->args->client_address ? m->args->client_address : m->args->to ? m->args->to : "";
-	int64_t begun_ms = ckt_net_now_ms();
+	double begun_ms = now_ms();
 	int status = round_save(m, true);
 	if (status == CKT_EXIT_DONE)
-		status = restore(m);
+		status = pass_rounds(m, true);
+	ckt_fault(CKT_FAULT_CTL_MIGRATE_RESTORED);
 	if (status != CKT_EXIT_DONE) {
 		/* Where it was frozen already; the end of our connection does the same. */
 		ckt_ctl_disconnect(&m->source);
@@ -212,7 +243,7 @@ static int switch_over(struct migration *m)
 	}
 	status = ckt_ctl_release(&m->source, m->session, true, false, address);
 	ckt_fault(CKT_FAULT_CTL_MIGRATE_RELEASED);
-	m->held_ms = ckt_net_now_ms() - begun_ms;
+	m->stopped_ms = now_ms() - begun_ms;
 	if (status == CKT_EXIT_NO_SERVER)
 		fprintf(stderr, "cricketctl: whether session %s ended there is not known; its copy at %s waits to be claimed\n", m->session,
 			m->target.address);
@@ -225,11 +256,12 @@ static int print(const struct migration *m)
 {
 	char size[32];
 	if (m->args->json)
-		return ckt_ctl_json_print(json_pack("{s:s, s:s, s:i, s:I, s:I, s:I}", "session", m->session, "to", m->target.address, "rounds",
-						    (int)m->count, "bytes", (json_int_t)m->sent_bytes, "memory_bytes",
-						    (json_int_t)m->memory_bytes, "frozen_ms", (json_int_t)m->held_ms));
-	printf("session %s moved to %s in %u rounds, %s, frozen for %lld ms\n", m->session, m->target.address, m->count,
-	       ckt_ctl_size_text(m->sent_bytes, size, sizeof size), (long long)m->held_ms);
+		return ckt_ctl_json_print(json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:f}", "session", m->session, "to", m->target.address,
+						    "rounds", (int)m->count, "bytes", (json_int_t)m->sent_bytes, "memory_bytes",
+						    (json_int_t)m->memory_bytes, "changed_bytes", (json_int_t)m->changed_bytes, "frozen_ms",
+						    (json_int_t)m->stopped_ms, "stopped_ms", m->stopped_ms));
+	printf("session %s moved to %s in %u rounds, %s, stopped for %.1f ms\n", m->session, m->target.address, m->count,
+	       ckt_ctl_size_text(m->sent_bytes, size, sizeof size), m->stopped_ms);
 	return ckt_ctl_flush();
 }
 

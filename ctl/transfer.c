@@ -197,7 +197,7 @@ static int sync_files(const struct transfer *transfer)
 }
 
 int ckt_ctl_fetch(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *stage, int dir_fd,
-		  struct ckt_ctl_progress *progress)
+		  bool sync, struct ckt_ctl_progress *progress)
 {
 	ckt_control_stage_args call = {.stage = (char *)stage};
 	ckt_control_files_res res = {0};
@@ -222,7 +222,7 @@ int ckt_ctl_fetch(const struct ckt_ctl_args *args, struct ckt_ctl_server *server
 		ckt_ctl_progress_phase(progress, "fetch", total);
 	if (status == CKT_EXIT_DONE)
 		status = run(&transfer);
-	if (status == CKT_EXIT_DONE)
+	if (status == CKT_EXIT_DONE && sync)
 		status = sync_files(&transfer);
 	free(transfer.files);
 	xdr_free((xdrproc_t)xdr_ckt_control_files_res, (char *)&res);

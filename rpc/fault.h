@@ -27,6 +27,7 @@ enum ckt_fault_point {
 	CKT_FAULT_CTL_MIGRATE_HELD = 208,	/* the source is frozen for the last time */
 	CKT_FAULT_CTL_MIGRATE_RESTORED = 209,	/* the target has the session, the source was not told to end */
 	CKT_FAULT_CTL_MIGRATE_RELEASED = 210,	/* the source has ended */
+	CKT_FAULT_CTL_MIGRATE_AHEAD = 211,	/* the target has taken a round, the session still runs at the source */
 };
 
 void ckt_fault(enum ckt_fault_point point);

@@ -453,6 +453,7 @@ union control_args {
 	ckt_control_release_args release;
 	ckt_control_image_args image;
 	ckt_control_restore2_args restore2;
+	ckt_control_preload_args preload;
 	ckt_control_pause_args pause;
 	ckt_control_events_args events;
 	ckt_control_keep_args keep;
@@ -479,6 +480,7 @@ static const struct call calls[] = {
 	[CKT_CONTROL_SAVE] = {(xdrproc_t)xdr_ckt_control_save_args, ckt_control_save},
 	[CKT_CONTROL_RELEASE] = {(xdrproc_t)xdr_ckt_control_release_args, ckt_control_release},
 	[CKT_CONTROL_IMAGE] = {(xdrproc_t)xdr_ckt_control_image_args, ckt_control_image},
+	[CKT_CONTROL_PRELOAD] = {(xdrproc_t)xdr_ckt_control_preload_args, ckt_control_preload},
 	[CKT_CONTROL_RESTORE2] = {(xdrproc_t)xdr_ckt_control_restore2_args, ckt_control_restore2},
 	[CKT_CONTROL_PAUSE] = {(xdrproc_t)xdr_ckt_control_pause_args, ckt_control_pause},
 	[CKT_CONTROL_UNPAUSE] = {(xdrproc_t)xdr_ckt_control_session_args, ckt_control_unpause},

@@ -48,16 +48,24 @@ void ckt_image_let_go(struct ckt_session *session)
 				 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, let_go_done, NULL);
 }
 
-void ckt_image_peer_gone(struct ckt_peer *peer)
+static void drop_images(struct ckt_peer *peer)
 {
-	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
-		if (session->holder == peer)
-			ckt_image_let_go(session);
 	for (unsigned i = 0; i < peer->image_count; i++)
 		close(peer->images[i]);
 	free(peer->images);
 	peer->images = NULL;
 	peer->image_count = 0;
+}
+
+void ckt_image_peer_gone(struct ckt_peer *peer)
+{
+	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
+		if (session->holder == peer)
+			ckt_image_let_go(session);
+	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
+		if (session->preloader == peer && session->phase == CKT_SESSION_STARTING)
+			ckt_session_kill(session, "nobody moves a session here any more");
+	drop_images(peer);
 }
 
 /* ---- Save */
@@ -350,19 +358,19 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 }
 
 /* The descriptors of the chain; they stay their owners'. 0, or why not in buffer. */
-static unsigned collect(struct ckt_peer *peer, const ckt_control_restore2_args *args, int ret_fds[CKT_CONTROL_CHAIN_MAX],
+static unsigned collect(struct ckt_peer *peer, const ckt_control_stage_args *stages, unsigned count, int ret_fds[CKT_CONTROL_CHAIN_MAX],
 			char buffer[CKT_MESSAGE_MAX])
 {
-	for (unsigned i = 0; i < args->stages.stages_len; i++) {
-		struct ckt_stage *stage = ckt_stage_find(peer, args->stages.stages_val[i].stage);
+	for (unsigned i = 0; i < count; i++) {
+		struct ckt_stage *stage = ckt_stage_find(peer, stages[i].stage);
 		if (!stage) {
-			snprintf(buffer, CKT_MESSAGE_MAX, "there is no stage '%s' here", args->stages.stages_val[i].stage);
+			snprintf(buffer, CKT_MESSAGE_MAX, "there is no stage '%s' here", stages[i].stage);
 			return 0;
 		}
 		ret_fds[i] = ckt_stage_fd(stage);
 	}
-	if (args->stages.stages_len)
-		return args->stages.stages_len;
+	if (count)
+		return count;
 	if (peer->image_count)
 		memcpy(ret_fds, peer->images, peer->image_count * sizeof *ret_fds);
 	else
@@ -379,7 +387,7 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	struct restore *restore = calloc(1, sizeof *restore);
 	const char *name = args->stages.stages_len == 1 ? ckt_kept_name(args->stages.stages_val[0].stage) : NULL;
 	struct ckt_kept *kept = name ? ckt_kept_find(peer, name) : NULL;
-	unsigned count = restore && !name ? collect(peer, args, fds, buffer) : 0;
+	unsigned count = restore && !name ? collect(peer, args->stages.stages_val, args->stages.stages_len, fds, buffer) : 0;
 	(void)passed_fd;
 	if (name && !kept)
 		snprintf(buffer, sizeof buffer, "there is no image '%.57s' in memory on %s (or it is another user's)",
@@ -392,6 +400,68 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			restore->count++;
 	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .kept = kept, .gpu = args->gpu};
 	if (restore && (kept || count) && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
+		restore->peer = peer;
+		ckt_peer_hold(peer);
+		if (ckt_session_wait_started(session, restore_done, restore) == 0)
+			return;
+		ckt_peer_release(peer);
+		ckt_session_kill(session, "nobody waits for it");
+		snprintf(buffer, sizeof buffer, "out of memory");
+	}
+	restore_free(restore);
+	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = (char *)""};
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
+}
+
+/* ---- Ahead of a move */
+
+static struct ckt_session *find_ahead(struct ckt_peer *peer, const char *copy, char buffer[CKT_MESSAGE_MAX])
+{
+	struct ckt_session *session = *copy ? ckt_session_find(peer->server, copy) : NULL;
+	bool good = session && session->preloader == peer && session->phase == CKT_SESSION_STARTING && !session->preloading;
+	if (*copy && !good)
+		snprintf(buffer, CKT_MESSAGE_MAX, "the copy '%.12s' is not there any more", strspn(copy, "0123456789abcdef") == strlen(copy) ? copy : "?");
+	return good ? session : NULL;
+}
+
+/* The session is STARTING, and whoever waits for it is told, or it is ended. */
+static struct ckt_session *begin_ahead(struct ckt_peer *peer, const ckt_control_preload_args *args, const struct ckt_session_spec *spec,
+				       char buffer[CKT_MESSAGE_MAX])
+{
+	struct ckt_session *session = find_ahead(peer, args->copy, buffer);
+	if (*buffer)
+		return NULL;
+	if (session) {
+		int error = ckt_session_preload(session, spec);
+		if (error)
+			snprintf(buffer, CKT_MESSAGE_MAX, "cannot reach the worker of the copy: %s", strerror(-error));
+		return error ? NULL : session;
+	}
+	if (ckt_session_create(peer->server, spec, &session, buffer, CKT_MESSAGE_MAX))
+		return NULL;
+	session->preloader = peer;
+	return session;
+}
+
+void ckt_control_preload(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_preload_args *args = decoded;
+	int fds[CKT_CONTROL_CHAIN_MAX];
+	char buffer[CKT_MESSAGE_MAX] = "";
+	struct restore *restore = calloc(1, sizeof *restore);
+	unsigned count = restore ? collect(peer, args->stages.stages_val, args->stages.stages_len, fds, buffer) : 0;
+	(void)passed_fd;
+	if (count && !*args->copy)
+		ckt_control_restore_obstacle(peer, args->gpu, fds[0], buffer);
+	for (unsigned i = 0; i < count && !*buffer; i++)
+		if (ckt_loan_make(peer->server, fds[i], args->stages.stages_len ? 0 : peer->who.uid, &restore->loans[i], buffer,
+				  sizeof buffer) == 0)
+			restore->count++;
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .gpu = args->gpu,
+					.ahead = !args->last};
+	struct ckt_session *session = count && !*buffer ? begin_ahead(peer, args, &spec, buffer) : NULL;
+	drop_images(peer);
+	if (session) {
 		restore->peer = peer;
 		ckt_peer_hold(peer);
 		if (ckt_session_wait_started(session, restore_done, restore) == 0)

@@ -317,6 +317,24 @@ static void started(struct ckt_session *session, void *context, int error, void 
 		session_live(session);
 }
 
+/* It stays STARTING: more images come. */
+static void preloaded(struct ckt_session *session, void *context, int error, void *result)
+{
+	struct ckt_worker_start_res *res = result;
+	(void)context;
+	session->preloading = false;
+	if (session->phase != CKT_SESSION_STARTING || error == -ECONNRESET)
+		return;
+	if (error || res->status) {
+		session_refuse(session, error ? error : res->status > 0 ? -EPROTO : res->status,
+			       error ? "the worker did not understand the server" : res->message);
+		return;
+	}
+	ckt_timer_clear(&session->timer);
+	ckt_info("session %s: worker %d has taken an image ahead", session->id, (int)session->pid);
+	wait_call_all(&session->on_started, session, 0, "");
+}
+
 static int make_id(struct ckt_server *server, char ret_id[CKT_SESSION_ID_SIZE + 1])
 {
 	uint8_t bytes[CKT_SESSION_ID_SIZE / 2];
@@ -352,11 +370,30 @@ static int send_images(struct ckt_session *session, const struct ckt_session_spe
 	return 0;
 }
 
-static int send_start(struct ckt_session *session, int image_fd)
+/* The server's GPUs; the one that was asked for changes places with the first, so that a session's further ones stay. */
+static u_int list_gpus(const struct ckt_session *session, u_int ret_gpus[CKT_DEVICES_MAX])
+{
+	const struct ckt_server *server = session->server;
+	bool all = server->gpu_count == 0;
+	u_int count = all ? server->driver.gpu_count : server->gpu_count, wanted = (u_int)session->gpu;
+	if (session->gpu < 0 && all)
+		return 0;	/* the worker takes what there is */
+	for (u_int i = 0; i < count && i < CKT_DEVICES_MAX; i++)
+		ret_gpus[i] = all ? i : server->gpus[i];
+	for (u_int i = 0; i < count && session->gpu >= 0; i++)
+		if (ret_gpus[i] == wanted) {
+			ret_gpus[i] = ret_gpus[0];
+			ret_gpus[0] = wanted;
+			break;
+		}
+	return count;
+}
+
+static int send_start(struct ckt_session *session, int image_fd, bool ahead)
 {
 	struct ckt_server *server = session->server;
 	char path[CKT_PATH_MAX];
-	u_int gpu = (u_int)session->gpu;
+	u_int gpus[CKT_DEVICES_MAX];
 	int pass_fd = -1;
 	session_path(session, path);
 	if (image_fd >= 0) {
@@ -368,14 +405,28 @@ static int send_start(struct ckt_session *session, int image_fd)
 		.session = session->restore ? "" : session->id,
 		.socket = path,
 		.driver = server->driver.path,
-		.gpus = {.gpus_len = session->gpu >= 0 ? 1 : server->gpu_count, .gpus_val = session->gpu >= 0 ? &gpu : server->gpus},
+		.gpus = {.gpus_len = list_gpus(session, gpus), .gpus_val = gpus},
 		.memory_limit_bytes = server->options.session_memory,
 		.claim_timeout_ms = session->restore ? server->options.claim_timeout * 1000 : DETACHED_TIMEOUT_MS,
 		.disconnect_timeout_ms = DETACHED_TIMEOUT_MS,
 		.restore = session->restore,
 	};
-	return ckt_session_call(session, CKT_WORKER_START, (xdrproc_t)xdr_ckt_worker_start_args, &args, pass_fd,
-				(xdrproc_t)xdr_ckt_worker_start_res, sizeof(struct ckt_worker_start_res), 0, started, NULL);
+	int result = ckt_session_call(session, ahead ? CKT_WORKER_PRELOAD : CKT_WORKER_START, (xdrproc_t)xdr_ckt_worker_start_args, &args, pass_fd,
+				      (xdrproc_t)xdr_ckt_worker_start_res, sizeof(struct ckt_worker_start_res), 0, ahead ? preloaded : started, NULL);
+	session->preloading = ahead && !result;
+	return result;
+}
+
+int ckt_session_preload(struct ckt_session *session, const struct ckt_session_spec *spec)
+{
+	session->timer.fire = start_late;
+	ckt_timer_set(&session->server->loop, &session->timer, START_TIMEOUT_MS);
+	int result = send_images(session, spec);
+	if (!result)
+		result = send_start(session, spec->image_fd, spec->ahead);
+	if (result)
+		ckt_session_kill(session, "cannot reach its worker");
+	return result;
 }
 
 static char *copy(const char *text)
@@ -452,7 +503,7 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
 		result = spec->kept ? ckt_kept_send(spec->kept, session) : send_images(session, spec);
 		if (!result)
-			result = send_start(session, spec->image_fd);
+			result = send_start(session, spec->image_fd, spec->ahead);
 		/* worker_gone cleans up. */
 		if (result)
 			ckt_session_kill(session, "cannot reach its worker");

@@ -55,6 +55,8 @@ struct ckt_session {
 	time_t started;
 	int gpu;			/* wanted by a restore; -1 */
 	struct ckt_peer *holder;	/* whose connection keeps it frozen, see image.c */
+	struct ckt_peer *preloader;	/* whose connection it is taken ahead for; STARTING until that is done */
+	bool preloading;		/* an answer is awaited */
 	struct ckt_timer pause_timer;	/* see pause.c */
 	char successor_of[CKT_SESSION_ID_SIZE + 1];	/* takes that name once the session that has it now is gone */
 	/* The latest answer to STATUS; filled in from the hello until then. */
@@ -70,6 +72,7 @@ struct ckt_session_spec {
 	unsigned image_count;
 	const struct ckt_kept *kept;		/* restore: an image in memory, with image_fd -1 */
 	int gpu;				/* -1: as --gpus */
+	bool ahead;				/* restore: taken ahead, see ckt_session_preload */
 };
 
 /* -errno with the reason.  The session is STARTING. */
@@ -77,6 +80,11 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		       size_t message_size);
 /* Takes in the workers that live in the socket directory and removes what dead ones left. */
 int ckt_session_adopt_all(struct ckt_server *server);
+/*
+ * Another image for a session that was created with spec->ahead, or, with spec->ahead false, the last one: then it becomes that image's.
+ * ckt_session_wait_started tells when it is loaded.  0 or -errno.
+ */
+int ckt_session_preload(struct ckt_session *session, const struct ckt_session_spec *spec);
 struct ckt_session *ckt_session_find(struct ckt_server *server, const char *id);
 /* Calls once, when a STARTING session is live or has failed; at once when it is live already. */
 int ckt_session_wait_started(struct ckt_session *session, ckt_session_waiter call, void *context);

@@ -58,6 +58,31 @@ static int start(struct ckt_request *request)
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
 }
 
+/* Modules and memory of a session that still runs elsewhere. */
+static int preload(struct ckt_request *request)
+{
+	ckt_worker_start_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_start_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_start_res res = {.status = -EINVAL, .message = message};
+	atomic_store(&request->worker->start_seen, true);
+	pthread_mutex_lock(&control_lock);
+	if (started || !args.restore) {
+		snprintf(message, sizeof message, "only what is to be restored is pre-loaded, and only before it is");
+	} else {
+		res.status = ckt_worker_start_ahead(request->worker, &args, request->passed_fd, message, sizeof message);
+		if (res.status)
+			ckt_error("%s", message);
+		request->end = res.status != 0;
+		request->ahead = !res.status;
+	}
+	pthread_mutex_unlock(&control_lock);
+	xdr_free((xdrproc_t)xdr_ckt_worker_start_args, (char *)&args);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
+}
+
 /* ---- A client */
 
 static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_args *hello, char *ret_message, size_t message_size)
@@ -227,6 +252,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return ckt_control_reply(request, NULL, NULL);
 	case CKT_WORKER_START:
 		return start(request);
+	case CKT_WORKER_PRELOAD:
+		return preload(request);
 	case CKT_WORKER_CLIENT:
 		return client(request);
 	case CKT_WORKER_STATUS:
@@ -250,17 +277,19 @@ static bool may_control(int connection)
 	return peer.uid == 0 || peer.uid == getuid();
 }
 
-static void serve(struct ckt_worker *worker, int connection)
+/* Gives back whether a session was pre-loaded by this connection. */
+static bool serve(struct ckt_worker *worker, int connection)
 {
+	bool preloaded = false;
 	for (;;) {
 		struct pollfd p = {.fd = connection, .events = POLLIN};
 		if (poll(&p, 1, -1) < 0 && errno != EINTR)
-			return;
+			return preloaded;
 		struct ckt_request request = {.worker = worker, .connection = connection, .passed_fd = -1};
 		uint8_t *data;
 		size_t size;
 		if (ckt_net_read_record(connection, 65536, ckt_net_now_ms() + REQUEST_TIMEOUT_MS, &data, &size, &request.passed_fd))
-			return;
+			return preloaded;
 		struct ckt_call_header header = {0};
 		request.args = (struct ckt_cursor){.p = data, .end = data + size};
 		int result = -EPROTO;
@@ -273,8 +302,9 @@ static void serve(struct ckt_worker *worker, int connection)
 			close(request.passed_fd);
 		if (request.end)
 			ckt_worker_end(started ? "the server said so" : "it could not start");
+		preloaded |= request.ahead;
 		if (result)
-			return;
+			return preloaded;
 	}
 }
 
@@ -288,8 +318,9 @@ static void *control_thread(void *opaque)
 		int connection = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (connection < 0)
 			continue;
-		if (may_control(connection))
-			serve(opaque, connection);
+		/* What was pre-loaded is for whoever pre-loads: the copy of a move that is given up goes. */
+		if (may_control(connection) && serve(opaque, connection) && !ckt_control_started())
+			ckt_worker_end("the session that it was to get stays where it is");
 		close(connection);
 	}
 	return NULL;

@@ -16,6 +16,7 @@ struct ckt_request {
 	struct ckt_cursor args;
 	int passed_fd;		/* owned; -1 when taken */
 	bool end;		/* after the answer */
+	bool ahead;		/* a session was pre-loaded: it goes with this connection */
 };
 
 /* 0 or -errno: the connection is of no use any more. */

@@ -20,6 +20,7 @@ enum ckt_worker_fault {
 	CKT_FAULT_RESTORE_LOADED = 13,	/* all is there, the session does not run yet */
 	CKT_FAULT_RESTORE_MOVED = 14,	/* fail: variables of modules come to lie elsewhere */
 	CKT_FAULT_RESTORE_MEMORY = 15,	/* fail: the last of the memory is not there, though it was free */
+	CKT_FAULT_PRELOADED = 16,	/* an image is pre-loaded, nobody was told */
 	CKT_FAULT_PAUSE_COPIED = 20,	/* the host has the memory, the GPU too */
 	CKT_FAULT_PAUSE_GIVEN_UP = 21,	/* the GPU's is given up */
 	CKT_FAULT_RESUME_MAP = 22,	/* the last of the memory is about to be taken back */

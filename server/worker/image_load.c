@@ -20,6 +20,7 @@
 #include "server/worker/fault.h"
 #include "server/worker/graph_image.h"
 #include "server/worker/image_moved.h"
+#include "server/worker/preload.h"
 #include "server/worker/fence.h"
 #include "server/worker/worker.h"
 
@@ -29,6 +30,8 @@ struct loading {
 	struct ckt_image_reader reader;
 	struct ckt_moved moved;
 	bool other_model;	/* than the session had: another capability */
+	bool ahead;		/* pre-loaded only */
+	bool *skip;		/* chunks that are not to be read; NULL: none */
 	_Atomic size_t next;
 	_Atomic int driver_error;
 	char *message;
@@ -82,6 +85,7 @@ static int check_device(struct loading *l, unsigned d)
 	if (ckt_context_primary(l->worker, d, &context) || ckt_worker_use_context(l->worker, context->id) ||
 	    ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
 		return refuse(l, -ENODEV, "GPU %u does not answer", d);
+	free_bytes += ckt_preload_bytes(l->worker, d);
 	if (free_bytes < need)
 		return refuse(l, -ENOMEM, "the session needs %llu MiB of GPU memory and %s has %llu MiB free: %llu MiB are missing",
 			      (unsigned long long)(need >> 20), device->name, (unsigned long long)(free_bytes >> 20),
@@ -104,6 +108,16 @@ static int check(struct loading *l, const ckt_worker_start_args *args)
 				return refuse(l, -ENOMEM, "the session holds %llu MiB and this server allows %llu (--session-memory)",
 					      (unsigned long long)(bytes_on(image, d) >> 20),
 					      (unsigned long long)(args->memory_limit_bytes >> 20));
+	if (ckt_preload_active()) {
+		if (worker->device_count != image->devices.devices_len || worker->slice_size != image->slice_bytes)
+			return refuse(l, -ESTALE, "the session is another than the one that was pre-loaded");
+		for (unsigned d = 0; d < worker->device_count; d++) {
+			int error = check_device(l, d);
+			if (error)
+				return error;
+		}
+		return 0;
+	}
 	/* More GPUs than it had stay unseen, so that its slices are as they were. */
 	worker->device_count = image->devices.devices_len;
 	worker->slice_size = image->slice_bytes;
@@ -125,6 +139,13 @@ static int check(struct loading *l, const ckt_worker_start_args *args)
 
 /* ---- Blobs */
 
+/* When it was pre-loaded. */
+static bool is_loaded(struct loading *l, const ckt_image_blob *saved)
+{
+	const struct ckt_blob *blob = ckt_preload_active() ? ckt_blobs_find(&l->worker->blobs, (const uint8_t *)saved->hash) : NULL;
+	return blob && blob->size == saved->size;
+}
+
 static int load_blobs(struct loading *l)
 {
 	struct ckt_blobs *blobs = &l->worker->blobs;
@@ -135,13 +156,15 @@ static int load_blobs(struct loading *l)
 	int result = 0;
 	for (unsigned i = 0; i < image->blobs.blobs_len && !result; i++) {
 		uint64_t size = image->blobs.blobs_val[i].received;
+		if (is_loaded(l, &image->blobs.blobs_val[i]))
+			continue;
 		data[i] = size > CKT_BLOBS_BYTES_MAX ? NULL : calloc(size + 1, 1);
 		if (!data[i])
 			result = refuse(l, -ENOMEM, "no memory for the session's modules");
 	}
 	for (unsigned i = 0; i < image->chunks.chunks_len && !result; i++) {
 		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
-		if (chunk->space && chunk->space <= image->blobs.blobs_len)
+		if (chunk->space && chunk->space <= image->blobs.blobs_len && data[chunk->space - 1])
 			result = ckt_image_reader_chunk(&l->reader, chunk, data[chunk->space - 1] + chunk->address);
 		if (result)
 			refuse(l, result, "the image is damaged: a module's contents: %s", strerror(-result));
@@ -254,9 +277,14 @@ static int replay_array(struct loading *l, uint64_t id)
 static int replay_journal(struct loading *l)
 {
 	struct ckt_worker *worker = l->worker;
-	take_place(l);
-	for (unsigned i = 0; i < l->image.journal.journal_len; i++) {
-		const ckt_image_journal *entry = &l->image.journal.journal_val[i];
+	ckt_image_journal part;
+	int first = ckt_preload_replayed(&l->image, &part);
+	if (first < 0)
+		return refuse(l, first, "the session's modules have another past than what was pre-loaded");
+	if (!ckt_preload_active())
+		take_place(l);
+	for (unsigned i = (unsigned)first; i < l->image.journal.journal_len; i++) {
+		const ckt_image_journal *entry = i == (unsigned)first ? &part : &l->image.journal.journal_val[i];
 		struct ckt_object *object = ckt_objects_find(&worker->objects, entry->id);
 		int error = 0;
 		CUresult result;
@@ -494,7 +522,7 @@ static int clear_memory(struct loading *l)
 {
 	struct ckt_worker *worker = l->worker;
 	CUresult result = CUDA_SUCCESS;
-	for (unsigned d = 0; d < worker->device_count && !result; d++) {
+	for (unsigned d = 0; d < worker->device_count && !result && !l->skip; d++) {
 		const ckt_image_device *saved = &l->image.devices.devices_val[d];
 		if (saved->extents.extents_len)
 			result = ckt_worker_use_context(worker, ckt_handle_primary(d));
@@ -582,7 +610,7 @@ static int verify_on(struct loading *l, unsigned device, struct ckt_hash_item *i
 	for (unsigned i = 0; i < l->image.chunks.chunks_len; i++) {
 		const ckt_image_chunk *chunk = &l->image.chunks.chunks_val[i];
 		unsigned on;
-		if (chunk->space || !chunk_device(l, chunk, &on) || on != device || !gpu_verifies(l, chunk, device))
+		if (chunk->space || (l->skip && l->skip[i]) || !chunk_device(l, chunk, &on) || on != device || !gpu_verifies(l, chunk, device))
 			continue;
 		items[n] = (struct ckt_hash_item){chunk->address, chunk->size};
 		chunks[n++] = chunk;
@@ -629,7 +657,7 @@ static int read_pieces(struct ckt_crew_member *member, void *opaque)
 	for (size_t i; !result && !error && (i = l->next++) < l->image.chunks.chunks_len;) {
 		const ckt_image_chunk *chunk = &l->image.chunks.chunks_val[i];
 		unsigned device = 0;
-		if (chunk->space)
+		if (chunk->space || (l->skip && l->skip[i]))
 			continue;
 		if (!chunk_device(l, chunk, &device))
 			result = -EBADMSG;
@@ -660,13 +688,50 @@ static void load_digests(struct loading *l)
 			ckt_digest_load(l->worker, d);
 }
 
+/* Extents as the image has them, and which chunks are still to be read. */
+static int prepare_extents(struct loading *l)
+{
+	int driver_error = 0;
+	l->skip = calloc(l->image.chunks.chunks_len + 1, sizeof *l->skip);
+	int error = l->skip ? ckt_preload_memory(l->worker, &l->image, !l->ahead, l->skip, &driver_error) : -ENOMEM;
+	if (driver_error)
+		return fail(l, (CUresult)driver_error, "the session's memory of", 0);
+	uint64_t there = 0, rest = 0;
+	for (unsigned i = 0; i < l->image.chunks.chunks_len && !error; i++)
+		*(l->skip[i] ? &there : &rest) += l->image.chunks.chunks_val[i].space ? 0 : l->image.chunks.chunks_val[i].size;
+	if (!l->ahead && !error)
+		ckt_info("restore: %llu bytes are there already, %llu are to be read", (unsigned long long)there, (unsigned long long)rest);
+	return error ? refuse(l, error, "the image's memory cannot be pre-loaded: %s", strerror(-error)) : 0;
+}
+
+static int read_chunks(struct loading *l)
+{
+	int64_t begun = ckt_now_ns();
+	int error = ckt_crew_run(read_pieces, l);
+	ckt_debug("restore: contents: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
+	if (error && l->driver_error)
+		return refuse(l, error, "writing the GPU's memory: CUDA error %d", l->driver_error);
+	return error ? refuse(l, error, "the image is damaged: contents of the GPU's memory: %s", strerror(-error)) : verify_memory(l);
+}
+
+static int preload_memory(struct loading *l)
+{
+	load_digests(l);
+	ckt_crew_prepare();
+	ckt_crew_look(l->worker);
+	int error = prepare_extents(l);
+	return error ? error : read_chunks(l);
+}
+
 static int load_memory(struct loading *l)
 {
 	load_digests(l);
 	ckt_crew_prepare();
 	ckt_crew_look(l->worker);
 	int64_t begun = ckt_now_ns();
-	int error = map_memory(l);
+	int error = ckt_preload_active() ? prepare_extents(l) : 0;
+	if (!error)
+		error = map_memory(l);
 	if (!error && ckt_fault_fails(CKT_FAULT_RESTORE_MEMORY))
 		error = refuse(l, -ENOMEM, "told to find no memory");
 	if (!error)
@@ -676,14 +741,7 @@ static int load_memory(struct loading *l)
 	if (error)
 		return error;
 	ckt_debug("restore: mapping: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
-	begun = ckt_now_ns();
-	error = ckt_crew_run(read_pieces, l);
-	ckt_debug("restore: contents: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
-	if (error && l->driver_error)
-		return refuse(l, error, "writing the GPU's memory: CUDA error %d", l->driver_error);
-	if (error)
-		return refuse(l, error, "the image is damaged: contents of the GPU's memory: %s", strerror(-error));
-	error = verify_memory(l);
+	error = read_chunks(l);
 	if (!error)
 		error = ckt_moved_check(&l->moved, l->worker, &l->image, l->message, l->message_size);
 	return error ? error : unmap_contents(l);
@@ -802,6 +860,38 @@ static int open_image(struct loading *l, const int *dirs, unsigned dir_count)
 	return error ? error : ckt_image_reader_init_open(&l->reader, &l->image, worker->memory_fds, worker->memory_count, l->message, l->message_size);
 }
 
+static void close_image(struct loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	ckt_image_reader_fini(&l->reader);
+	while (worker->image_count)
+		if (worker->image_dirs[--worker->image_count] >= 0)
+			close(worker->image_dirs[worker->image_count]);
+	ckt_memory_files_close(worker);
+	ckt_moved_fini(&l->moved);
+	free(l->skip);
+}
+
+int ckt_worker_preload(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
+{
+	struct loading l = {.worker = worker, .message = ret_message, .message_size = message_size, .ahead = true};
+	const int *dirs = worker->image_count ? worker->image_dirs : &dir_fd;
+	int error = open_image(&l, dirs, worker->image_count ? worker->image_count : 1);
+	if (error)
+		return error;
+	static int (*const steps[])(struct loading *) = {load_blobs, check_code, replay_journal, preload_memory};
+	error = check(&l, args);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++)
+		error = steps[i](&l);
+	if (!error)
+		error = told_to_fail(&l, CKT_FAULT_PRELOADED);
+	if (!error)
+		ckt_preload_done(&l.image);
+	close_image(&l);
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&l.image);
+	return error;
+}
+
 int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
 {
 	struct loading l = {.worker = worker, .message = ret_message, .message_size = message_size};
@@ -837,12 +927,8 @@ int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_star
 			ckt_worker_use_context(worker, primary->id);
 		ckt_info("session %s restored as generation %llu", worker->session, (unsigned long long)worker->generation);
 	}
-	ckt_image_reader_fini(&l.reader);
-	for (unsigned i = 0; i < worker->image_count; i++)
-		if (worker->image_dirs[i] >= 0)
-			close(worker->image_dirs[i]);
-	ckt_memory_files_close(worker);
-	ckt_moved_fini(&l.moved);
+	close_image(&l);
+	ckt_preload_fini();
 	if (!error && l.image.chain)
 		ckt_chain_adopt(worker, &l.image);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&l.image);

@@ -489,6 +489,35 @@ CUresult ckt_memory_adopt_extent(struct ckt_memory *memory, uint64_t address, ui
 	return result;
 }
 
+CUresult ckt_memory_preload(struct ckt_memory *memory, uint64_t address, uint64_t size)
+{
+	if (!size || address % CKT_MEMORY_EXTENT || size % CKT_MEMORY_EXTENT || address < memory->base || address - memory->base > memory->size ||
+	    size > memory->size - (address - memory->base))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_extent e = {.address = address, .size = size, .use = CKT_EXTENT_CACHED};
+	pthread_mutex_lock(&memory->lock);
+	extents_clear(memory, address, size);
+	/* Not as others map: where there is no memory, what is cached must stay. */
+	CUresult result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
+	if (!result) {
+		size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+		memory->extents = make_room(memory->extents, &memory->extent_count, &memory->extent_room, sizeof e, i);
+		memory->extents[i] = e;
+		memory->cached += size;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return result;
+}
+
+void ckt_memory_preload_drop(struct ckt_memory *memory, uint64_t address)
+{
+	pthread_mutex_lock(&memory->lock);
+	size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+	if (i && memory->extents[i - 1].address == address && memory->extents[i - 1].use == CKT_EXTENT_CACHED)
+		extent_release(memory, i - 1);
+	pthread_mutex_unlock(&memory->lock);
+}
+
 CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner)
 {
 	if (!size || size > memory->size)

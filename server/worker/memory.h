@@ -126,4 +126,10 @@ void ckt_memory_uncharge(struct ckt_memory *memory, uint64_t size);
  * overlap or leave the slice.
  */
 CUresult ckt_memory_adopt_extent(struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use);
+/*
+ * Ahead of a restore: physical memory behind addresses that an extent will be adopted at; the addresses stay free.  Nothing else is mapped
+ * there afterwards.
+ */
+CUresult ckt_memory_preload(struct ckt_memory *memory, uint64_t address, uint64_t size);
+void ckt_memory_preload_drop(struct ckt_memory *memory, uint64_t address);
 CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner);

@@ -174,13 +174,16 @@ static unsigned image_minor(const struct ckt_worker *worker, int image_fd)
 	return ckt_image_minor(worker->image_count ? worker->image_dirs[0] : image_fd);
 }
 
-int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size)
+/* Everything that comes before the first image and the first command, once. */
+static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size)
 {
 	snprintf(worker->session, sizeof worker->session, "%s", args->session);
 	snprintf(worker->socket, sizeof worker->socket, "%s", args->socket);
-	worker->memory_limit = args->memory_limit_bytes;
 	worker->claim_timeout_ms = args->claim_timeout_ms;
 	worker->disconnect_timeout_ms = args->disconnect_timeout_ms;
+	if (worker->stats)
+		return 0;
+	worker->memory_limit = args->memory_limit_bytes;
 	worker->started = time(NULL);
 	worker->generation = 1;
 	worker->stats = calloc(CKT_STATS, sizeof *worker->stats);
@@ -198,6 +201,18 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 	}
 	if (!error)
 		error = make_pools(worker, ret_message, message_size);
+	return error;
+}
+
+int ckt_worker_start_ahead(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size)
+{
+	int error = prepare(worker, args, image_fd, ret_message, message_size);
+	return error ? error : ckt_worker_preload(worker, image_fd, args, ret_message, message_size);
+}
+
+int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size)
+{
+	int error = prepare(worker, args, image_fd, ret_message, message_size);
 	if (!error && args->restore)
 		error = ckt_worker_load(worker, image_fd, args, ret_message, message_size);
 	if (error)

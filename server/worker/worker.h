@@ -164,6 +164,8 @@ enum { CKT_STAT_SESSION = 1024, CKT_STATS = CKT_STAT_SESSION + 8 };
 
 /* ---- start.c */
 /* 0 or -errno and a sentence. */
+/* Ahead of a start with restore = true, as often as images come: see preload.h.  The same errors; nothing runs yet. */
+int ckt_worker_start_ahead(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size);
 int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd, char *ret_message, size_t message_size);
 /* Ends the process at once, whatever the GPU does. */
 void ckt_worker_end(const char *why) __attribute__((noreturn));
@@ -285,4 +287,5 @@ void ckt_worker_spare_give(struct ckt_worker *worker, struct ckt_spare *spare);
 /* Makes the first device's primary context current. */
 CUresult ckt_worker_spare_use(struct ckt_worker *worker);
 int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size);
+int ckt_worker_preload(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size);
 int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size);

@@ -75,6 +75,15 @@ def start(r, fds):
     return u32(0) + text("")
 
 
+def preload(r, fds):
+    """A start whose session does not run yet."""
+    answer = start(r, fds)
+    state["session"], state["restored"] = "", False
+    while state.get("images"):
+        os.close(state["images"].pop()[1])
+    return answer
+
+
 def client(r, fds):
     xid, state["hello"] = r.u32(), wire.parse_hello_args(r)
     state["peer_uid"], state["peer"] = r.u32(), r.text()
@@ -194,7 +203,7 @@ def serve(sock):
         wire.write_record(sock, b"garbage")
         return
     answers = {0: lambda r, f: b"", 1: start, 2: client, 3: lambda r, f: status(), 4: stats, 5: save, 6: lambda r, f: b"", 7: image, 8: save2,
-               9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2), 13: memory}
+               9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2), 13: memory, 14: preload}
     wire.write_record(sock, wire.reply_header(xid) + answers[proc](r, fds))
     if proc == 6 or state.get("stop"):
         sys.exit(0)

@@ -415,12 +415,14 @@ class Images(ServerTest):
         peer, session = self.client()
         self.assertEqual(self.ctl("migrate", session, "--to", "127.0.0.1:1").returncode, 3)
         self.assertEqual(self.ctl("migrate", session, "--to", "%s:%d" % tcp, "--gpu", "9").returncode, 1)
-        for point in (207, 208, 209, 210):
+        for point in (207, 211, 208, 209, 210):
             done = subprocess.run([CTL, "--server", "unix:" + self.socket, "migrate", session, "--to", "unix:" + socket], capture_output=True,
                                   env=self.environment(CRICKET_FAULT=str(point), TMPDIR=self.dir), timeout=GUARD, check=False)
             self.assertEqual(done.returncode, -signal.SIGKILL, point)
-            if point < 210:
+            if point != 210:
                 wait_until(lambda: self.state_of(session) == "running")
+            if point in (207, 208, 211):
+                wait_until(lambda: self.sessions_at(socket) == [], what="what the target took ahead goes with the migration")
             self.assertEqual(len([n for n in os.listdir(self.dir) if n.startswith("cricket-migrate-")]), 1, "of the one before nothing is left")
             for found in self.sessions_at(socket) if point == 209 else []:
                 self.ok("kill", found, server="unix:" + socket)
