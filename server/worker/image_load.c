@@ -85,8 +85,8 @@ static int check_device(struct loading *l, unsigned d)
 	if (ckt_context_primary(l->worker, d, &context) || ckt_worker_use_context(l->worker, context->id) ||
 	    ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
 		return refuse(l, -ENODEV, "GPU %u does not answer", d);
-	free_bytes += ckt_preload_bytes(l->worker, d);
-	if (free_bytes < need)
+	/* Most of what was pre-loaded is there; the rest is found, or is not. */
+	if (free_bytes < need && !ckt_preload_active())
 		return refuse(l, -ENOMEM, "the session needs %llu MiB of GPU memory and %s has %llu MiB free: %llu MiB are missing",
 			      (unsigned long long)(need >> 20), device->name, (unsigned long long)(free_bytes >> 20),
 			      (unsigned long long)(need - free_bytes + (1 << 20) - 1) >> 20);

@@ -68,11 +68,6 @@ int ckt_preload_replayed(const ckt_image *image, ckt_image_journal *ret_left)
 	return (int)count;
 }
 
-uint64_t ckt_preload_bytes(const struct ckt_worker *worker, unsigned device)
-{
-	return preload.active ? worker->devices[device].memory.cached : 0;
-}
-
 /* ---- Pieces */
 
 static void *list(size_t count, size_t size)

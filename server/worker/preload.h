@@ -31,6 +31,4 @@ int ckt_preload_replayed(const ckt_image *image, ckt_image_journal *ret_left);
 int ckt_preload_memory(struct ckt_worker *worker, const ckt_image *image, bool last, bool *ret_skip, int *ret_driver_error);
 /* The image is loaded: its journal is replayed and its pieces are there. */
 void ckt_preload_done(const ckt_image *image);
-/* Bytes of the device's memory that are taken for it. */
-uint64_t ckt_preload_bytes(const struct ckt_worker *worker, unsigned device);
 void ckt_preload_fini(void);

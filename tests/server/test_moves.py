@@ -2,6 +2,7 @@
 """Whole programs whose session is stopped, restored or moved with cricketctl, with nothing set beforehand but where the server is."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -206,6 +207,48 @@ class Moves(unittest.TestCase):
         self.ctl(server, "restore", "memory:lunch")
         self.ctl(server, "image", "remove", "memory:lunch")
         self.assertEqual(self.finish(program)[0], self.expected())
+
+    def log_of(self, server):
+        with open(server.log) as f:
+            return f.read()
+
+    def test_migrate_ahead(self):
+        """While the session stands still its target reads what changed, not what the session has."""
+        servers = [self.server("first"), self.server("second")]
+        program, session = self.start(servers[0])
+        done = json.loads(self.ctl(servers[0], "migrate", session, "--to", servers[1].address, "--json"))
+        ((there, rest),) = re.findall(r"restore: (\d+) bytes are there already, (\d+) are to be read", self.log_of(servers[1]))
+        self.assertGreaterEqual(int(there), 2 << 20)
+        self.assertLess(int(rest), 1 << 20)
+        self.assertGreater(done["stopped_ms"], 0)
+        self.assertEqual(self.finish(program)[0], self.expected())
+
+    def test_migrate_to_another_gpu(self):
+        """A session has all GPUs of its server; the first of them, which this program uses, moves, and back."""
+        os.environ["CRICKET_SOFT_DEVICES"] = "12.0:1G,12.0:1G,12.0:1G"
+        self.addCleanup(os.environ.pop, "CRICKET_SOFT_DEVICES", None)
+        server = self.server("only")
+        subset = self.server("subset", "--gpus", "1-2")
+        program, session = self.start(server)
+        for gpu in (2, 1, 0, 2):
+            self.ctl(server, "migrate", session, "--gpu", str(gpu))
+            (found,) = runner.sessions_of(self.tree, server)
+            self.assertEqual((found["session"], found["gpu"]), (session, gpu))
+        # As many as the session has must be there: the other server's are too few for it.
+        done = subprocess.run([self.tree.tool("cricketctl"), "--server", server.address, "migrate", session, "--to", subset.address],
+                              capture_output=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"3 GPUs and this server gives it 2", done.stderr)
+        self.assertEqual(runner.sessions_of(self.tree, subset), [])
+        self.assertEqual(self.finish(program)[0], self.expected())
+        program, session = self.start(subset, "of-subset")
+        for gpu in (2, 1):
+            self.ctl(subset, "migrate", session, "--gpu", str(gpu))
+            (found,) = runner.sessions_of(self.tree, subset)
+            self.assertEqual((found["session"], found["gpu"]), (session, gpu))
+        self.ctl(subset, "checkpoint", session, os.path.join(self.dir, "image"), "--stop")
+        self.ctl(server, "restore", os.path.join(self.dir, "image"), "--gpu", "2")
+        self.finish(program)
 
     def test_migrate(self):
         servers = [self.server("first"), self.server("second", "--image-dir", os.path.join(self.dir, "second", "im"))]
