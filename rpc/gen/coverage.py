@@ -72,7 +72,7 @@ class Truth:
     """What tests prove: function -> tests, from what was recorded."""
 
     def __init__(self, folder):
-        self.proofs, self.refused = {}, {}
+        self.proofs, self.refused, self.refusals = {}, {}, set()
         if not folder:
             return
         listed = [row.split("\t") for row in lines_of(os.path.join(folder, "api.list"))]
@@ -117,6 +117,9 @@ def counted(name):
 def section(title, written, unsupported, note, truth):
     """written: names that do something; unsupported: name -> reason.  Returns lines and the proven part in percent."""
     every = list(written) + list(unsupported)
+    # A GPU's own driver refuses these too, and in the same way: that is recorded, and all there is to them.
+    written = list(written) + [name for name in unsupported if name in truth.refusals and name in truth.proofs]
+    unsupported = {name: reason for name, reason in unsupported.items() if name not in written}
     proven = [name for name in written if name in truth.proofs]
     unproven = {}
     for name in written:
