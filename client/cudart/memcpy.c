@@ -228,6 +228,35 @@ static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *
 	return cudaSuccess;
 }
 
+/* Rows of both may differ: each copy goes to the end of a row of one of them. */
+cudaError_t ckt_rt_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
+					  size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind, cudaStream_t default_stream)
+{
+	size_t dst_row = 0, src_row = 0;
+	struct side to = {.array = dst, .x = wOffsetDst, .y = hOffsetDst}, from = {.array = src, .x = wOffsetSrc, .y = hOffsetSrc};
+	cudaError_t error = array_row(dst, &dst_row);
+	if (!error)
+		error = array_row(src, &src_row);
+	CKT_RT_REQUIRE(!error, error);
+	CKT_RT_REQUIRE(dst_row && src_row && to.x < dst_row && from.x < src_row, cudaErrorInvalidValue);
+	while (count) {
+		size_t width = dst_row - to.x < src_row - from.x ? dst_row - to.x : src_row - from.x;
+		if (width > count)
+			width = count;
+		error = copy_2d(&to, &from, width, 1, kind, default_stream, false);
+		if (error)
+			return error;
+		count -= width;
+		to.x += width;
+		from.x += width;
+		to.y += to.x / dst_row;
+		to.x %= dst_row;
+		from.y += from.x / src_row;
+		from.x %= src_row;
+	}
+	return cudaSuccess;
+}
+
 cudaError_t ckt_rt_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count,
 				     enum cudaMemcpyKind kind, cudaStream_t default_stream)
 {

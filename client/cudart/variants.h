@@ -27,6 +27,8 @@ cudaError_t ckt_rt_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_con
 cudaError_t ckt_rt_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
 					    size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind,
 					    cudaStream_t default_stream);
+cudaError_t ckt_rt_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
+					  size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind, cudaStream_t default_stream);
 cudaError_t ckt_rt_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count,
 				     enum cudaMemcpyKind kind, cudaStream_t default_stream);
 cudaError_t ckt_rt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count,
