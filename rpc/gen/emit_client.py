@@ -15,6 +15,9 @@ STUBS = """\
 
 /* client/cuda/stream.c: the id of a stream on the wire, where handles such as CU_STREAM_PER_THREAD stand for others. */
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
+/* client/cuda/context.c */
+struct ckt_context;
+CUresult ckt_context_current(struct ckt_context **ret_context);
 
 /* Old versions that the header does not declare in every mode, and declared ones alike. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -106,7 +109,9 @@ def _call(entry, p):
         lines += [f"\tstruct {args} args = {{"] + [line for line in map(_give, p.parameters) if line] + ["\t};"]
         size = f"{args}_size(&args)"
     flags = "CKT_CALL_F_BATCHED" if p.batched else "CKT_CALL_F_NUMBERED" if p.numbered else "0"
-    lines += ["\tstruct ckt_call call;", f"\tCUresult result = ckt_call_begin(&call, CKT_PROC_{p.name.upper()}, {size}, {flags});",
+    # Whatever is generated is about the current context: a call without one is refused here, not answered for some other.
+    lines += ["\tstruct ckt_context *context;", "\tCUresult result = ckt_context_current(&context);", "\tif (result)", "\t\treturn result;",
+              "\tstruct ckt_call call;", f"\tresult = ckt_call_begin(&call, CKT_PROC_{p.name.upper()}, {size}, {flags});",
               "\tif (result)", "\t\treturn result;"]
     if p.args:
         lines.append(f"\tcall.p = {args}_put(call.p, &args);")

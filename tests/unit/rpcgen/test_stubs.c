@@ -106,6 +106,15 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 
 /* The calling thread's own stream has id 77 here; 666 is none. */
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
+struct ckt_context;
+CUresult ckt_context_current(struct ckt_context **ret_context);
+static bool no_context;
+
+CUresult ckt_context_current(struct ckt_context **ret_context)
+{
+	*ret_context = NULL;
+	return no_context ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
 
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id)
 {
@@ -337,6 +346,11 @@ static void test_other_names(void)
 	float milliseconds = 0;
 	CU_ASSERT_EQUAL(cuEventElapsedTime(&milliseconds, HANDLE(CUevent, 1), HANDLE(CUevent, 4)), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(milliseconds, 3.5f);
+	unsigned calls = wire.calls;
+	no_context = true;
+	CU_ASSERT_EQUAL(cuEventElapsedTime(&milliseconds, HANDLE(CUevent, 1), HANDLE(CUevent, 4)), CUDA_ERROR_INVALID_CONTEXT);
+	no_context = false;
+	CU_ASSERT_EQUAL(wire.calls, calls);
 	CU_ASSERT_EQUAL(cuStreamWaitEvent_ptsz(NULL, HANDLE(CUevent, 3), 1), CUDA_SUCCESS);
 	CU_ASSERT_PTR_EQUAL(waited_stream, HANDLE(CUstream, 1077));
 	CU_ASSERT_EQUAL(cuStreamWaitEvent_ptsz(CU_STREAM_LEGACY, HANDLE(CUevent, 3), 1), CUDA_SUCCESS);
