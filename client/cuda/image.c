@@ -13,21 +13,39 @@
 
 enum { FATBIN_MAGIC = 0xBA55ED50, WRAPPER_MAGIC = 0x466243B1 };
 
-static size_t elf_extent(const uint8_t *image)
+/* Makes *end at least offset + count * size; false where there is no such place. */
+static bool reach(uint64_t *end, uint64_t offset, uint64_t count, uint64_t size)
+{
+	uint64_t bytes, last;
+	if (__builtin_mul_overflow(count, size, &bytes) || __builtin_add_overflow(offset, bytes, &last))
+		return false;
+	if (last > *end)
+		*end = last;
+	return true;
+}
+
+static bool elf_extent(const uint8_t *image, size_t *ret_size)
 {
 	Elf64_Ehdr header;
+	Elf64_Shdr section;
 	memcpy(&header, image, sizeof header);
-	size_t end = header.e_shoff + (size_t)header.e_shnum * header.e_shentsize;
-	size_t programs = header.e_phoff + (size_t)header.e_phnum * header.e_phentsize;
-	if (programs > end)
-		end = programs;
-	for (unsigned i = 0; i < header.e_shnum; i++) {
-		Elf64_Shdr section;
-		memcpy(&section, image + header.e_shoff + (size_t)i * header.e_shentsize, sizeof section);
-		if (section.sh_type != SHT_NOBITS && section.sh_offset + section.sh_size > end)
-			end = section.sh_offset + section.sh_size;
+	uint64_t end = sizeof header, sections = header.e_shnum;
+	if (header.e_shoff && header.e_shentsize != sizeof section)
+		return false;
+	/* A file of more sections than the header can count has their number in the first of them. */
+	if (header.e_shoff && !sections) {
+		memcpy(&section, image + header.e_shoff, sizeof section);
+		sections = section.sh_size;
 	}
-	return end;
+	if (!reach(&end, header.e_shoff, sections, header.e_shentsize) || !reach(&end, header.e_phoff, header.e_phnum, header.e_phentsize))
+		return false;
+	for (uint64_t i = 0; i < sections; i++) {
+		memcpy(&section, image + header.e_shoff + i * sizeof section, sizeof section);
+		if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL && !reach(&end, section.sh_offset, 1, section.sh_size))
+			return false;
+	}
+	*ret_size = end;
+	return true;
 }
 
 CUresult ckt_image_extent(const void *image, const void **ret_data, size_t *ret_size)
@@ -54,11 +72,11 @@ CUresult ckt_image_extent(const void *image, const void **ret_data, size_t *ret_
 	if (magic == FATBIN_MAGIC) {
 		memcpy(&header_size, p + 6, sizeof header_size);
 		memcpy(&size, p + 8, sizeof size);
-		*ret_size = header_size + size;
-	} else if (memcmp(p, ELFMAG, SELFMAG) == 0) {
-		if (p[EI_CLASS] != ELFCLASS64)
+		if (header_size < 16 || __builtin_add_overflow(header_size, size, ret_size))
 			return CUDA_ERROR_INVALID_IMAGE;
-		*ret_size = elf_extent(p);
+	} else if (memcmp(p, ELFMAG, SELFMAG) == 0) {
+		if (p[EI_CLASS] != ELFCLASS64 || !elf_extent(p, ret_size))
+			return CUDA_ERROR_INVALID_IMAGE;
 	} else {
 		*ret_size = strlen((const char *)p) + 1;
 	}
