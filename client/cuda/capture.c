@@ -168,6 +168,13 @@ CUresult ckt_capture_append(struct ckt_capture_stream *s, CUgraphNodeType type, 
 	return CUDA_SUCCESS;
 }
 
+void ckt_capture_programmatic(struct ckt_capture_stream *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->nodes[i]->type == CU_GRAPH_NODE_TYPE_KERNEL)
+			s->data[i] = (CUgraphEdgeData){.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+}
+
 CUresult ckt_capture_alloc(struct ckt_capture_stream *s, CUdevice device, size_t size, uint64_t *ret_address)
 {
 	struct ckt_graph_block *block;

@@ -90,6 +90,7 @@ struct ckt_graph {
 struct ckt_exec_block {
 	struct ckt_graph_block *block;	/* the nodes' */
 	int balance;
+	bool allocates;
 };
 
 struct ckt_exec {

@@ -23,10 +23,10 @@ struct ckt_graph_block {
 	const struct ckt_node *freed_by;	/* that graph's own free node behind the latest allocation, or NULL */
 	bool freed_elsewhere;		/* another graph has a node that frees it */
 	unsigned nodes;			/* that name it */
-	unsigned execs;			/* executable graphs that were launched or uploaded with it */
+	unsigned execs;			/* executable graphs that allocate it, launched or uploaded */
 	bool live;
 	int balance;			/* scratch: allocations less frees */
-	bool seen;			/* scratch */
+	bool seen, allocated;		/* scratch */
 };
 
 _Atomic unsigned ckt_graph_blocks;
@@ -215,6 +215,7 @@ static void add_balances(const struct ckt_graph *graph, struct ckt_exec *exec)
 			continue;
 		struct ckt_graph_block *b = node->memory.block;
 		b->balance += node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? 1 : -1;
+		b->allocated |= node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
 		if (!b->seen)
 			exec->blocks[exec->block_count++].block = b;
 		b->seen = true;
@@ -240,18 +241,20 @@ CUresult ckt_exec_memory_init(struct ckt_exec *exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (struct ckt_graph_block *b = blocks; b; b = b->next) {
 		b->balance = 0;
-		b->seen = false;
+		b->seen = b->allocated = false;
 	}
 	add_balances(exec->graph, exec);
-	for (size_t i = 0; i < exec->block_count; i++)
+	for (size_t i = 0; i < exec->block_count; i++) {
 		exec->blocks[i].balance = exec->blocks[i].block->balance;
+		exec->blocks[i].allocates = exec->blocks[i].block->allocated;
+	}
 	return CUDA_SUCCESS;
 }
 
 void ckt_exec_memory_fini(struct ckt_exec *exec)
 {
 	for (size_t i = 0; i < exec->block_count && exec->uses_memory; i++)
-		exec->blocks[i].block->execs--;
+		exec->blocks[i].block->execs -= exec->blocks[i].allocates;
 	free(exec->blocks);
 	exec->blocks = NULL;
 	exec->block_count = 0;
@@ -267,7 +270,7 @@ static void note_all(const struct ckt_exec *exec)
 void ckt_exec_memory_use(struct ckt_exec *exec)
 {
 	for (size_t i = 0; i < exec->block_count && !exec->uses_memory; i++)
-		exec->blocks[i].block->execs++;
+		exec->blocks[i].block->execs += exec->blocks[i].allocates;
 	exec->uses_memory = true;
 	note_all(exec);
 }

@@ -160,11 +160,15 @@ static CUresult capture(struct ckt_capture_stream *capturing, CUfunction handle,
 	struct ckt_node *node;
 	CUlaunchAttribute attributes[CKT_LAUNCH_KERNEL_EX_ATTRS_MAX / sizeof(CUlaunchAttribute) + 1];
 	unsigned count = 0;
-	for (unsigned i = 0; i < l->attr_count; i++)
+	for (unsigned i = 0; i < l->attr_count; i++) {
 		/* In a graph, the order of nodes is what its edges say. */
+		if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+		    l->attrs[i].value.programmaticStreamSerializationAllowed)
+			ckt_capture_programmatic(capturing);
 		if (l->attrs[i].id != CU_LAUNCH_ATTRIBUTE_IGNORE && l->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
 		    l->attrs[i].id != CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
 			attributes[count++] = l->attrs[i];
+	}
 	if (l->cooperative)
 		attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
 	struct ckt_kernel_spec spec = {.handle = handle, .function = f, .shared_bytes = l->shared_bytes, .attributes = attributes,

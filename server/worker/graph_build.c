@@ -284,10 +284,10 @@ static CUresult add_edges(struct ckt_graph *graph)
 					    .type = (unsigned char)edge->data};
 		special |= edge->data != 0;
 	}
-	if (!result && special)
-		result = ckt_driver.cuGraphAddDependencies_v2 ? ckt_driver.cuGraphAddDependencies_v2(graph->real, from, to, data, count) :
-								CUDA_ERROR_NOT_SUPPORTED;
-	else if (!result)
+	/* What a driver or a device does not take as a programmatic edge is an ordinary one, which orders more. */
+	bool added = !result && special && ckt_driver.cuGraphAddDependencies_v2 &&
+		     ckt_driver.cuGraphAddDependencies_v2(graph->real, from, to, data, count) == CUDA_SUCCESS;
+	if (!result && !added)
 		result = ckt_driver.cuGraphAddDependencies ? ckt_driver.cuGraphAddDependencies(graph->real, from, to, count) :
 							     ckt_driver.cuGraphAddDependencies_v2(graph->real, from, to, NULL, count);
 	free(from);
