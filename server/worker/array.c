@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "rpc/gen/cuda_codec.h"
+#include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 
@@ -52,6 +53,8 @@ CUresult ckt_array_make(struct ckt_worker *worker, uint64_t id, const CUDA_ARRAY
 	}
 	object->context = worker->current->id;
 	object->array = array;
+	/* The journal has modules in the order in which the driver placed them. */
+	ckt_aside_drain(worker, -1);
 	result = make_real(object);
 	if (result) {
 		ckt_memory_uncharge(memory, bytes);
@@ -84,6 +87,7 @@ static void journal_end(struct ckt_worker *worker, uint64_t id)
 void ckt_array_destroy(struct ckt_worker *worker, struct ckt_object *object)
 {
 	struct ckt_object *context = ckt_objects_find(&worker->objects, object->context);
+	ckt_aside_drain(worker, -1);
 	if (object->array->levels)
 		ckt_driver.cuMipmappedArrayDestroy(object->real);
 	else
