@@ -158,5 +158,25 @@ static void test_levels(void)
 	ckt_ptx_module_destroy(m);
 }
 
-static const struct unit_test tests[] = {{"2d", test_2d}, {"shapes", test_shapes}, {"formats", test_formats}, {"surface", test_surface}, {"levels", test_levels}};
+/* A kernel that reads by another shape than the texture has, or memory that is gone, finds zeros. */
+static void test_mismatch(void)
+{
+	fresh(CKT_PTX_TEXTURE_2D, 1);
+	struct ckt_ptx_module *m = load(HEAD "tex.cube.v4.f32.f32 {a, b, c, d}, [h, {x, y, z, z}];\n" TAIL_F);
+	out[0] = 5;
+	CU_ASSERT_EQUAL(at(m, -1, 0.1f, 0.1f, 0), 0);
+	ckt_ptx_module_destroy(m);
+	m = load(HEAD "tex.acube.v4.f32.f32 {a, b, c, d}, [h, {l, x, y, z}];\n" TAIL_F);
+	out[0] = 5;
+	CU_ASSERT_EQUAL(at(m, 1, 0.1f, 0.1f, 3), 0);
+	ckt_ptx_module_destroy(m);
+	m = load(HEAD "tex.2d.v4.f32.f32 {a, b, c, d}, [h, {x, y}];\n" TAIL_F);
+	texture.checked = true;
+	CU_ASSERT_EQUAL(at(m, 2.5f, 1.5f, 0, 0), 12);
+	image.memory = (uint8_t *)0x10000;
+	CU_ASSERT_EQUAL(at(m, 2.5f, 1.5f, 0, 0), 0);
+	ckt_ptx_module_destroy(m);
+}
+
+static const struct unit_test tests[] = {{"2d", test_2d}, {"shapes", test_shapes}, {"formats", test_formats}, {"surface", test_surface}, {"levels", test_levels}, {"mismatch", test_mismatch}};
 UNIT_MAIN("ptx textures", tests)
