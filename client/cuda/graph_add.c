@@ -83,6 +83,7 @@ static CUresult set_memory(struct ckt_node *node, const CUgraphNodeParams *p)
 static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 {
 	struct ckt_kernel_spec spec;
+	static bool once_conditional, once_semaphores;
 	uint64_t context = node->context;
 	struct ckt_graph *child, *copy;
 	CUresult result;
@@ -166,8 +167,13 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 		if (!result)
 			result = ckt_node_set_memop(node, &p->memOp);
 		break;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return ckt_call_unsupported("conditional nodes of graphs", &once_conditional);
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+		return ckt_call_unsupported("nodes for external semaphores", &once_semaphores);
 	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (!result)
 		node->context = context;

@@ -24,8 +24,10 @@ enum {
 /* Precondition: entered.  ret_status: why the driver would not. */
 static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t stream, CUgraphExec *ret)
 {
+	static bool once;
+	/* Its handle would be the driver's, known to kernels, and no restore could give it again. */
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return ckt_call_unsupported("a graph that kernels launch", &once);
 	struct ckt_exec *exec = calloc(1, sizeof *exec);
 	if (!exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
