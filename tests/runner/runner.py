@@ -284,6 +284,8 @@ def launch(tree, arg, directory, command, address, extra_env=None):
 def judge(arg, done):
     """Raises unless the program ended well and printed what it always prints."""
     code, out, err = done
+    if code == 77 and arg.program.endswith(".py"):
+        raise Skip(text(err).strip().splitlines()[-1] if err.strip() else "it says so")
     if code != 0:
         how = f"killed by signal {-code}" if code < 0 else f"exited {code}"
         raise Failure(f"{how}:\n{text(out[-3000:])}{text(err[-3000:])}")
@@ -541,6 +543,7 @@ def arguments(argv):
     parser.add_argument("--transport", choices=("tcp", "unix", "far"), default="tcp", help="of checkpoint, again, twice and migrate")
     parser.add_argument("--clients", type=int, default=1, metavar="N", help="so many at once (tcp, unix)")
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
+    parser.add_argument("--python", metavar="PATH", help="the interpreter for a program in Python; otherwise $CKT_TEST_PYTHON")
     parser.add_argument("--server-arg", action="append", default=[], metavar="ARG")
     parser.add_argument("--expected", metavar="DIR", help="where the texts to compare with are kept")
     parser.add_argument("--source", metavar="FILE", help="the program's source: a changed one starts with a new text")
@@ -566,7 +569,7 @@ def run(arg):
             tree = Tree(stage(arg.build) if arg.build else arg.prefix or ".")
         command = [os.path.abspath(arg.program), *arg.args]
         if arg.program.endswith(".py"):
-            command.insert(0, interpreter())
+            command.insert(0, arg.python or interpreter())
         MODES[arg.mode](tree, arg, directory, command)
         return 0, f"ok   {name} ({time.monotonic() - start:.1f} s)"
     except Skip as skip:
