@@ -1,5 +1,8 @@
 """JAX: jitted elementwise work and reductions."""
-from digest import need, show
+import os
+
+os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"   # others use the GPU at the same time
+from digest import need, show  # noqa: E402 (the variable comes first)
 
 jax = need("jax")
 import jax.numpy as jnp  # noqa: E402 (after the look whether it is there)
