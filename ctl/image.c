@@ -25,6 +25,15 @@ struct sums {
 	uint64_t objects;
 };
 
+/* Without those that only the journal names. */
+static u_int live_arrays(const ckt_image *image)
+{
+	u_int count = 0;
+	for (u_int i = 0; i < image->arrays.arrays_len; i++)
+		count += image->arrays.arrays_val[i].live;
+	return count;
+}
+
 static struct sums add_up(const ckt_image *image)
 {
 	struct sums sums = {0};
@@ -40,7 +49,8 @@ static struct sums add_up(const ckt_image *image)
 	for (u_int i = 0; i < image->file_bytes.file_bytes_len; i++)
 		sums.stored += image->file_bytes.file_bytes_val[i];
 	sums.objects = (uint64_t)image->contexts.contexts_len + image->streams.streams_len + image->events.events_len +
-		       image->modules.modules_len + image->functions.functions_len + image->pools.pools_len + image->physicals.physicals_len;
+		       image->modules.modules_len + image->functions.functions_len + image->pools.pools_len + image->physicals.physicals_len + live_arrays(image) +
+		       image->textures.textures_len;
 	return sums;
 }
 
@@ -67,7 +77,7 @@ static int show_json(const struct ckt_ctl_chain *chain, const struct sums *sums)
 		json_array_append_new(ancestors, json_string(hex(image->ancestors.ancestors_val[i].id, CKT_IMAGE_ID, id)));
 	hex(image->id, CKT_IMAGE_ID, id);
 	return ckt_ctl_json_print(json_pack(
-		"{s:s, s:o, s:o, s:o, s:i, s:I, s:s, s:o, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "image", id,
+		"{s:s, s:o, s:o, s:o, s:i, s:I, s:s, s:o, s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "image", id,
 		"session", ckt_ctl_json_text(image->session), "program", ckt_ctl_json_text(image->program_name), "client",
 		ckt_ctl_json_text(image->client), "pid", (int)image->client_pid, "generation", (json_int_t)image->generation, "saved",
 		ckt_ctl_time_text(image->saved, saved, sizeof saved), "version", ckt_ctl_json_text(image->build), "cuda",
@@ -77,7 +87,8 @@ static int show_json(const struct ckt_ctl_chain *chain, const struct sums *sums)
 		(json_int_t)image->contexts.contexts_len, "streams", (json_int_t)image->streams.streams_len, "events",
 		(json_int_t)image->events.events_len, "modules", (json_int_t)image->modules.modules_len, "functions",
 		(json_int_t)image->functions.functions_len, "pools", (json_int_t)image->pools.pools_len, "physical",
-		(json_int_t)image->physicals.physicals_len, "ancestors", ancestors));
+		(json_int_t)image->physicals.physicals_len, "arrays", (json_int_t)live_arrays(image), "textures",
+		(json_int_t)image->textures.textures_len, "ancestors", ancestors));
 }
 
 static int show(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain)
@@ -99,9 +110,9 @@ static int show(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *cha
 	printf("memory      %s, %s of it not zero\n", ckt_ctl_size_text(sums.memory, a, sizeof a), ckt_ctl_size_text(sums.contents, b, sizeof b));
 	printf("files       %s here, %s of the contents in older images\n", ckt_ctl_size_text(sums.stored, a, sizeof a),
 	       ckt_ctl_size_text(sums.older, c, sizeof c));
-	printf("objects     %u contexts, %u streams, %u events, %u modules, %u functions, %u pools\n", image->contexts.contexts_len,
+	printf("objects     %u contexts, %u streams, %u events, %u modules, %u functions, %u pools, %u arrays, %u textures\n", image->contexts.contexts_len,
 	       image->streams.streams_len, image->events.events_len, image->modules.modules_len, image->functions.functions_len,
-	       image->pools.pools_len);
+	       image->pools.pools_len, live_arrays(image), image->textures.textures_len);
 	for (u_int i = 0; i < image->ancestors.ancestors_len; i++)
 		printf("%s   %s\n", i ? "         " : "builds on", hex(image->ancestors.ancestors_val[i].id, CKT_IMAGE_ID, id));
 	return ckt_ctl_flush();
@@ -135,7 +146,8 @@ static int verify(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *c
 			continue;
 		if (!bad++)
 			fprintf(stderr, "cricketctl: %s: the contents of %s 0x%" PRIx64 " are damaged: %s\n", chain->path,
-				chunk->space ? "blob offset" : "address", (uint64_t)chunk->address, strerror(-result));
+				chunk->space > chain->image.blobs.blobs_len ? "array offset" : chunk->space ? "blob offset" : "address",
+				(uint64_t)chunk->address, strerror(-result));
 	}
 	ckt_image_reader_fini(&reader);
 	free(data);
@@ -197,6 +209,8 @@ static int diff(const struct ckt_ctl_args *args, struct ckt_ctl_chain *one, stru
 		{"modules", (int64_t)y->modules.modules_len - x->modules.modules_len},
 		{"functions", (int64_t)y->functions.functions_len - x->functions.functions_len},
 		{"pools", (int64_t)y->pools.pools_len - x->pools.pools_len},
+		{"arrays", (int64_t)live_arrays(y) - live_arrays(x)},
+		{"textures", (int64_t)y->textures.textures_len - x->textures.textures_len},
 	};
 	enum { KINDS = sizeof kinds / sizeof *kinds };
 	if (args->json) {
