@@ -122,6 +122,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	result = CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .device = (uint32_t)device);
 	if (!result) {
 		ckt_managed_forget_context(ckt_handle_primary((unsigned)device));
+		ckt_range_remove_context(ckt_handle_primary((unsigned)device));
 		primaries[device].aside = 0;
 		ckt_array_forget_context(ckt_handle_primary((unsigned)device));
 		ckt_call_forget_fault(ckt_handle_primary((unsigned)device));
@@ -229,6 +230,7 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 		return result;
 	context->destroyed = true;
 	ckt_managed_forget_context(context->object.id);
+	ckt_range_remove_context(context->object.id);
 	ckt_array_forget_context(context->object.id);
 	ckt_call_forget_fault(context->object.id);
 	if (stack && stack->depth && stack->ids[stack->depth - 1] == context->object.id)

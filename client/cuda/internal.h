@@ -160,6 +160,7 @@ struct ckt_range {
 	int device;
 	uint64_t pool;			/* the memory pool of device memory, 0 for none */
 	uint64_t buffer_id;
+	bool sync;			/* what is done to it is done when the call returns */
 	bool mapped;			/* host memory that the device has at the same address (mapped.c) */
 };
 
@@ -167,6 +168,10 @@ void ckt_range_add(const struct ckt_range *range);
 /* Removes the range that begins at base and is of that kind; false where there is none. */
 bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range *ret_range);
 void ckt_range_remove_owner(uint64_t owner);
+/* The context is gone, and with it the memory that was allocated in it. */
+void ckt_range_remove_context(uint64_t context);
+/* Copies of the range that may return early do not: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS. */
+bool ckt_range_set_sync(uint64_t address, bool sync);
 /* The range that holds the address. */
 bool ckt_range_find(uint64_t address, struct ckt_range *ret_range);
 static inline bool ckt_range_kind_is_device(enum ckt_range_kind kind)

@@ -374,6 +374,28 @@ bool ckt_copy_side_is_right(const char *what, uint64_t address, bool *device, ui
 	return ckt_range_require_device(what, address, extent);
 }
 
+static bool is_sync(uint64_t address)
+{
+	struct ckt_range range;
+	return ckt_range_find(address, &range) && range.sync;
+}
+
+/* A copy that need not be done when it returns has to be where the program asked for that (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
+static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t stream)
+{
+	if (result || c->async || !(is_sync(c->dst) || (c->src_device && is_sync(c->src))))
+		return result;
+	return CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream);
+}
+
+static CUresult copy_on_device(const struct ckt_copy2d *c, uint64_t stream)
+{
+	if (c->height == 1)
+		return CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = c->dst, .src = c->src, .size = c->width, .stream = stream);
+	return CKT_BATCHED(memcpy2d_dtod, MEMCPY2D_DTOD, .dst = c->dst, .dst_pitch = c->dst_pitch, .src = c->src, .src_pitch = c->src_pitch,
+			   .width = c->width, .height = c->height, .stream = stream);
+}
+
 CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 {
 	struct ckt_copy2d own = *asked, *c = &own;
@@ -406,14 +428,8 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 		return result;
 	if (c->dst_device && (result = ckt_managed_before_access(c->dst, dst_extent, true)))
 		return result;
-	if (c->dst_device && c->src_device) {
-		if (c->height == 1)
-			return CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = c->dst, .src = c->src, .size = c->width, .stream = stream);
-		return CKT_BATCHED(memcpy2d_dtod, MEMCPY2D_DTOD, .dst = c->dst, .dst_pitch = c->dst_pitch, .src = c->src,
-				   .src_pitch = c->src_pitch, .width = c->width, .height = c->height, .stream = stream);
-	}
 	if (c->dst_device)
-		return copy_to_device(c, stream);
+		return finish(c->src_device ? copy_on_device(c, stream) : copy_to_device(c, stream), c, stream);
 	return c->src_device ? copy_to_host(c, 0, stream) : copy_host_to_host(c, stream);
 }
 

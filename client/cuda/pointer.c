@@ -38,7 +38,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(void **)data = (void *)(uintptr_t)address;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		*(unsigned *)data = 0;
+		*(unsigned *)data = range->sync;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		*(unsigned long long *)data = range->buffer_id;
@@ -136,8 +136,7 @@ CKT_EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *
 
 CKT_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-	/* SYNC_MEMOPS asks that copies be synchronous; ours appear in the stream's order whatever it says. */
 	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !ckt_range_is_device(pointer, 1))
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	return ckt_range_set_sync(pointer, *(const unsigned *)value != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

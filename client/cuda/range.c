@@ -76,6 +76,32 @@ void ckt_range_remove_owner(uint64_t owner)
 	pthread_rwlock_unlock(&lock);
 }
 
+void ckt_range_remove_context(uint64_t context)
+{
+	size_t kept = 0;
+	pthread_rwlock_wrlock(&lock);
+	for (size_t i = 0; i < count; i++) {
+		bool theirs = ranges[i].kind == CKT_RANGE_DEVICE || ranges[i].kind == CKT_RANGE_GLOBAL || ranges[i].kind == CKT_RANGE_MANAGED;
+		if (!theirs || ranges[i].context != context)
+			ranges[kept++] = ranges[i];
+	}
+	count = kept;
+	pthread_rwlock_unlock(&lock);
+}
+
+bool ckt_range_set_sync(uint64_t address, bool sync)
+{
+	bool found = false;
+	pthread_rwlock_wrlock(&lock);
+	size_t at = upper(address);
+	if (at && address - ranges[at - 1].base < ranges[at - 1].size) {
+		ranges[at - 1].sync = sync;
+		found = true;
+	}
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
 bool ckt_range_find(uint64_t address, struct ckt_range *ret_range)
 {
 	bool found = false;
