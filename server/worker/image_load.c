@@ -239,6 +239,8 @@ static int replay_load(struct loading *l, const ckt_image_journal *entry)
 	uint32_t count = live ? live->option_keys.option_keys_len : 0;
 	uint64_t values[CKT_IMAGE_OPTIONS];
 	struct ckt_object *object;
+	if (live && memcmp(live->hash, entry->hash, sizeof live->hash))
+		return refuse(l, -EBADMSG, "the image is damaged: module 0x%llx is another in its journal", (unsigned long long)entry->id);
 	for (uint32_t i = 0; i < count; i++)
 		values[i] = live->option_values.option_values_val[i];
 	CUresult result = ckt_worker_use_context(worker, entry->context);
