@@ -99,7 +99,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device
 		return result;
 	struct ckt_context *primary = &primaries[device];
 	pthread_mutex_lock(&primary_lock);
-	if (primary->retained == 0) {
+	if (primary->retained == 0 || primary->destroyed) {
 		result = CKT_WAITED(primary_ctx_retain, PRIMARY_CTX_RETAIN, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .device = (uint32_t)device,
 				    .flags = primary->flags);
 		if (!result)
@@ -118,7 +118,9 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	CUresult result;
 	if (!ckt_device_get(device, &result))
 		return result;
+	struct ckt_context *primary = &primaries[device];
 	ckt_host_settle();
+	pthread_mutex_lock(&primary_lock);
 	result = CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .device = (uint32_t)device);
 	if (!result) {
 		ckt_managed_forget_context(ckt_handle_primary((unsigned)device));
@@ -126,7 +128,10 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 		primaries[device].aside = 0;
 		ckt_array_forget_context(ckt_handle_primary((unsigned)device));
 		ckt_call_forget_fault(ckt_handle_primary((unsigned)device));
+		/* Who has it still current is told so, until it is retained again. */
+		primary->destroyed = true;
 	}
+	pthread_mutex_unlock(&primary_lock);
 	return result;
 }
 
@@ -164,7 +169,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *fl
 	if (!ckt_device_get(device, &result))
 		return result;
 	*flags = primaries[device].flags;
-	*active = primaries[device].retained > 0;
+	*active = primaries[device].retained > 0 && !primaries[device].destroyed;
 	return CUDA_SUCCESS;
 }
 
