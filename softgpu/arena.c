@@ -31,8 +31,9 @@ int ckt_soft_arena_init(struct ckt_soft_arena *arena, uint64_t wish, uint64_t si
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 #ifdef __SANITIZE_THREAD__
-	/* The sanitizer makes of a place that it needs itself one at address 0, which root is given. */
-	wish = 0;
+	/* The sanitizer makes of a place that it needs itself one at address 0, which root is given; here it leaves us room. */
+	if (wish)
+		wish += 0x7ed000000000 - 0x300000000000;
 #endif
 	void *p = wish ? mmap((void *)(uintptr_t)wish, size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0) : MAP_FAILED;
 	if (p != MAP_FAILED && p != (void *)(uintptr_t)wish) {
