@@ -127,9 +127,10 @@ int main(int argc, char **argv)
 	worker->uid = 0xffffffffu;
 	pthread_mutex_init(&worker->mail_lock, NULL);
 	pthread_cond_init(&worker->mail_cond, NULL);
-	int error = start_signals();
+	/* The thread that waits for signals writes to the log, which this moves. */
+	int error = redirect_output(worker);
 	if (!error)
-		error = redirect_output(worker);
+		error = start_signals();
 	if (!error)
 		error = ckt_control_start(worker, CONTROL_FD);
 	if (error) {

@@ -145,11 +145,17 @@ int wire_start_chain(struct wire *wire, const char *worker, const char *driver, 
 
 bool wire_ended(struct wire *wire, int timeout_ms)
 {
+	enum { SANITIZER_STATUS = 66 };
 	bool ended = false;
+	int status = 0;
 	for (int64_t until = ckt_net_now_ms() + timeout_ms; !ended && ckt_net_now_ms() < until; poll(NULL, 0, 5))
-		ended = waitpid(wire->pid, NULL, WNOHANG) == wire->pid;
+		ended = waitpid(wire->pid, &status, WNOHANG) == wire->pid;
 	if (!ended)
 		return false;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SANITIZER_STATUS) {
+		fprintf(stderr, "wire_client: a sanitizer ended worker %d\n", (int)wire->pid);
+		exit(3);
+	}
 	char path[96];
 	snprintf(path, sizeof path, "%s/sock", wire->directory);
 	unlink(path);
