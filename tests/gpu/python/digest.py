@@ -19,9 +19,11 @@ def show(name, *arrays):
 
 
 def need(module):
-    """Imports it, or ends as a test that cannot be run here."""
+    """Imports it and says its version, or ends as a test that cannot be run here."""
     try:
-        return __import__(module)
+        found = __import__(module)
+        print(f"{module} {found.__version__}")
+        return found
     except ImportError as problem:
         print(f"{module} is not here: {problem}", file=sys.stderr)
         sys.exit(77)
