@@ -28,6 +28,9 @@ enum ckt_fault_point {
 	CKT_FAULT_CTL_MIGRATE_RESTORED = 209,	/* the target has the session, the source was not told to end */
 	CKT_FAULT_CTL_MIGRATE_RELEASED = 210,	/* the source has ended */
 	CKT_FAULT_CTL_MIGRATE_AHEAD = 211,	/* the target has taken a round, the session still runs at the source */
+	CKT_FAULT_CTL_CLIENT_QUIET = 212,	/* the client is quiet, its session held, nothing of it saved */
+	CKT_FAULT_CTL_CLIENT_SAVED = 213,	/* CRIU has written it; with --stop it stands still */
+	CKT_FAULT_CTL_CLIENT_RESTORE = 214,	/* the session is restored, its client not yet */
 };
 
 void ckt_fault(enum ckt_fault_point point);

@@ -489,6 +489,7 @@ static const struct call calls[] = {
 	[CKT_CONTROL_STAGE_KEEP] = {(xdrproc_t)xdr_ckt_control_keep_args, ckt_control_stage_keep},
 	[CKT_CONTROL_KEPT_LIST] = {NULL, ckt_control_kept_list},
 	[CKT_CONTROL_KEPT_REMOVE] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_kept_remove},
+	[CKT_CONTROL_QUIESCE] = {(xdrproc_t)xdr_ckt_control_session_args, ckt_control_quiesce},
 };
 
 void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int passed_fd)

@@ -30,6 +30,7 @@ void ckt_control_stage_data(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_keep(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_save(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_release(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_quiesce(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_image(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_preload(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_restore2(struct ckt_peer *peer, void *args, int *passed_fd);

@@ -312,6 +312,45 @@ void ckt_control_release(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }
 
+/* ---- Quiet clients */
+
+static void quiesce_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct ckt_peer *peer = context;
+	struct ckt_worker_result *res = answer;
+	char buffer[CKT_MESSAGE_MAX] = "";
+	ckt_control_result result = {CKT_CONTROL_OK, buffer};
+	if (error)
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+				       "session %s: its worker cannot make its client quiet (%s): start the session with this version of Cricket",
+				       session->id, strerror(-error));
+	else if (res->status)
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
+	if (ckt_peer_release(peer))
+		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
+}
+
+void ckt_control_quiesce(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_session_args *args = decoded;
+	char buffer[CKT_MESSAGE_MAX];
+	ckt_control_result result = {0};
+	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
+	(void)passed_fd;
+	if (session && session->holder != peer) {
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is not held by this connection", session->id);
+	} else if (session) {
+		int error = ckt_session_call(session, CKT_WORKER_QUIESCE, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_result,
+					     sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, quiesce_done, peer);
+		if (!error) {
+			ckt_peer_hold(peer);
+			return;
+		}
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %s", session->id, strerror(-error));
+	}
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
+}
+
 /* ---- Chains */
 
 void ckt_control_image(struct ckt_peer *peer, void *decoded, int *passed_fd)

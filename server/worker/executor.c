@@ -51,7 +51,7 @@ struct ckt_worker_device *ckt_worker_device_of(struct ckt_worker *worker, uint64
 
 /* ---- The client comes and goes */
 
-static void disconnect(struct ckt_worker *worker, const char *why)
+void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 {
 	if (worker->client_fd < 0)
 		return;
@@ -102,7 +102,7 @@ static void take_client(struct ckt_worker *worker)
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (fd < 0)
 		return;
-	disconnect(worker, "a newer connection took over");
+	ckt_executor_disconnect(worker, "a newer connection took over");
 	worker->client_fd = fd;
 	worker->client_epoch = ++epochs;
 	pthread_mutex_lock(&worker->mail_lock);
@@ -363,14 +363,14 @@ static void serve(struct ckt_worker *worker)
 		}
 		if (progress == PROGRESS_BROKEN) {
 			ckt_output_flush(&worker->output);
-			disconnect(worker, "it sent what is no command");
+			ckt_executor_disconnect(worker, "it sent what is no command");
 			return;
 		}
 		if (progress == PROGRESS_MORE && !full)
 			continue;
 		int got = full ? 0 : receive(worker);
 		if (got < 0) {
-			disconnect(worker, "its connection was closed");
+			ckt_executor_disconnect(worker, "its connection was closed");
 			return;
 		}
 		if (got > 0) {

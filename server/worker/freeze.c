@@ -66,6 +66,16 @@ void ckt_worker_thaw(struct ckt_worker *worker, bool end)
 	pthread_mutex_unlock(&worker->mail_lock);
 }
 
+void ckt_worker_quiesce(struct ckt_worker *worker)
+{
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->quiesce = true;
+	pthread_cond_broadcast(&worker->mail_cond);
+	while (worker->quiesce)
+		pthread_cond_wait(&worker->mail_cond, &worker->mail_lock);
+	pthread_mutex_unlock(&worker->mail_lock);
+}
+
 /* The stream that has unfinished work, in words. */
 static void name_stream(struct ckt_fences *fences, char *ret_message, size_t message_size)
 {
@@ -131,22 +141,27 @@ static void flush_all(struct ckt_worker *worker)
 	}
 }
 
+/* A callback; text NULL: without arguments. */
+static void tell(struct ckt_worker *worker, uint32_t proc, const char *text)
+{
+	uint32_t length = text ? (uint32_t)strlen(text) : 0;
+	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch, CKT_CALL_HEADER_SIZE + (text ? 4 + ckt_padded(length) : 0));
+	if (!p)
+		return;
+	p = ckt_call_header_put(p, &(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = proc});
+	if (text)
+		ckt_put_opaque(p, text, length);
+	ckt_output_end(&worker->output);
+}
+
 /* Tells the client where its session went, or that it was stopped on purpose. */
 static void say_goodbye(struct ckt_worker *worker)
 {
 	const struct ckt_parting *parting = &worker->parting;
-	bool moved = parting->moved_to[0];
-	if (!moved && !parting->parked)
-		return;
-	const char *text = moved ? parting->moved_to : parting->message;
-	uint32_t length = (uint32_t)strlen(text);
-	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch, CKT_CALL_HEADER_SIZE + 4 + ckt_padded(length));
-	if (!p)
-		return;
-	p = ckt_call_header_put(p, &(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1,
-							     .proc = moved ? CKT_CALLBACK_MOVED : CKT_CALLBACK_PARKED});
-	ckt_put_opaque(p, text, length);
-	ckt_output_end(&worker->output);
+	if (parting->moved_to[0])
+		tell(worker, CKT_CALLBACK_MOVED, parting->moved_to);
+	else if (parting->parked)
+		tell(worker, CKT_CALLBACK_PARKED, parting->message);
 }
 
 /*
@@ -159,7 +174,10 @@ static void part_from_client(struct ckt_worker *worker)
 		return;
 	int64_t deadline = ckt_net_now_ms() + PART_MS;
 	worker->freeze_deadline_ms = deadline;
-	say_goodbye(worker);
+	if (worker->quiesce)
+		tell(worker, CKT_CALLBACK_QUIESCE, NULL);
+	else
+		say_goodbye(worker);
 	flush_all(worker);
 	shutdown(worker->client_fd, SHUT_WR);
 	for (;;) {
@@ -174,6 +192,17 @@ static void part_from_client(struct ckt_worker *worker)
 			return;
 		poll(NULL, 0, 1);
 	}
+}
+
+/* The client sends again what it had sent beyond the boundary.  Precondition: frozen, mail_lock held (given up meanwhile). */
+static void quiesce(struct ckt_worker *worker)
+{
+	pthread_mutex_unlock(&worker->mail_lock);
+	part_from_client(worker);
+	ckt_executor_disconnect(worker, "it was told to be quiet");
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->quiesce = false;
+	pthread_cond_broadcast(&worker->mail_cond);
 }
 
 void ckt_executor_freeze(struct ckt_worker *worker)
@@ -207,8 +236,14 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 		worker->frozen_ns = ckt_now_ns();
 	}
 	pthread_cond_broadcast(&worker->mail_cond);
-	while (worker->freeze)
-		pthread_cond_wait(&worker->mail_cond, &worker->mail_lock);
+	while (worker->freeze) {
+		if (worker->quiesce)
+			quiesce(worker);
+		else
+			pthread_cond_wait(&worker->mail_cond, &worker->mail_lock);
+	}
+	/* A client that was told to be quiet has had no chance to come back so far. */
+	worker->detached_ms = ckt_net_now_ms();
 	bool end = worker->end_after_freeze && worker->frozen;
 	if (end)
 		worker->state = CKT_STATE_ENDING;

@@ -1,7 +1,7 @@
 /*
  * What takes long on the control socket: saving, holding and releasing the session, and how far it has come.
  *
- *	running --SAVE2--> frozen --> running ; with hold: frozen --RELEASE--> running, or ended
+ *	running --SAVE2--> frozen --> running ; with hold: frozen --RELEASE--> running, or ended ; frozen --QUIESCE--> without its client
  *	running --PAUSE--> paused --UNPAUSE--> running ; what is paused can be saved, held and ended too
  *
  * Threading: one operation at a time (operation_lock); PROGRESS waits for none.
@@ -211,6 +211,21 @@ static int release(struct ckt_request *request)
 	return result;
 }
 
+static int quiesce(struct ckt_request *request)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	if (held) {
+		ckt_worker_quiesce(request->worker);
+	} else {
+		res.status = -EINVAL;
+		snprintf(message, sizeof message, "the session is not held");
+	}
+	pthread_mutex_unlock(&operation_lock);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
 static int pause_session(struct ckt_request *request)
 {
 	struct ckt_worker *worker = request->worker;
@@ -339,6 +354,8 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 		return release(request);
 	case CKT_WORKER_IMAGE:
 		return image(request);
+	case CKT_WORKER_QUIESCE:
+		return quiesce(request);
 	case CKT_WORKER_PAUSE:
 		return pause_session(request);
 	case CKT_WORKER_UNPAUSE:

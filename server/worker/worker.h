@@ -143,6 +143,7 @@ struct ckt_worker {
 	int64_t freeze_deadline_ms;
 	char freeze_message[CKT_MESSAGE_MAX];
 	bool end_after_freeze;
+	bool quiesce;			/* the executor, frozen, is to part from the client */
 	int64_t frozen_ns;		/* since when it stands, CLOCK_MONOTONIC */
 	struct ckt_parting parting;	/* what the client hears at the end */
 	bool paused;			/* frozen, and its memory in the host's */
@@ -191,6 +192,8 @@ void ckt_window_init_device(struct ckt_worker *worker, unsigned device);
 int ckt_executor_start(struct ckt_worker *worker);
 void ckt_executor_go(struct ckt_worker *worker);
 void ckt_executor_wake(struct ckt_worker *worker);
+/* Of the executor's thread alone: forgets the connection and what came over it without being executed. */
+void ckt_executor_disconnect(struct ckt_worker *worker, const char *why);
 /* The device argument of a command: NULL where the session has no such device. */
 struct ckt_worker_device *ckt_worker_device_find(struct ckt_worker *worker, uint32_t device);
 /* The device in whose slice of the window the address lies, or NULL. */
@@ -259,6 +262,8 @@ void ckt_progress_begin(struct ckt_worker *worker, const char *phase, uint64_t t
 /* Stops the executor between commands with everything finished; 0 or -errno and a sentence naming what would not finish. */
 int ckt_worker_freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size);
 void ckt_worker_thaw(struct ckt_worker *worker, bool end);
+/* Tells the client to be quiet and ends its connection.  Precondition: frozen, and nobody thaws meanwhile. */
+void ckt_worker_quiesce(struct ckt_worker *worker);
 /* The executor's side. */
 void ckt_executor_freeze(struct ckt_worker *worker);
 

@@ -156,6 +156,37 @@ static void test_hold(void)
 	remove_directory(second);
 }
 
+/* The client of a held session is told to be quiet, and what it had sent beyond the boundary it sends again. */
+static void test_quiesce(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(directory);
+	struct wire *w = session_new();
+	uint64_t block = alloc(w, 1 << 20);
+	fill(w, block, 7, 1 << 20);
+	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_QUIESCE, NULL, NULL).status, -EINVAL);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+	uint64_t executed = w->executed;
+	WIRE_BATCH(w, memset, .dst = block, .element_size = 4, .value = 9, .width = 1 << 18, .height = 1);
+	uint32_t xid = WIRE_SEND(w, memcpy_dtoh, true, false, .src = block, .size = 4);
+	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_QUIESCE, NULL, NULL).status, 0);
+	wire_read_to_end(w);
+	CU_ASSERT_TRUE(w->quiesced);
+	CU_ASSERT_EQUAL(state(w), CKT_STATE_FROZEN);
+	/* Once more: there is nobody to tell. */
+	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_QUIESCE, NULL, NULL).status, 0);
+	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, 0);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	CU_ASSERT_EQUAL(w->executed, executed);
+	wire_resend(w);
+	struct wire_reply reply = wire_read(w, xid);
+	CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
+	free(reply.data);
+	CU_ASSERT_EQUAL(get_u32(w, block), 9);
+	session_end(w);
+	remove_directory(directory);
+}
+
 /* A base, three increments, each restored with what it builds on. */
 static void test_chain(void)
 {
@@ -494,7 +525,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*function)(void);
 	} tests[] = {
-		{"hold", test_hold},	{"chain", test_chain}, {"images of earlier versions", test_goldens},
+		{"hold", test_hold},	{"quiesce", test_quiesce}, {"chain", test_chain}, {"images of earlier versions", test_goldens},
 		{"pause", test_pause},	{"pause faults", test_pause_faults},
 		{"save faults", test_faults}, {"restore faults", test_restore_faults},
 	};

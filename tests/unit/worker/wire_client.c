@@ -256,6 +256,10 @@ void wire_resend(struct wire *wire)
 
 static void take_callback(struct wire *wire, const struct ckt_call_header *header, struct ckt_cursor *c)
 {
+	if (header->proc == CKT_CALLBACK_QUIESCE) {
+		wire->quiesced = true;
+		return;
+	}
 	if (header->proc == CKT_CALLBACK_PARKED || header->proc == CKT_CALLBACK_MOVED) {
 		uint32_t size;
 		const uint8_t *words = ckt_get_opaque(c, CKT_MESSAGE_MAX, &size);

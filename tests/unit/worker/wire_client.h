@@ -35,6 +35,7 @@ struct wire {
 	const int *memory_fds;	/* CKT_IMAGE_MEMORY_FILES, what it is restored from or saves to with to_memory */
 	bool may_die, died;	/* a control call that gets no answer is no error */
 	bool no_log;
+	bool quiesced;		/* told to be quiet */
 	char parked[CKT_MESSAGE_MAX], moved_to[CKT_ADDRESS_MAX + 1];
 };
 
