@@ -424,6 +424,7 @@ static CUresult open_session(void)
 		return result;
 	}
 	ckt_conn_flusher_start();
+	ckt_conn_watch_start();
 	ckt_debug("session %s on %s at %s, %u device(s)", conn->session, conn->server, conn->address_text, devices.devices.devices_len);
 	return CUDA_SUCCESS;
 }

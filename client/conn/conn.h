@@ -10,6 +10,7 @@
  * zero word.  When the connection breaks, the thread that noticed connects again and sends from head; see resume.c.
  *
  * Locks, in this order: state_lock (who resumes), send_lock (the socket's writing side, `sent`), lock (ring, seq, waiters).
+ * read_lock comes after state_lock and before lock.
  */
 #pragma once
 
@@ -73,6 +74,7 @@ struct ckt_conn {
 	char address_text[CKT_ADDRESS_TEXT_MAX];
 	char server[CKT_NAME_MAX + 1];
 	_Atomic bool parked;			/* stopped on purpose: look for it without limit */
+	_Atomic bool quiesce;			/* told to be quiet: see quiesce.c */
 	char moved_to[CKT_ADDRESS_MAX + 1];	/* told by the server before it let go */
 
 	pthread_mutex_t lock;
@@ -101,6 +103,7 @@ struct ckt_conn {
 	pthread_mutex_t read_lock;
 	pthread_cond_t read_cond;		/* a waiter is done, or the reader's place is free */
 	bool reading;
+	bool watching;				/* the watcher waits on fd, which must not be closed meanwhile */
 	unsigned sleepers;
 	uint8_t *receive;
 	size_t receive_start, receive_end;
@@ -111,7 +114,7 @@ struct ckt_conn {
 	_Atomic uint32_t flusher_asleep;	/* futex: 1 while it sleeps */
 
 	pthread_mutex_t state_lock;
-	pthread_cond_t state_cond;
+	pthread_cond_t state_cond;		/* another epoch, or lost */
 };
 
 extern struct ckt_conn ckt_conn;
@@ -143,6 +146,26 @@ void ckt_conn_trim(uint64_t executed);
 CUresult ckt_conn_fault(uint64_t context);
 void ckt_waiter_finish_all(CUresult error);
 
+/* Takes the reader's place from whoever has it and gives it up again. */
+void ckt_conn_take_reader(void);
+void ckt_conn_leave_reader(void);
+/* What the worker sent before its end is still there to be read.  Precondition: the caller holds the reader's place. */
+void ckt_conn_read_last_words(void);
+
+/* ---- watch.c: a thread that sleeps until the worker ends the connection */
+void ckt_conn_watch_start(void);
+/* Makes the thread leave the descriptor alone.  Precondition: the caller holds the reader's place, and the state is RESUMING. */
+void ckt_conn_watch_leave(void);
+
+/* ---- quiesce.c */
+/* Told to be quiet.  Precondition: the caller holds the reader's place, the state is RESUMING, and nobody watches the descriptor. */
+void ckt_conn_quiesce(void);
+
 /* ---- resume.c */
+/*
+ * The address in the session's file; false where there is none for us: an address of a session that was restored together with a saved
+ * process is for that process alone, whose generation is higher.
+ */
+bool ckt_conn_file_address(char *ret_address, size_t size);
 /* The connection of that epoch broke with this error; returns when the session is open again or lost. */
 void ckt_conn_broken(uint64_t epoch, int error);

@@ -216,6 +216,8 @@ static int handle_callback(struct ckt_cursor *c)
 	}
 	if (header.proc == CKT_CALLBACK_PARKED)
 		atomic_store(&ckt_conn.parked, true);
+	else if (header.proc == CKT_CALLBACK_QUIESCE)
+		atomic_store(&ckt_conn.quiesce, true);
 	else if (header.proc == CKT_CALLBACK_HOST_CALL) {
 		struct ckt_host_call_args args = {0};
 		void (*host_call)(const struct ckt_host_call_args *call) = ckt_conn_host_call;

@@ -21,10 +21,11 @@
 /* Where the session may live: where the server said, its address, what cricketctl left in its file, the standbys. */
 enum place { PLACE_MOVED, PLACE_ADDRESS, PLACE_FILE, PLACE_STANDBY };
 
-/* The first line of the session's file; false where there is none. */
-static bool address_from_file(char *ret_address, size_t size)
+/* The first line of the session's file is the address; a second one, "generation N", says whom it is for. */
+bool ckt_conn_file_address(char *ret_address, size_t size)
 {
-	char path[CKT_ADDRESS_TEXT_MAX + CKT_SESSION_ID_SIZE + 2];
+	char path[CKT_ADDRESS_TEXT_MAX + CKT_SESSION_ID_SIZE + 2], line[64] = "";
+	unsigned long long generation = 0;
 	bool found = false;
 	if (!ckt_settings.state_dir[0])
 		return false;
@@ -36,6 +37,8 @@ static bool address_from_file(char *ret_address, size_t size)
 		ret_address[strcspn(ret_address, " \t\r\n")] = 0;
 		found = *ret_address;
 	}
+	if (found && fgets(line, sizeof line, file) && sscanf(line, "generation %llu", &generation) == 1)
+		found = generation <= ckt_conn.generation;
 	fclose(file);
 	return found;
 }
@@ -50,7 +53,7 @@ static bool candidate(unsigned index, char *ret_address, size_t size)
 		snprintf(ret_address, size, "%s", ckt_conn.address_text);
 		return true;
 	case PLACE_FILE:
-		return address_from_file(ret_address, size);
+		return ckt_conn_file_address(ret_address, size);
 	default:
 		if (index - PLACE_STANDBY >= ckt_settings.standby_count)
 			return false;
@@ -146,10 +149,11 @@ static void lose(CUresult error, const char *message)
 	pthread_cond_broadcast(&conn->read_cond);
 	pthread_mutex_unlock(&conn->read_lock);
 	ckt_conn_flusher_kick();
+	pthread_cond_broadcast(&conn->state_cond);
 }
 
-/* Takes the reader's place for good, so that nobody reads while descriptor and buffer change. */
-static void take_reader(void)
+/* So that nobody reads while descriptor and buffer change. */
+void ckt_conn_take_reader(void)
 {
 	struct ckt_conn *conn = &ckt_conn;
 	pthread_mutex_lock(&conn->read_lock);
@@ -162,15 +166,15 @@ static void take_reader(void)
 	pthread_mutex_unlock(&conn->read_lock);
 }
 
-/* What the worker sent before its end is still there to be read where a write failed first: replies, and why it ended. */
-static void read_last_words(void)
+/* Where a write failed first, replies are still there, and why it ended. */
+void ckt_conn_read_last_words(void)
 {
 	while (ckt_conn_read(0) == 0)
 		;
 	ckt_conn.receive_start = ckt_conn.receive_end = 0;
 }
 
-static void leave_reader(void)
+void ckt_conn_leave_reader(void)
 {
 	struct ckt_conn *conn = &ckt_conn;
 	pthread_mutex_lock(&conn->read_lock);
@@ -188,10 +192,12 @@ static int switch_to(int fd, const struct ckt_hello_ok *ok)
 	if (!result) {
 		conn->generation = ok->generation;
 		snprintf(conn->server, sizeof conn->server, "%s", ok->server);
-		close(conn->fd);
+		if (conn->fd >= 0)
+			close(conn->fd);
 		conn->fd = fd;
 		conn->epoch++;
 		atomic_store(&conn->state, CKT_CONN_OPEN);
+		pthread_cond_broadcast(&conn->state_cond);
 	}
 	pthread_mutex_unlock(&conn->lock);
 	pthread_mutex_unlock(&conn->send_lock);
@@ -236,14 +242,17 @@ static void resume(int error)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_debug("connection to %s broke: %s", ckt_conn.address_text, strerror(-error));
-	take_reader();
-	read_last_words();
+	ckt_conn_take_reader();
+	ckt_conn_read_last_words();
+	ckt_conn_watch_leave();
+	if (atomic_exchange(&ckt_conn.quiesce, false))
+		ckt_conn_quiesce();
 	if (!look_for_session(message, sizeof message)) {
 		char cause[CKT_MESSAGE_MAX + 64];
 		snprintf(cause, sizeof cause, "%s (connection: %s)", message, strerror(-error));
 		lose(CUDA_ERROR_DEVICE_UNAVAILABLE, cause);
 	}
-	leave_reader();
+	ckt_conn_leave_reader();
 	ckt_conn_send();	/* An error now shows itself to the next reader. */
 }
 

@@ -23,7 +23,7 @@ static void send_greeting(int fd)
 }
 
 /* The hello's header has another credential than a command's: its arguments begin after 40 bytes. */
-static bool answer_hello(struct fake_server *server, int fd, bool other)
+static bool answer_hello(struct fake_server *server, int fd, bool other, bool behind)
 {
 	uint8_t *data;
 	size_t size;
@@ -44,7 +44,7 @@ static bool answer_hello(struct fake_server *server, int fd, bool other)
 		res.ckt_hello_res_u.refused.moved_to = (char *)"";
 	} else {
 		res.ckt_hello_res_u.ok = (struct ckt_hello_ok){.protocol = 1, .session = (char *)"0123456789ab", .generation = 1,
-							       .executed = server->behind ? 1 : server->executed, .server = (char *)"fake", .build = (char *)"test"};
+							       .executed = behind ? 1 : server->executed, .server = (char *)"fake", .build = (char *)"test"};
 	}
 	bool accepted = res.status == CKT_HELLO_OK;
 	xdr_free((xdrproc_t)xdr_ckt_hello_args, (char *)&hello);
@@ -92,6 +92,13 @@ static size_t put_results(struct fake_server *server, const struct ckt_call_head
 		return size;
 	}
 	return 0;
+}
+
+static void send_quiesce(int fd)
+{
+	uint8_t call[CKT_CALL_HEADER_SIZE];
+	ckt_call_header_put(call, &(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_QUIESCE});
+	ckt_net_write_record(fd, call, sizeof call, -1, -1);
 }
 
 /* False: end this connection. */
@@ -152,9 +159,10 @@ static void *serve(void *data)
 			continue;
 		}
 		server->connections++;
+		server->other_connections += other;
 		send_greeting(fd);
 		bool behind = server->behind;
-		bool open = answer_hello(server, fd, other);
+		bool open = answer_hello(server, fd, other, behind);
 		for (uint64_t n = 1; open; n++) {
 			uint8_t *record;
 			size_t size;
@@ -165,6 +173,10 @@ static void *serve(void *data)
 			server->behind_records += behind;
 			open = handle(server, fd, record, size, drop) && !drop;
 			free(record);
+			if (open && atomic_exchange(&server->quiesce, false)) {
+				send_quiesce(fd);
+				open = false;
+			}
 		}
 		close(fd);
 	}

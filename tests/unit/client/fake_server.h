@@ -19,7 +19,7 @@ struct fake_server {
 	_Atomic uint64_t records;
 	_Atomic uint64_t gaps;		/* numbers that came too late or too early: must stay 0 */
 	_Atomic uint64_t replayed;	/* answered from the store */
-	_Atomic uint64_t connections;
+	_Atomic uint64_t connections, other_connections;	/* all; at the second listener */
 	_Atomic uint64_t byes;
 	_Atomic uint64_t bytes_to_device;
 	_Atomic uint64_t drop_every;	/* close the connection after so many records; 0: never */
@@ -29,6 +29,7 @@ struct fake_server {
 	_Atomic uint64_t behind_records;	/* that came all the same */
 	_Atomic bool parked;		/* say PARKED to every RESUME at the first listener */
 	_Atomic uint64_t parked_answers;
+	_Atomic bool quiesce;		/* once: after the next record, tell the client to be quiet and close the connection */
 	uint64_t stored_seq[4096];
 	uint64_t next_address;
 };

@@ -1,0 +1,131 @@
+/*
+ * The process is about to be saved (cricketctl checkpoint --with-client): nothing of ours may be open then, and no thread of the program
+ * may be anywhere but in its own code or asleep in a call that has not begun to travel.
+ *
+ *	cricketctl: SESSION.hold in the state directory --> told through the worker --> we close the socket, write SESSION.quiet and wait
+ *	cricketctl: saves the process, removes SESSION.hold ------------------------->  we remove SESSION.quiet and resume
+ *
+ * What waits is the thread that noticed the end of the connection, in the place where it would look for the session; every other call
+ * waits behind it.  The process goes on in two places: where it stood, and, restored, in another process (of the same number), which
+ * notices by its start time that it is not the one that was saved.  That one belongs to a session of a later generation, the restored
+ * one, and must never meet the session that goes on where it was: so it counts its own generation up, and older sessions refuse it.
+ *
+ * The only path that is ever opened is our own: what a server says names none.  Where no hold is there, whoever asked is not on this host,
+ * and we resume as after any break.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/conn/conn.h"
+#include "client/conn/settings.h"
+#include "rpc/log.h"
+
+enum { PATH_SIZE = CKT_ADDRESS_TEXT_MAX + CKT_SESSION_ID_SIZE + 16, WAIT_NS = 5000000, IDENTITY_SIZE = 96 };
+
+static void state_path(const char *suffix, char ret_path[PATH_SIZE])
+{
+	snprintf(ret_path, PATH_SIZE, "%s/%s%s", ckt_settings.state_dir, ckt_conn.session, suffix);
+}
+
+static bool read_line(const char *path, char *ret_line, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret_line, size - 1);
+	if (fd >= 0)
+		close(fd);
+	ret_line[n > 0 ? n : 0] = 0;
+	ret_line[strcspn(ret_line, "\n")] = 0;
+	return n > 0;
+}
+
+/* What no other process has had or will have: the boot and when in it the process began. */
+static void identity(char ret_text[IDENTITY_SIZE])
+{
+	char boot[40] = "", status[1024] = "";
+	unsigned long long began = 0;
+	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+	read_line("/proc/self/stat", status, sizeof status);
+	/* The name in brackets may hold anything; the 20th number behind it is the start. */
+	char *p = strrchr(status, ')');
+	for (unsigned field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	if (p)
+		began = strtoull(p, NULL, 10);
+	snprintf(ret_text, IDENTITY_SIZE, "%s %llu", boot, began);
+}
+
+static bool say_quiet(const char *path)
+{
+	char temporary[PATH_SIZE + 8];
+	snprintf(temporary, sizeof temporary, "%s.tmp", path);
+	unlink(temporary);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	bool written = fd >= 0 && dprintf(fd, "%d\n", (int)getpid()) > 0;
+	if (fd >= 0)
+		close(fd);
+	return written && rename(temporary, path) == 0;
+}
+
+static void close_socket(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	/* A sender that still has the old descriptor holds this lock. */
+	pthread_mutex_lock(&conn->send_lock);
+	if (conn->fd >= 0)
+		close(conn->fd);
+	conn->fd = -1;
+	pthread_mutex_unlock(&conn->send_lock);
+}
+
+/* Nothing is open while this waits, so the process may be saved at any moment of it. */
+static void wait_for_end_of(const char *hold, pid_t holder)
+{
+	struct timespec pause = {.tv_nsec = WAIT_NS};
+	while (access(hold, F_OK) == 0) {
+		if (kill(holder, 0) && errno == ESRCH) {
+			ckt_debug("process %d, which wanted this process quiet, has ended", (int)holder);
+			unlink(hold);
+			return;
+		}
+		nanosleep(&pause, NULL);
+	}
+}
+
+void ckt_conn_quiesce(void)
+{
+	struct ckt_conn *conn = &ckt_conn;
+	char hold[PATH_SIZE], quiet[PATH_SIZE], line[32], before[IDENTITY_SIZE], after[IDENTITY_SIZE];
+	state_path(".hold", hold);
+	state_path(".quiet", quiet);
+	pid_t holder = ckt_settings.state_dir[0] && read_line(hold, line, sizeof line) ? (pid_t)strtol(line, NULL, 10) : 0;
+	if (holder <= 0) {
+		ckt_debug("told to be quiet, but nobody on this host wants it: ignoring");
+		return;
+	}
+	close_socket();
+	identity(before);
+	if (!say_quiet(quiet)) {
+		ckt_log_user("cannot write %s: %s", quiet, strerror(errno));
+		return;
+	}
+	wait_for_end_of(hold, holder);
+	unlink(quiet);
+	identity(after);
+	if (strcmp(before, after) == 0)
+		return;
+	/* We are the copy. */
+	char address[CKT_ADDRESS_TEXT_MAX];
+	conn->generation++;
+	conn->moved_to[0] = 0;
+	if (ckt_conn_file_address(address, sizeof address))
+		memcpy(conn->address_text, address, sizeof conn->address_text);
+	ckt_debug("session %s: this process was restored; looking for generation %llu at %s", conn->session,
+		  (unsigned long long)conn->generation, conn->address_text);
+}
