@@ -18,6 +18,7 @@ static const struct option options[] = {
 	{"to", false, VALUE(to)},	    {"client-address", false, VALUE(client_address)},
 	{"incremental", false, VALUE(incremental)}, {"every", false, VALUE(every)}, {"keep", false, VALUE(keep)},
 	{"server-side", false, VALUE(server_side)}, {"to-memory", false, FLAG(to_memory)}, {"compress", false, FLAG(compress)},
+	{"with-client", false, FLAG(with_client)},
 	{"for", false, VALUE(pause_for)},   {"until", false, VALUE(until)},   {"follow", false, FLAG(follow)},
 };
 

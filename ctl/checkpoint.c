@@ -10,8 +10,11 @@
 #include <unistd.h>
 
 #include "chain.h"
-#include "ctl.h"
+#include "client.h"
 #include "rpc/fault.h"
+
+/* Of --with-client. */
+static struct ckt_ctl_client client = {.fd = -1};
 
 enum { DEFAULT_DEADLINE_S = 60, DEADLINE_MAX_S = 86400, RELEASE_MS = 120000 };
 
@@ -47,13 +50,20 @@ int ckt_ctl_release(struct ckt_ctl_server *server, const char *session, bool end
 static int print(const struct ckt_ctl_args *args, const ckt_control_save_res *res, const char *place)
 {
 	char size[32];
-	if (args->json)
-		return ckt_ctl_json_print(json_pack("{s:o, s:o, s:I, s:b, s:I, s:I, s:I}", "session", ckt_ctl_json_text(res->session),
-						    "directory", ckt_ctl_json_text(place), "bytes", (json_int_t)res->bytes, "stopped",
-						    args->stop, "memory_bytes", (json_int_t)res->memory_bytes, "changed_bytes",
-						    (json_int_t)res->changed_bytes, "frozen_us", (json_int_t)res->stopped_us));
-	printf("session %s written to %s, %s%s\n", res->session, place, ckt_ctl_size_text(res->bytes, size, sizeof size),
-	       args->stop ? "; the session has ended" : "");
+	char process[48] = "";
+	if (args->json) {
+		json_t *json = json_pack("{s:o, s:o, s:I, s:b, s:I, s:I, s:I}", "session", ckt_ctl_json_text(res->session),
+					 "directory", ckt_ctl_json_text(place), "bytes", (json_int_t)res->bytes, "stopped",
+					 args->stop, "memory_bytes", (json_int_t)res->memory_bytes, "changed_bytes",
+					 (json_int_t)res->changed_bytes, "frozen_us", (json_int_t)res->stopped_us);
+		if (args->with_client)
+			json_object_set_new(json, "client_pid", json_integer(client.process.pid));
+		return ckt_ctl_json_print(json);
+	}
+	if (args->with_client)
+		snprintf(process, sizeof process, " and its client, process %d,", (int)client.process.pid);
+	printf("session %s%s written to %s, %s%s\n", res->session, process, place, ckt_ctl_size_text(res->bytes, size, sizeof size),
+	       !args->stop ? "" : args->with_client ? "; both have ended" : "; the session has ended");
 	return ckt_ctl_flush();
 }
 
@@ -68,14 +78,14 @@ int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int
 static ckt_control_save_args save_args(const struct ckt_ctl_args *args, char *stage, unsigned deadline_ms)
 {
 	return (ckt_control_save_args){.session = (char *)args->words[0], .stage = stage, .deadline_ms = deadline_ms,
-				       .compress = args->compress, .hold = args->stop, .keep_hashes = args->every || args->incremental};
+				       .compress = args->compress, .hold = args->stop || args->with_client, .keep_hashes = args->every || args->incremental};
 }
 
 static int finish(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const ckt_control_save_res *res, const char *place)
 {
 	int status = CKT_EXIT_DONE;
-	if (args->stop)
-		status = ckt_ctl_release(server, res->session, true, true, "");
+	if (args->stop || args->with_client)
+		status = ckt_ctl_release(server, res->session, args->stop, args->stop, "");
 	return status == CKT_EXIT_DONE ? print(args, res, place) : status;
 }
 
@@ -106,7 +116,9 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 		int result = ckt_ctl_base_write(partial.fd, path, base->path);
 		status = result ? ckt_ctl_refuse(path, strerror(-result)) : status;
 	}
-	if (status == CKT_EXIT_DONE)
+	if (status == CKT_EXIT_DONE && args->with_client)
+		status = ckt_ctl_client_save(&client, server, &partial, args->stop);
+	else if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_partial_keep(&partial);
 	if (status != CKT_EXIT_DONE)
 		ckt_ctl_partial_drop(&partial);
@@ -202,6 +214,10 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 		fprintf(stderr, "cricketctl: --every goes alone or with --keep, --incremental and --every with a directory here\n");
 		status = CKT_EXIT_USAGE;
 	}
+	if (status == CKT_EXIT_DONE && args->with_client && (args->server_side || args->every || args->to_memory)) {
+		fprintf(stderr, "cricketctl: --with-client goes with a directory here, and not with --every\n");
+		status = CKT_EXIT_USAGE;
+	}
 	if (status == CKT_EXIT_DONE && args->every)
 		return ckt_ctl_every(args);
 	if (status == CKT_EXIT_DONE)
@@ -209,6 +225,8 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 	if (status != CKT_EXIT_DONE)
 		return status;
 	status = ckt_ctl_check_session(args->words[0]);
+	if (status == CKT_EXIT_DONE && args->with_client)
+		status = ckt_ctl_client_find(&server, args->words[0], &client);
 	if (status == CKT_EXIT_DONE)
 		status = args->to_memory     ? save_in_memory(args, &server, deadline_ms)
 			 : args->server_side ? save_there(args, &server, deadline_ms)

@@ -28,6 +28,7 @@ struct ckt_ctl_args {
 	const char *server;		/* --server; NULL: REMOTE_GPU_ADDRESS, then the local socket */
 	bool json, help, version;
 	bool stop;			/* checkpoint --stop */
+	bool with_client;		/* checkpoint, restore --with-client */
 	const char *deadline;		/* checkpoint --deadline SECONDS */
 	const char *gpu;		/* restore --gpu N */
 	const char *to;			/* redirect, migrate --to ADDRESS */
@@ -115,6 +116,9 @@ int ckt_ctl_kept_remove(const struct ckt_ctl_args *args);
 
 /* ---- state.c: writes the file in which the client of the session looks for its address; 0, or -errno with the reason. */
 int ckt_ctl_state_write(const char *session, const char *address, char *ret_message, size_t message_size);
+int ckt_ctl_state_write_in(const char *state_directory, const char *session, const char *text, char *ret_message, size_t message_size);
+/* Makes it and what is above it, for this user alone. */
+int ckt_ctl_state_directory(char *path);
 
 /* ---- files.c: directories of images on this host.  Exit codes, said. */
 enum { CKT_CTL_PATH_SIZE = 4096 };

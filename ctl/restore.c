@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "chain.h"
-#include "ctl.h"
+#include "client.h"
 #include "rpc/identity.h"
 
 enum { ANSWER_MS = 15000 };
@@ -172,8 +172,21 @@ static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *serve
 	return status;
 }
 
+static int print(const struct ckt_ctl_args *args, const char *session, pid_t pid)
+{
+	char process[48] = "";
+	if (args->json)
+		return ckt_ctl_json_print(pid ? json_pack("{s:o, s:i}", "session", ckt_ctl_json_text(session), "client_pid", (int)pid)
+					      : json_pack("{s:o}", "session", ckt_ctl_json_text(session)));
+	if (pid)
+		snprintf(process, sizeof process, " and its client, process %d,", (int)pid);
+	printf("session %s%s restored from %s\n", session, process, args->server_side ? args->server_side : args->words[0]);
+	return ckt_ctl_flush();
+}
+
 int ckt_ctl_restore(const struct ckt_ctl_args *args)
 {
+	static struct ckt_ctl_client client = {.fd = -1};
 	struct ckt_ctl_server server;
 	char session[CKT_SESSION_ID_SIZE + 1];
 	int gpu, status = ckt_ctl_parse_gpu(args->gpu, &gpu);
@@ -181,19 +194,24 @@ int ckt_ctl_restore(const struct ckt_ctl_args *args)
 		status = ckt_ctl_check_place(args, args->word_count == 1);
 	if (status == CKT_EXIT_DONE && !args->server_side && ckt_ctl_kept_name(args->words[0]))
 		status = ckt_ctl_check_kept(ckt_ctl_kept_name(args->words[0]));
+	if (status == CKT_EXIT_DONE && args->with_client && (args->server_side || ckt_ctl_kept_name(args->words[0]))) {
+		fprintf(stderr, "cricketctl: --with-client needs a directory here\n");
+		status = CKT_EXIT_USAGE;
+	}
+	if (status == CKT_EXIT_DONE && args->with_client)
+		status = ckt_ctl_client_open(args->words[0], &client);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_connect_near(args, &server);
-	if (status != CKT_EXIT_DONE)
+	if (status != CKT_EXIT_DONE) {
+		ckt_ctl_client_close(&client);
 		return status;
+	}
 	status = restore(args, &server, gpu, session);
-	if (status == CKT_EXIT_DONE)
+	if (status == CKT_EXIT_DONE && args->with_client)
+		status = ckt_ctl_client_restore(args, &client, &server, session);
+	else if (status == CKT_EXIT_DONE)
 		ckt_ctl_tell_client(args, &server, session);
 	ckt_ctl_disconnect(&server);
-	if (status == CKT_EXIT_DONE && args->json) {
-		status = ckt_ctl_json_print(json_pack("{s:o}", "session", ckt_ctl_json_text(session)));
-	} else if (status == CKT_EXIT_DONE) {
-		printf("session %s restored from %s\n", session, args->server_side ? args->server_side : args->words[0]);
-		status = ckt_ctl_flush();
-	}
-	return status;
+	ckt_ctl_client_close(&client);
+	return status == CKT_EXIT_DONE ? print(args, session, args->with_client ? client.process.pid : 0) : status;
 }

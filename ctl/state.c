@@ -1,5 +1,6 @@
 /*
- * Where a client looks for its session: the file STATE_DIR/SESSION, whose first line is an address.  See client/conn/resume.c for the
+ * Where a client looks for its session: the file STATE_DIR/SESSION, whose first line is an address.  A second one, "generation N", makes it
+ * one for clients of that generation and later: a client that was restored together with its session.  See client/conn/resume.c for the
  * reader.
  */
 #include <errno.h>
@@ -23,7 +24,7 @@ static int state_dir(char ret_path[PATH_SIZE])
 }
 
 /* All of them that are missing, for this user alone. */
-static int make_directories(char *path)
+int ckt_ctl_state_directory(char *path)
 {
 	for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
 		if (slash)
@@ -38,20 +39,27 @@ static int make_directories(char *path)
 
 int ckt_ctl_state_write(const char *session, const char *address, char *ret_message, size_t message_size)
 {
-	char directory[PATH_SIZE], path[PATH_SIZE + 32], temporary[PATH_SIZE + 48];
-	int fd = -1, result = state_dir(directory);
+	char directory[PATH_SIZE];
+	int result = state_dir(directory);
 	if (result) {
 		snprintf(ret_message, message_size, "where the file should lie is not known: set HOME or CRICKET_STATE_DIR");
 		return result;
 	}
-	result = make_directories(directory);
+	return ckt_ctl_state_write_in(directory, session, address, ret_message, message_size);
+}
+
+int ckt_ctl_state_write_in(const char *state_directory, const char *session, const char *text, char *ret_message, size_t message_size)
+{
+	char directory[PATH_SIZE], path[PATH_SIZE + 32], temporary[PATH_SIZE + 48];
+	snprintf(directory, sizeof directory, "%s", state_directory);
+	int fd = -1, result = ckt_ctl_state_directory(directory);
 	snprintf(path, sizeof path, "%s/%s", directory, session);
 	snprintf(temporary, sizeof temporary, "%s/.%s.XXXXXX", directory, session);
 	if (!result) {
 		fd = mkostemp(temporary, O_CLOEXEC);	/* 0600 */
 		result = fd < 0 ? -errno : 0;
 	}
-	if (!result && (dprintf(fd, "%s\n", address) < 0 || fsync(fd)))
+	if (!result && (dprintf(fd, "%s\n", text) < 0 || fsync(fd)))
 		result = -errno;
 	ckt_fault(CKT_FAULT_CTL_STATE_FILE);
 	if (!result && rename(temporary, path))

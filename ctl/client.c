@@ -1,0 +1,452 @@
+/* The client's process, saved and restored with its session; see client.h. */
+#include "client.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rpc/fault.h"
+#include "rpc/worker.h"
+
+enum {
+	ANSWER_MS = 15000, QUIESCE_MS = 20000, QUIET_MS = 20000, CLAIM_MS = 30000, FORMAT = 1, DESCRIPTION_MAX = 1 << 20, ID_MAX = 1 << 22,
+	MESSAGE_SIZE = 5200,
+};
+
+#define DESCRIPTION "client.json"
+
+static int refuse(const char *message)
+{
+	char clean[MESSAGE_SIZE];
+	fprintf(stderr, "cricketctl: %s\n", ckt_ctl_clean(message, clean, sizeof clean));
+	return CKT_EXIT_REFUSED;
+}
+
+/* ---- Sessions */
+
+/* Calls visit for all of them, until it gives back false. */
+static int each_session(struct ckt_ctl_server *server, bool (*visit)(const ckt_control_session *session, void *data), void *data)
+{
+	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	bool more = true;
+	while (more) {
+		ckt_control_list_args call = {.after = after};
+		ckt_control_list_res res = {0};
+		int status = ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args, &call,
+					  (xdrproc_t)xdr_ckt_control_list_res, &res, ANSWER_MS, -1);
+		if (status != CKT_EXIT_DONE)
+			return status;
+		more = res.more && res.sessions.sessions_len;
+		for (u_int i = 0; i < res.sessions.sessions_len; i++) {
+			snprintf(after, sizeof after, "%s", res.sessions.sessions_val[i].session);
+			more = visit(&res.sessions.sessions_val[i], data) && more;
+		}
+		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
+	}
+	return CKT_EXIT_DONE;
+}
+
+struct facts {
+	const char *prefix;
+	unsigned count;			/* of sessions that fit */
+	char session[CKT_SESSION_ID_SIZE + 1], program[CKT_NAME_MAX + 1], host[CKT_ADDRESS_MAX + 1];
+	pid_t pid;
+	unsigned state;
+	uint64_t generation;
+	/* Second round */
+	char other[CKT_SESSION_ID_SIZE + 1];	/* a session of a process below ours */
+	pid_t other_pid;
+};
+
+static bool take_facts(const ckt_control_session *session, void *data)
+{
+	struct facts *facts = data;
+	if (strncmp(session->session, facts->prefix, strlen(facts->prefix)) != 0)
+		return true;
+	facts->count++;
+	snprintf(facts->session, sizeof facts->session, "%s", session->session);
+	snprintf(facts->program, sizeof facts->program, "%s", session->program_name);
+	snprintf(facts->host, sizeof facts->host, "%s", session->client);
+	facts->pid = (pid_t)session->client_pid;
+	facts->state = session->state;
+	facts->generation = session->generation;
+	return true;
+}
+
+static bool find_child(const ckt_control_session *session, void *data)
+{
+	struct facts *facts = data;
+	pid_t pid = (pid_t)session->client_pid;
+	if (strcmp(session->session, facts->session) != 0 && strcmp(session->client, facts->host) == 0 && pid != facts->pid &&
+	    ckt_process_is_below(pid, facts->pid)) {
+		snprintf(facts->other, sizeof facts->other, "%s", session->session);
+		facts->other_pid = pid;
+	}
+	return true;
+}
+
+int ckt_ctl_client_find(struct ckt_ctl_server *server, const char *prefix, struct ckt_ctl_client *ret_client)
+{
+	char message[MESSAGE_SIZE], here[CKT_NAME_MAX + 1] = "";
+	struct facts facts = {.prefix = prefix};
+	ret_client->fd = -1;
+	if (ckt_criu_find(&ret_client->criu, message, sizeof message))
+		return refuse(message);
+	int status = each_session(server, take_facts, &facts);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	if (facts.count != 1) {
+		snprintf(message, sizeof message, "%s session '%s'%s: see cricketctl ps", facts.count ? "there is more than one" : "there is no", prefix,
+			 facts.count ? "..." : "");
+		refuse(message);
+		return CKT_EXIT_NO_SESSION;
+	}
+	gethostname(here, sizeof here - 1);
+	if (facts.state != CKT_STATE_RUNNING && facts.state != CKT_STATE_PAUSED) {
+		snprintf(message, sizeof message, "session %s is %s, and its client is saved with it only while the two are connected", facts.session,
+			 ckt_ctl_state_name(facts.state));
+		return refuse(message);
+	}
+	if (strcmp(facts.host, here) != 0) {
+		snprintf(message, sizeof message, "the program of session %s runs on %s: run 'cricketctl checkpoint --with-client' there", facts.session,
+			 facts.host);
+		return refuse(message);
+	}
+	if (ckt_process_look(facts.pid, facts.program, &ret_client->process, message, sizeof message))
+		return refuse(message);
+	status = each_session(server, find_child, &facts);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	if (*facts.other) {
+		snprintf(message, sizeof message, "process %d, below %s, has session %s of its own: a process tree is saved with one session only",
+			 (int)facts.other_pid, facts.program, facts.other);
+		return refuse(message);
+	}
+	snprintf(ret_client->session, sizeof ret_client->session, "%s", facts.session);
+	return CKT_EXIT_DONE;
+}
+
+/* ---- Save */
+
+static int make_quiet(struct ckt_ctl_client *client, struct ckt_ctl_server *server)
+{
+	char message[MESSAGE_SIZE];
+	ckt_control_session_args call = {.session = client->session};
+	ckt_control_result answer = {0};
+	int result = ckt_hold_make(&client->process, client->session);
+	if (result) {
+		snprintf(message, sizeof message, "%s: %s", client->process.state_dir, strerror(-result));
+		return refuse(message);
+	}
+	int status = ckt_ctl_call(server, CKT_CONTROL_QUIESCE, (xdrproc_t)xdr_ckt_control_session_args, &call, (xdrproc_t)xdr_ckt_control_result,
+				  &answer, QUIESCE_MS, -1);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_result(&answer);
+	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&answer);
+	if (status == CKT_EXIT_DONE && ckt_hold_wait_quiet(&client->process, client->session, QUIET_MS)) {
+		snprintf(message, sizeof message, "%s (process %d) did not become quiet: is it stopped, or is its Cricket older than this one?",
+			 client->process.program, (int)client->process.pid);
+		status = refuse(message);
+	}
+	ckt_fault(CKT_FAULT_CTL_CLIENT_QUIET);
+	return status;
+}
+
+static json_t *describe(const struct ckt_ctl_client *client)
+{
+	const struct ckt_process *process = &client->process;
+	char version[CKT_CRIU_TEXT];
+	static pid_t ids[CKT_PROCESS_TREE_MAX];
+	unsigned count = ckt_process_tree(process->pid, ids);
+	json_t *list = json_array(), *stdio = json_array();
+	for (unsigned i = 0; i < count; i++)
+		json_array_append_new(list, json_integer(ids[i]));
+	for (int fd = 0; fd < 3; fd++)
+		json_array_append_new(stdio, ckt_ctl_json_text(process->stdio[fd]));
+	return json_pack("{s:i, s:s, s:i, s:o, s:o, s:s, s:I, s:I, s:s, s:o}", "format", FORMAT, "criu",
+			 ckt_criu_version_text(client->criu.version, version), "pid", (int)process->pid, "ids", list, "program",
+			 ckt_ctl_json_text(process->program), "session", client->session, "uid", (json_int_t)process->uid, "gid",
+			 (json_int_t)process->gid, "state_dir", process->state_dir, "stdio", stdio);
+}
+
+static int sync_directory(int fd)
+{
+	int list = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
+	DIR *dir = list >= 0 ? fdopendir(list) : NULL;
+	if (!dir)
+		return -errno;
+	for (struct dirent *entry; !result && (entry = readdir(dir));) {
+		int file = entry->d_name[0] == '.' ? -1 : openat(fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (file >= 0 && fsync(file))
+			result = -errno;
+		if (file >= 0)
+			close(file);
+	}
+	closedir(dir);
+	return result ? result : fsync(fd) ? -errno : 0;
+}
+
+struct saving {
+	const struct ckt_ctl_client *client;
+	struct ckt_ctl_partial *partial;
+	json_t *description;
+	int fd;
+	int status;
+};
+
+/* All of the process is written: the image as a whole gets its name. */
+static int commit(void *data)
+{
+	struct saving *saving = data;
+	ckt_fault(CKT_FAULT_CTL_CLIENT_SAVED);
+	int fd = openat(saving->fd, DESCRIPTION, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int result = fd < 0 ? -errno : 0;
+	if (!result && (json_dumpfd(saving->description, fd, JSON_COMPACT) || write(fd, "\n", 1) != 1))
+		result = -EIO;
+	if (fd >= 0)
+		close(fd);
+	if (!result)
+		result = sync_directory(saving->fd);
+	saving->status = result ? ckt_ctl_refuse(saving->partial->path, strerror(-result)) : ckt_ctl_partial_keep(saving->partial);
+	return saving->status == CKT_EXIT_DONE ? 0 : -EIO;
+}
+
+static int dump(struct ckt_ctl_client *client, struct ckt_ctl_partial *partial, bool stop)
+{
+	char message[MESSAGE_SIZE];
+	struct saving saving = {.client = client, .partial = partial, .fd = -1, .status = CKT_EXIT_DONE};
+	/* Before it: from here to there no thread of the program can have come and gone but by the program itself. */
+	saving.description = describe(client);
+	if (!saving.description || mkdirat(partial->fd, "client", 0700) ||
+	    (saving.fd = openat(partial->fd, "client", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+		json_decref(saving.description);
+		return ckt_ctl_refuse(partial->path, strerror(errno));
+	}
+	int result = ckt_criu_dump(&client->criu, client->process.pid, saving.fd, !stop, stop ? commit : NULL, &saving, message, sizeof message);
+	/* A process that goes on need not stand still until its image is on the disk. */
+	if (!result && !stop)
+		commit(&saving);
+	int status = saving.status;
+	if (result && status == CKT_EXIT_DONE)
+		status = refuse(message);
+	json_decref(saving.description);
+	close(saving.fd);
+	return status;
+}
+
+int ckt_ctl_client_save(struct ckt_ctl_client *client, struct ckt_ctl_server *server, struct ckt_ctl_partial *partial, bool stop)
+{
+	int status = make_quiet(client, server);
+	if (status == CKT_EXIT_DONE)
+		status = dump(client, partial, stop);
+	ckt_hold_remove(&client->process, client->session);
+	return status;
+}
+
+/* ---- Restore */
+
+static bool take_ids(const json_t *list, struct ckt_ctl_client *client)
+{
+	size_t i, count = json_array_size(list);
+	json_t *one;
+	if (!count || count > CKT_PROCESS_TREE_MAX)
+		return false;
+	json_array_foreach(list, i, one) {
+		json_int_t id = json_integer_value(one);
+		if (id <= 0 || id > ID_MAX)
+			return false;
+		client->ids[client->id_count++] = (pid_t)id;
+	}
+	return true;
+}
+
+static bool take_stdio(const json_t *list, struct ckt_process *process)
+{
+	if (json_array_size(list) != 3)
+		return false;
+	for (size_t fd = 0; fd < 3; fd++) {
+		const char *text = json_string_value(json_array_get(list, fd));
+		if (!text)
+			return false;
+		snprintf(process->stdio[fd], sizeof process->stdio[fd], "%s", text);
+	}
+	return true;
+}
+
+static bool take_description(json_t *json, struct ckt_ctl_client *client)
+{
+	int format, pid;
+	json_int_t uid, gid;
+	json_t *ids, *stdio;
+	const char *program, *session, *state_dir;
+	struct ckt_process *process = &client->process;
+	if (json_unpack(json, "{s:i, s:i, s:o, s:s, s:s, s:I, s:I, s:s, s:o}", "format", &format, "pid", &pid, "ids", &ids, "program", &program,
+			"session", &session, "uid", &uid, "gid", &gid, "state_dir", &state_dir, "stdio", &stdio))
+		return false;
+	if (format != FORMAT || pid <= 0 || pid > ID_MAX || uid < 0 || uid >= UINT32_MAX || gid < 0 || gid >= UINT32_MAX || state_dir[0] != '/' ||
+	    strlen(state_dir) >= sizeof process->state_dir || strlen(session) != CKT_SESSION_ID_SIZE ||
+	    strspn(session, "0123456789abcdef") != CKT_SESSION_ID_SIZE)
+		return false;
+	process->pid = pid;
+	process->uid = (uid_t)uid;
+	process->gid = (gid_t)gid;
+	strcpy(process->state_dir, state_dir);
+	strcpy(client->session, session);
+	snprintf(process->program, sizeof process->program, "%s", program);
+	return take_ids(ids, client) && take_stdio(stdio, process);
+}
+
+static json_t *read_description(int dir_fd)
+{
+	struct stat st;
+	int fd = openat(dir_fd, DESCRIPTION, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	json_t *json = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= DESCRIPTION_MAX ?
+			       json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	if (fd >= 0)
+		close(fd);
+	return json;
+}
+
+/* What CRIU restores runs as whoever the image says: an image that another user could have written is for that user to restore. */
+static bool is_ours(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && (st.st_uid == geteuid() || st.st_uid == 0) && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static int check_ids(const struct ckt_ctl_client *client)
+{
+	char who[160], message[MESSAGE_SIZE];
+	for (unsigned i = 0; i < client->id_count; i++) {
+		if (!ckt_process_describe(client->ids[i], who, sizeof who))
+			continue;
+		snprintf(message, sizeof message,
+			 "%s needs process number %d again, which is in use here (%s): end that, restore on another host, or in a PID namespace of "
+			 "its own: unshare --pid --fork --mount-proc cricketctl restore ...", client->process.program, (int)client->ids[i], who);
+		return refuse(message);
+	}
+	return CKT_EXIT_DONE;
+}
+
+int ckt_ctl_client_open(const char *path, struct ckt_ctl_client *ret_client)
+{
+	char place[CKT_CTL_PATH_SIZE + 8], message[MESSAGE_SIZE];
+	ret_client->fd = -1;
+	snprintf(place, sizeof place, "%s/client", path);
+	if (ckt_criu_find(&ret_client->criu, message, sizeof message))
+		return refuse(message);
+	int fd = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return ckt_ctl_refuse(path, errno == ENOENT ? "holds no client: it was written without --with-client; restore it without that, and the "
+							      "client that waits for it goes on" : strerror(errno));
+	int status = CKT_EXIT_DONE;
+	json_t *json = NULL;
+	if (!is_ours(fd))
+		status = ckt_ctl_refuse(place, "belongs to another user, or others may write there: what is restored from it could be any program; "
+					       "restore it as that user, or, if you trust it, make it yours (chown -R)");
+	else if (!(json = read_description(fd)) || !take_description(json, ret_client))
+		status = ckt_ctl_refuse(place, "is no image of a process that this version of Cricket can restore");
+	json_decref(json);
+	if (status == CKT_EXIT_DONE)
+		status = check_ids(ret_client);
+	if (status == CKT_EXIT_DONE)
+		ret_client->fd = fd;
+	else
+		close(fd);
+	return status;
+}
+
+void ckt_ctl_client_close(struct ckt_ctl_client *client)
+{
+	if (client->fd >= 0)
+		close(client->fd);
+	client->fd = -1;
+}
+
+static void drop_session(struct ckt_ctl_server *server, const char *session)
+{
+	ckt_control_session_args call = {.session = (char *)session};
+	ckt_control_result result = {0};
+	if (ckt_ctl_call(server, CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args, &call, (xdrproc_t)xdr_ckt_control_result, &result,
+			 ANSWER_MS, -1) == CKT_EXIT_DONE)
+		ckt_ctl_result(&result);
+	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
+}
+
+static bool is_pipe(const char *key)
+{
+	size_t length = strlen(key);
+	return strncmp(key, "pipe:[", 6) == 0 && strspn(key + 6, "0123456789") == length - 7 && key[length - 1] == ']';
+}
+
+/* Pipes of its standard descriptors led to processes that are not there any more: our own take their place. */
+static unsigned collect_pipes(const struct ckt_process *process, struct ckt_criu_inherit ret_inherit[CKT_CRIU_INHERIT_MAX])
+{
+	unsigned count = 0;
+	for (int fd = 0; fd < 3; fd++) {
+		bool known = !is_pipe(process->stdio[fd]);
+		for (unsigned i = 0; i < count && !known; i++)
+			known = strcmp(ret_inherit[i].key, process->stdio[fd]) == 0;
+		if (!known) {
+			snprintf(ret_inherit[count].key, sizeof ret_inherit[count].key, "%s", process->stdio[fd]);
+			ret_inherit[count++].fd = fd;
+		}
+	}
+	return count;
+}
+
+/* The restored process has found its session. */
+static int wait_claimed(struct ckt_ctl_server *server, const char *session, const struct ckt_ctl_client *client)
+{
+	int64_t deadline_ms = ckt_net_now_ms() + CLAIM_MS;
+	char message[MESSAGE_SIZE];
+	for (;;) {
+		struct facts facts = {.prefix = session};
+		int status = each_session(server, take_facts, &facts);
+		if (status != CKT_EXIT_DONE)
+			return status;
+		/* One that has ended by now found it too. */
+		if (!facts.count || facts.state != CKT_STATE_RESTORED)
+			return CKT_EXIT_DONE;
+		if (ckt_net_now_ms() >= deadline_ms)
+			break;
+		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+	}
+	snprintf(message, sizeof message, "process %d is restored, but does not reach session %s: tell it where: cricketctl redirect %s --to HOST:PORT",
+		 (int)client->process.pid, session, session);
+	return refuse(message);
+}
+
+int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_client *client, struct ckt_ctl_server *server, const char *session)
+{
+	char message[MESSAGE_SIZE];
+	struct facts facts = {.prefix = session};
+	struct ckt_criu_inherit inherit[CKT_CRIU_INHERIT_MAX];
+	const char *address = args->client_address ? args->client_address : args->server ? args->server : server->address;
+	pid_t pid;
+	ckt_fault(CKT_FAULT_CTL_CLIENT_RESTORE);
+	int status = each_session(server, take_facts, &facts);
+	if (status == CKT_EXIT_DONE && strcmp(session, client->session) != 0)
+		status = refuse("the client in this image is another session's");
+	if (status == CKT_EXIT_DONE) {
+		ckt_hold_remove(&client->process, session);
+		int result = ckt_hold_redirect(&client->process, session, address, facts.generation);
+		if (result) {
+			snprintf(message, sizeof message, "%s: %s", client->process.state_dir, strerror(-result));
+			status = refuse(message);
+		}
+	}
+	if (status == CKT_EXIT_DONE && ckt_criu_restore(&client->criu, client->fd, inherit, collect_pipes(&client->process, inherit), &pid, message,
+							sizeof message))
+		status = refuse(message);
+	if (status != CKT_EXIT_DONE) {
+		drop_session(server, session);
+		return status;
+	}
+	return wait_claimed(server, session, client);
+}
