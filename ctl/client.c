@@ -14,7 +14,7 @@
 #include "rpc/worker.h"
 
 enum {
-	ANSWER_MS = 15000, QUIESCE_MS = 20000, QUIET_MS = 20000, CLAIM_MS = 30000, FORMAT = 1, DESCRIPTION_MAX = 1 << 20, ID_MAX = 1 << 22,
+	ANSWER_MS = 15000, QUIESCE_MS = 20000, QUIET_MS = 20000, CLAIM_MS = 30000, OVER_MS = 5000, FORMAT = 1, DESCRIPTION_MAX = 1 << 20, ID_MAX = 1 << 22,
 	MESSAGE_SIZE = 5200,
 };
 
@@ -322,7 +322,10 @@ static bool is_ours(int fd)
 static int check_ids(const struct ckt_ctl_client *client)
 {
 	char who[160], message[MESSAGE_SIZE];
+	int64_t deadline_ms = ckt_net_now_ms() + OVER_MS;
 	for (unsigned i = 0; i < client->id_count; i++) {
+		while (ckt_process_is_over(client->ids[i]) && ckt_net_now_ms() < deadline_ms)
+			nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 		if (!ckt_process_describe(client->ids[i], who, sizeof who))
 			continue;
 		snprintf(message, sizeof message,

@@ -20,10 +20,14 @@ enum { LOOK_NS = 5000000 };
 
 /* ---- /proc */
 
+/* pid 0: ourselves, by whatever number this /proc knows us. */
 static bool read_link(pid_t pid, const char *name, char *ret_text, size_t size)
 {
 	char path[64];
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	if (pid)
+		snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	else
+		snprintf(path, sizeof path, "/proc/self/%s", name);
 	ssize_t n = readlink(path, ret_text, size - 1);
 	ret_text[n > 0 ? n : 0] = 0;
 	return n > 0;
@@ -63,6 +67,13 @@ bool ckt_process_describe(pid_t pid, char *ret_text, size_t text_size)
 	else
 		snprintf(ret_text, text_size, "%s", ckt_ctl_clean(name, clean, sizeof clean));
 	return true;
+}
+
+bool ckt_process_is_over(pid_t pid)
+{
+	char state, name[64];
+	pid_t parent;
+	return read_parent(pid, &parent, &state, name, sizeof name) && state == 'Z';
 }
 
 bool ckt_process_is_below(pid_t pid, pid_t ancestor)
@@ -145,7 +156,7 @@ static bool find_foreign_namespace(pid_t pid, const char **ret_name)
 	char path[32], theirs[64], ours[64];
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		snprintf(path, sizeof path, "ns/%s", names[i]);
-		if (read_link(pid, path, theirs, sizeof theirs) && read_link(getpid(), path, ours, sizeof ours) && strcmp(theirs, ours) != 0) {
+		if (read_link(pid, path, theirs, sizeof theirs) && read_link(0, path, ours, sizeof ours) && strcmp(theirs, ours) != 0) {
 			*ret_name = names[i];
 			return true;
 		}

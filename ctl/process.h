@@ -30,6 +30,8 @@ unsigned ckt_process_tree(pid_t pid, pid_t ret_ids[CKT_PROCESS_TREE_MAX]);
 bool ckt_process_is_below(pid_t pid, pid_t ancestor);
 /* Who has that number, in words; false: nobody. */
 bool ckt_process_describe(pid_t pid, char *ret_text, size_t text_size);
+/* It has ended, and its parent will take note any moment. */
+bool ckt_process_is_over(pid_t pid);
 
 /* All of these act as the user whose files they are, so that root follows no other user's links. */
 int ckt_hold_make(const struct ckt_process *process, const char *session);
