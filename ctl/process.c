@@ -196,6 +196,11 @@ int ckt_process_look(pid_t pid, const char *program, struct ckt_process *ret_pro
 			 "could be told to be quiet: start it with one of them", (int)pid);
 		return -ENOENT;
 	}
+	if (ret_process->state_dir[0] != '/') {
+		snprintf(ret_message, message_size, "process %d was started with CRICKET_STATE_DIR=%.200s, which is no path from the root: start it with one",
+			 (int)pid, ret_process->state_dir);
+		return -EINVAL;
+	}
 	ret_process->uid = st.st_uid;
 	ret_process->gid = st.st_gid;
 	snprintf(ret_process->program, sizeof ret_process->program, "%s", program);

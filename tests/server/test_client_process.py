@@ -73,7 +73,7 @@ class Case(unittest.TestCase):
         for server in self.servers:
             workers = server.workers() if server.process.poll() is None else []
             server.kill()
-            runner.end_all(workers, 11, "the test's end")
+            runner.end_all(workers, "the test's end")
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def server(self, name):
