@@ -20,6 +20,7 @@ struct job {
 	struct cell *list;	/* on the heap, in an order of its own */
 	uint64_t sum;
 	int wrong;
+	pthread_barrier_t *begun;
 };
 
 __global__ void turn(unsigned *data, unsigned n, unsigned salt)
@@ -88,6 +89,8 @@ static void *work(void *arg)
 			cell->value = cell->value * 1664525u + round + job->id + n;
 			job->wrong += cell->value != host[n];
 		}
+		if (round == 0)
+			pthread_barrier_wait(job->begun);
 		usleep(2000);	/* there is work left when an image is taken */
 	}
 	job->sum = checksum(host, COUNT * 4);
@@ -103,13 +106,16 @@ int main(void)
 	struct job job[THREADS];
 	int to, from, status = 1;
 	uint64_t sum = 0;
+	pthread_barrier_t begun;
 	pid_t child = start_child(&to, &from);
 
+	pthread_barrier_init(&begun, NULL, THREADS + 1);
 	for (unsigned t = 0; t < THREADS; t++) {
-		job[t] = (struct job){ t, make_list(t), 0, 0 };
+		job[t] = (struct job){ t, make_list(t), 0, 0, &begun };
 		if (pthread_create(&thread[t], NULL, work, &job[t]) != 0)
 			return 1;
 	}
+	pthread_barrier_wait(&begun);
 	phase();
 	for (unsigned t = 0; t < THREADS; t++) {
 		pthread_join(thread[t], NULL);
