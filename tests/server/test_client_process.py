@@ -458,7 +458,7 @@ class Processes(Case):
         command = [program_path("hoststate-static")]
         first, image = self.server("first"), os.path.join(self.dir, "image")
         program, session = self.start(first, command)
-        for point in ("211", "212"):
+        for point in ("212", "213"):
             for stop in ((), ("--stop",)):
                 done = self.run_ctl(first, "checkpoint", session, image, "--with-client", *stop, CRICKET_FAULT=point)
                 self.assertEqual(done.returncode, -9, done.stderr)
@@ -471,7 +471,7 @@ class Processes(Case):
         self.ctl(first, "checkpoint", session, image, "--with-client", "--stop")
         self.assertEqual([name for name in os.listdir(self.dir) if "partial" in name], [])
         self.ended(program, image)
-        done = self.run_ctl(first, "restore", image, "--with-client", CRICKET_FAULT="213")
+        done = self.run_ctl(first, "restore", image, "--with-client", CRICKET_FAULT="214")
         self.assertEqual(done.returncode, -9, done.stderr)
         # Its session waits, unclaimed; elsewhere it is restored all the same.
         self.assertEqual(self.sessions(first)[0]["state"], "restored")
