@@ -139,6 +139,7 @@ static int waiter_start(struct ckt_worker *worker)
 		return -error;
 	pthread_detach(thread);
 	worker->pending.waiters++;
+	worker->pending.idle++;
 	return 0;
 }
 
@@ -179,6 +180,19 @@ static bool has_earlier(const struct ckt_pending *pending)
 	return false;
 }
 
+/* Wakes waiters for what they may take; where there are fewer than that, more are made, up to the bound. */
+static void call_waiters(struct ckt_worker *worker)
+{
+	struct ckt_pendings *list = &worker->pending;
+	unsigned wanted = 0;
+	for (struct ckt_pending *p = list->first; p; p = p->next)
+		wanted += p->cold && !p->taken && !has_earlier(p);
+	for (unsigned i = 0; i < wanted && i < list->idle; i++)
+		pthread_cond_signal(&list->work);
+	while (wanted > list->idle && list->waiters < CKT_WAITERS_MAX && !waiter_start(worker))
+		;
+}
+
 bool ckt_pending_poll(struct ckt_worker *worker)
 {
 	struct ckt_pendings *list = &worker->pending;
@@ -198,15 +212,14 @@ bool ckt_pending_poll(struct ckt_worker *worker)
 			next = list->first;
 		}
 	}
+	bool cooled = false;
 	for (struct ckt_pending *p = list->first; p; p = p->next)
 		if (!p->cold && now >= p->hot_until_ns) {
-			p->cold = true;
+			p->cold = cooled = true;
 			list->hot_count--;
-			pthread_cond_signal(&list->work);
-			/* All busy with other chains: one more, up to the bound. */
-			if (!list->idle && list->waiters < CKT_WAITERS_MAX)
-				waiter_start(worker);
 		}
+	if (cooled)
+		call_waiters(worker);
 	bool hot = list->hot_count > 0;
 	pthread_mutex_unlock(&list->lock);
 	return hot;
@@ -226,6 +239,7 @@ static void *waiter(void *opaque)
 	struct ckt_pendings *list = &worker->pending;
 	CUcontext current = NULL;
 	pthread_mutex_lock(&list->lock);
+	list->idle--;
 	for (;;) {
 		struct ckt_pending *p = eligible(list);
 		if (!p) {

@@ -45,7 +45,7 @@ struct ckt_pendings {
 	pthread_cond_t work;
 	struct ckt_pending *first, *last;
 	_Atomic unsigned count, data_count, hot_count;
-	unsigned waiters, idle;
+	unsigned waiters, idle;		/* idle: will look at the list, those that have not begun included */
 	unsigned zombies;		/* answered, but a waiter still holds their events */
 };
 

@@ -1,0 +1,244 @@
+/*
+ * Calls that wait, over a driver whose events are done when the test says so: the order of a chain, others that go on, data before the answer
+ * that says it is there, errors, and draining.  The waiters are the real ones.
+ */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rpc/net.h"
+#include "server/worker/driver.h"
+#include "server/worker/fence.h"
+#include "server/worker/worker.h"
+
+enum { ROUNDS = 400, READ_MS = 60000 };
+
+struct event {
+	_Atomic bool done;
+	_Atomic int result;
+};
+
+static struct ckt_worker *const worker = &ckt_worker;
+static struct ckt_fences fences = {.real = (CUcontext)1}, others = {.real = (CUcontext)2};
+static int client;
+
+static CUresult CUDAAPI query(CUevent handle)
+{
+	struct event *event = (struct event *)handle;
+	return event->done ? (CUresult)event->result : CUDA_ERROR_NOT_READY;
+}
+
+static CUresult CUDAAPI synchronize(CUevent handle)
+{
+	struct event *event = (struct event *)handle;
+	while (!event->done)
+		usleep(50);
+	return (CUresult)event->result;
+}
+
+static CUresult CUDAAPI set_current(CUcontext context)
+{
+	return CUDA_SUCCESS;
+}
+
+static int set_up(void)
+{
+	int pair[2];
+	ckt_driver.cuEventQuery = query;
+	ckt_driver.cuEventSynchronize = synchronize;
+	ckt_driver.cuCtxSetCurrent = set_current;
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		return -1;
+	client = pair[1];
+	worker->stats = calloc(CKT_STATS, sizeof *worker->stats);
+	worker->client_epoch = 1;
+	worker->wake_fd = -1;
+	/* No kernel prints here. */
+	worker->printed.pipes[0] = worker->printed.pipes[1] = -1;
+	ckt_output_init(&worker->output);
+	ckt_replies_init(&worker->replies);
+	ckt_output_connect(&worker->output, pair[0], 1);
+	return ckt_pendings_init(worker);
+}
+
+static struct ckt_wcall *call_new(uint32_t xid)
+{
+	struct ckt_wcall *call = ckt_wcall_new(worker);
+	call->header = (struct ckt_call_header){.xid = xid, .prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS};
+	return call;
+}
+
+static void add(uint32_t xid, enum ckt_pending_kind kind, uint64_t chain, struct event *event, struct ckt_fences *of)
+{
+	struct ckt_pending *pending = ckt_pending_new(call_new(xid), kind, chain);
+	pending->one = (CUevent)event;
+	pending->count = 1;
+	pending->fences = of;
+	if (kind == CKT_PENDING_DATA) {
+		pending->size = 4;
+		pending->piece = ckt_staging_own(4);
+		memcpy(pending->piece->data, &xid, 4);
+	}
+	ckt_pending_add(worker, pending);
+}
+
+static void finish(struct event *event)
+{
+	event->done = true;
+}
+
+/* The next reply's xid; its result in ret_result. */
+static uint32_t next_reply(CUresult *ret_result)
+{
+	uint8_t *data;
+	size_t size;
+	struct ckt_reply_header header = {0};
+	/* As the executor does between commands, until what is cold is the waiters'. */
+	while (ckt_pending_poll(worker))
+		sched_yield();
+	ckt_output_flush(&worker->output);
+	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(client, CKT_RECORD_MAX, ckt_net_now_ms() + READ_MS, &data, &size, NULL), 0);
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	CU_ASSERT_TRUE(ckt_reply_header_get(&c, &header));
+	CUresult result = (CUresult)ckt_get_u32(&c);
+	if (ret_result)
+		*ret_result = result;
+	free(data);
+	return header.xid;
+}
+
+static bool silent(void)
+{
+	char byte;
+	while (ckt_pending_poll(worker))
+		sched_yield();
+	ckt_output_flush(&worker->output);
+	return recv(client, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+static void test_chains(void)
+{
+	struct event a = {0}, b = {0}, c = {0};
+	add(1, CKT_PENDING_WAIT, 1, &a, &fences);
+	add(2, CKT_PENDING_WAIT, 1, &b, &fences);
+	add(3, CKT_PENDING_WAIT, 2, &c, &others);
+	CU_ASSERT_TRUE(silent());
+	/* The second of a chain is done and waits for the first; another chain does not. */
+	finish(&b);
+	CU_ASSERT_TRUE(silent());
+	finish(&c);
+	CU_ASSERT_EQUAL(next_reply(NULL), 3);
+	CU_ASSERT_TRUE(silent());
+	finish(&a);
+	CU_ASSERT_EQUAL(next_reply(NULL), 1);
+	CU_ASSERT_EQUAL(next_reply(NULL), 2);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+	CU_ASSERT_EQUAL(worker->pending.count, 0);
+}
+
+/* More chains than waiters at the start, all of which block. */
+static void test_many_chains(void)
+{
+	enum { CHAINS = CKT_WAITERS_AT_START + 20 };
+	static struct event events[CHAINS];
+	for (uint32_t i = 0; i < CHAINS; i++)
+		add(10 + i, CKT_PENDING_WAIT, 100 + i, &events[i], &fences);
+	CU_ASSERT_TRUE(silent());
+	/* The last one first. */
+	for (uint32_t i = CHAINS; i-- > 0;) {
+		finish(&events[i]);
+		CU_ASSERT_EQUAL(next_reply(NULL), 10 + i);
+	}
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+}
+
+/* However the waiters take turns, the copy's bytes come before the answer of the wait that follows it. */
+static void test_data_first(void)
+{
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		struct event data = {0}, wait = {0};
+		CUresult result = CUDA_ERROR_UNKNOWN;
+		add(1000, CKT_PENDING_DATA, 1, &data, &fences);
+		add(1001, CKT_PENDING_WAIT, 2, &wait, &fences);
+		if (round % 3)
+			usleep(round % 7 * 30);
+		finish(&data);
+		finish(&wait);
+		CU_ASSERT_EQUAL_FATAL(next_reply(&result), 1000);
+		CU_ASSERT_EQUAL(result, CUDA_SUCCESS);
+		CU_ASSERT_EQUAL_FATAL(next_reply(NULL), 1001);
+		/* The events are on this stack. */
+		CU_ASSERT_EQUAL_FATAL(ckt_pending_drain(worker, NULL, -1), 0);
+	}
+}
+
+/* A call that the executor answers itself, after it has delivered what is there. */
+static void test_deliver(void)
+{
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		struct event data = {0};
+		add(2000, CKT_PENDING_DATA, 1, &data, &fences);
+		for (unsigned i = 0; i < round % 5; i++)
+			ckt_pending_poll(worker);
+		if (round % 2)
+			usleep(round % 9 * 20);
+		finish(&data);
+		if (round % 4 == 1)
+			sched_yield();
+		ckt_pending_deliver(worker);
+		ckt_wcall_finish(call_new(2001), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL_FATAL(next_reply(NULL), 2000);
+		CU_ASSERT_EQUAL_FATAL(next_reply(NULL), 2001);
+		CU_ASSERT_EQUAL_FATAL(ckt_pending_drain(worker, NULL, -1), 0);
+	}
+}
+
+static void test_errors(void)
+{
+	struct event bad = {.result = CUDA_ERROR_ILLEGAL_ADDRESS}, data = {.result = CUDA_ERROR_ILLEGAL_ADDRESS};
+	CUresult result = CUDA_SUCCESS;
+	add(1, CKT_PENDING_WAIT, 1, &bad, &fences);
+	finish(&bad);
+	CU_ASSERT_TRUE(next_reply(&result) == 1 && result == CUDA_ERROR_ILLEGAL_ADDRESS);
+	/* Data that never came is an error, not four bytes. */
+	result = CUDA_SUCCESS;
+	add(2, CKT_PENDING_DATA, 1, &data, &fences);
+	finish(&data);
+	CU_ASSERT_TRUE(next_reply(&result) == 2 && result == CUDA_ERROR_ILLEGAL_ADDRESS);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+}
+
+static void test_drain(void)
+{
+	struct event mine = {0}, other = {0};
+	add(1, CKT_PENDING_WAIT, 1, &mine, &fences);
+	add(2, CKT_PENDING_WAIT, 2, &other, &others);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, ckt_net_now_ms() + 20), -ETIMEDOUT);
+	finish(&other);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, &others, -1), 0);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, &fences, ckt_net_now_ms()), -ETIMEDOUT);
+	finish(&mine);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+	CU_ASSERT_EQUAL(next_reply(NULL), 2);
+	CU_ASSERT_EQUAL(next_reply(NULL), 1);
+}
+
+int main(void)
+{
+	CU_initialize_registry();
+	CU_pSuite suite = CU_add_suite("pending", set_up, NULL);
+	CU_add_test(suite, "chains", test_chains);
+	CU_add_test(suite, "many chains", test_many_chains);
+	CU_add_test(suite, "data first", test_data_first);
+	CU_add_test(suite, "deliver", test_deliver);
+	CU_add_test(suite, "errors", test_errors);
+	CU_add_test(suite, "drain", test_drain);
+	CU_basic_run_tests();
+	unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures != 0;
+}
