@@ -108,6 +108,7 @@ void ckt_soft_graph_free(struct ckt_soft_graph *graph)
 		dispose(graph->nodes[i]);
 	free(graph->nodes);
 	graph->nodes = NULL;
+	ckt_soft_users_drop(graph);
 	if (ckt_soft_object_remove(&graph->object))
 		ckt_soft_object_put(&graph->object);
 }
@@ -177,6 +178,8 @@ CUresult ckt_soft_graph_copy(const struct ckt_soft_graph *from, struct ckt_soft_
 	for (size_t i = 0; i < from->n_nodes && result == CUDA_SUCCESS; i++)
 		for (size_t k = 0; k < from->nodes[i]->n_in && result == CUDA_SUCCESS; k++)
 			result = add_edge(graph->nodes[from->nodes[i]->in[k].node->index], graph->nodes[i], &from->nodes[i]->in[k].data);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_users_copy(graph, from);
 	if (result != CUDA_SUCCESS)
 		ckt_soft_graph_free(graph);
 	else

@@ -42,8 +42,15 @@ struct ckt_soft_node {
 	};
 };
 
+struct ckt_soft_user {
+	uint64_t handle;
+	unsigned count;
+};
+
 struct ckt_soft_graph {
 	struct ckt_soft_object object;
+	struct ckt_soft_user *users;		/* objects of the program that it holds; owned */
+	size_t n_users;
 	struct ckt_soft_node **nodes;
 	size_t n_nodes, n_nodes_max;
 	bool inner;				/* belongs to a node or an executable graph */
@@ -76,6 +83,13 @@ CUresult ckt_soft_node_set_params(struct ckt_soft_node *node, const CUgraphNodeP
 CUgraphExecUpdateResult ckt_soft_node_change(const struct ckt_soft_node *from, const struct ckt_soft_node *to);
 /* The parameters of a graph of the same shape; the nodes stay. */
 CUresult ckt_soft_graph_adopt(struct ckt_soft_graph *graph, const struct ckt_soft_graph *update);
+/* graph_exec.c.  Not locked. */
+void ckt_soft_exec_settle_users(CUgraphExec handle);
+/* user_object.c */
+CUresult ckt_soft_users_copy(struct ckt_soft_graph *to, const struct ckt_soft_graph *from);
+void ckt_soft_users_drop(struct ckt_soft_graph *graph);
+/* graph_node.c: of the executable graph's node that was made from this one.  Not locked. */
+CUresult ckt_soft_exec_set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *params);
 /* memop.c: a batch of memory operations, on streams too. */
 enum { CKT_SOFT_MEMOPS_MAX = 256 };
 CUresult ckt_soft_memops_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);

@@ -119,8 +119,22 @@ CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 	return exec && flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Launches under way may use the objects that it holds. */
+void ckt_soft_exec_settle_users(CUgraphExec handle)
+{
+	pthread_mutex_lock(&ckt_soft_graph_lock);
+	struct ckt_soft_exec *exec = ckt_soft_object_get(handle, CKT_SOFT_GRAPH_EXEC);
+	CUevent last = exec && exec->graph && exec->graph->n_users ? exec->last : NULL;
+	pthread_mutex_unlock(&ckt_soft_graph_lock);
+	if (last)
+		cuEventSynchronize(last);
+	if (exec)
+		ckt_soft_object_put(&exec->object);
+}
+
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
+	ckt_soft_exec_settle_users(hGraphExec);
 	pthread_mutex_lock(&ckt_soft_graph_lock);
 	struct ckt_soft_exec *exec = ckt_soft_object_get(hGraphExec, CKT_SOFT_GRAPH_EXEC);
 	bool mine = exec && ckt_soft_object_remove(&exec->object);

@@ -201,7 +201,7 @@ static CUresult add(CUgraphNode *ret, CUgraph graph, const CUgraphNode *list, si
 }
 
 /* The executable graph's node that was made from this one. */
-static CUresult exec_set(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNodeParams *params)
+CUresult ckt_soft_exec_set(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNodeParams *params)
 {
 	pthread_mutex_lock(&ckt_soft_graph_lock);
 	struct ckt_soft_exec *exec = ckt_soft_object_get(exec_handle, CKT_SOFT_GRAPH_EXEC);
@@ -273,7 +273,7 @@ CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgra
 	REQUIRE(nodeParams);
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
 	memcpy(&p.kernel, nodeParams, sizeof(*nodeParams));
-	return exec_set(hGraphExec, hNode, &p);
+	return ckt_soft_exec_set(hGraphExec, hNode, &p);
 }
 
 CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value)
@@ -310,7 +310,7 @@ CUresult CUDAAPI cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphN
 {
 	REQUIRE(copyParams);
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .memcpy = {.copyCtx = ctx, .copyParams = *copyParams}};
-	return exec_set(hGraphExec, hNode, &p);
+	return ckt_soft_exec_set(hGraphExec, hNode, &p);
 }
 
 static CUgraphNodeParams fill_params(const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext ctx)
@@ -333,7 +333,7 @@ CUresult CUDAAPI cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphN
 {
 	REQUIRE(memsetParams);
 	CUgraphNodeParams p = fill_params(memsetParams, ctx);
-	return exec_set(hGraphExec, hNode, &p);
+	return ckt_soft_exec_set(hGraphExec, hNode, &p);
 }
 
 CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
@@ -348,7 +348,7 @@ CUresult CUDAAPI cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNod
 {
 	REQUIRE(nodeParams);
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {.fn = nodeParams->fn, .userData = nodeParams->userData}};
-	return exec_set(hGraphExec, hNode, &p);
+	return ckt_soft_exec_set(hGraphExec, hNode, &p);
 }
 
 CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
@@ -361,7 +361,7 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGra
 CUresult CUDAAPI cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 {
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_GRAPH, .graph = {.graph = childGraph}};
-	return exec_set(hGraphExec, hNode, &p);
+	return ckt_soft_exec_set(hGraphExec, hNode, &p);
 }
 
 CUresult CUDAAPI cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
@@ -391,7 +391,7 @@ CUresult CUDAAPI cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGr
 CUresult CUDAAPI cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {.event = event}};
-	return exec_set(hGraphExec, hNode, &p);
+	return ckt_soft_exec_set(hGraphExec, hNode, &p);
 }
 
 CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
@@ -404,7 +404,7 @@ CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGrap
 CUresult CUDAAPI cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {.event = event}};
-	return exec_set(hGraphExec, hNode, &p);
+	return ckt_soft_exec_set(hGraphExec, hNode, &p);
 }
 
 CUresult CUDAAPI cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
@@ -421,5 +421,5 @@ CUresult CUDAAPI cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgr
 	REQUIRE(nodeParams);
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
 	memcpy(&p.memOp, nodeParams, sizeof(*nodeParams));
-	return exec_set(hGraphExec, hNode, &p);
+	return ckt_soft_exec_set(hGraphExec, hNode, &p);
 }

@@ -192,6 +192,7 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CU
 	if (!resultInfo)
 		return CUDA_ERROR_INVALID_VALUE;
 	*resultInfo = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	ckt_soft_exec_settle_users(hGraphExec);
 	pthread_mutex_lock(&ckt_soft_graph_lock);
 	struct ckt_soft_exec *exec = ckt_soft_object_get(hGraphExec, CKT_SOFT_GRAPH_EXEC);
 	const struct ckt_soft_graph *graph = ckt_soft_graph_find(hGraph);
@@ -200,6 +201,13 @@ CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CU
 		result = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_graph_adopt(exec->graph, graph);
+	if (result == CUDA_SUCCESS) {
+		struct ckt_soft_graph before = {.users = exec->graph->users, .n_users = exec->graph->n_users};
+		exec->graph->users = NULL;
+		exec->graph->n_users = 0;
+		result = ckt_soft_users_copy(exec->graph, graph);
+		ckt_soft_users_drop(&before);
+	}
 	if (exec)
 		ckt_soft_object_put(&exec->object);
 	pthread_mutex_unlock(&ckt_soft_graph_lock);
