@@ -94,7 +94,7 @@ static CUresult row_end(CUarray handle, size_t offset, size_t size, struct ckt_s
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t bytes = array->image.slice_bytes;
-	if (offset > bytes || size > bytes - offset || offset % array->element_bytes || size % array->element_bytes)
+	if (offset > bytes || size > bytes - offset)
 		result = CUDA_ERROR_INVALID_VALUE;
 	*ret_end = (struct ckt_soft_copy_end){
 		.address = (uint64_t)(uintptr_t)array->image.memory + offset, .pitch = size, .slice = size, .place = CKT_SOFT_PLACE_ARRAY};

@@ -146,7 +146,8 @@ static CUresult use_mipmap(struct texture *texture, CUmipmappedArray handle)
 
 static CUresult use_memory(struct texture *texture, CUdeviceptr address, uint64_t width, uint64_t height, uint64_t pitch, uint64_t bytes)
 {
-	if (!width || !height || address % ALIGNMENT || !ckt_soft_memory_ok(address, bytes, CKT_SOFT_PAGE_READ))
+	/* Of no size is no error on an H200. */
+	if (!address || address % ALIGNMENT || !ckt_soft_memory_ok(address, bytes, CKT_SOFT_PAGE_READ))
 		return CUDA_ERROR_INVALID_VALUE;
 	texture->levels[0] = (struct ckt_ptx_image){.memory = (uint8_t *)(uintptr_t)address,
 						    .width = (uint32_t)width,
@@ -178,7 +179,7 @@ static CUresult use_pitch(struct texture *texture, const CUDA_RESOURCE_DESC *des
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t row = width * texture->t.channels * texture->t.channel_bytes;
-	if (!height || width > PITCH_WIDTH_MAX || height > PITCH_HEIGHT_MAX || pitch > PITCH_MAX || pitch % PITCH_ALIGNMENT || row > pitch)
+	if (!height || width > PITCH_WIDTH_MAX || height > PITCH_HEIGHT_MAX || pitch > PITCH_MAX || pitch % PITCH_ALIGNMENT)
 		return CUDA_ERROR_INVALID_VALUE;
 	texture->t.shape = CKT_PTX_TEXTURE_2D;
 	return use_memory(texture, desc->res.pitch2D.devPtr, width, height, pitch, (height - 1) * pitch + row);
@@ -223,16 +224,10 @@ static CUresult use_desc(struct texture *texture, const CUDA_TEXTURE_DESC *desc)
 	bool is_float = t->channel == CKT_PTX_CHANNEL_FLOAT, by_format = t->normalized_read;
 	if (!by_format)
 		t->normalized_read = !is_float && t->channel_bytes < 4 && !(desc->flags & CU_TRSF_READ_AS_INTEGER);
-	/* Whole numbers cannot be filtered. */
-	bool of_linear = texture->resource.resType == CU_RESOURCE_TYPE_LINEAR;
-	if (desc->filterMode == CU_TR_FILTER_MODE_LINEAR && !of_linear && !is_float && !t->normalized_read)
-		return CUDA_ERROR_INVALID_VALUE;
 	t->normalized_coordinates = desc->flags & CU_TRSF_NORMALIZED_COORDINATES;
 	t->srgb = desc->flags & CU_TRSF_SRGB;
 	t->filter = (enum ckt_ptx_filter)desc->filterMode;
 	bool mipmapped = texture->resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-	if (mipmapped && !t->normalized_coordinates)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (desc->flags & CU_TRSF_SEAMLESS_CUBEMAP && t->shape != CKT_PTX_TEXTURE_CUBEMAP && t->shape != CKT_PTX_TEXTURE_CUBEMAP_LAYERED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (mipmapped) {
@@ -390,8 +385,6 @@ CUresult CUDAAPI cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResVie
 {
 	const struct texture *texture;
 	CUresult result = look_up(texObject, false, pResViewDesc, &texture);
-	if (result == CUDA_SUCCESS && !texture->has_view)
-		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		*pResViewDesc = texture->view;
 	return result;
@@ -412,8 +405,6 @@ CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOUR
 	surface->context = context;
 	surface->surface = true;
 	result = use_resource(surface, pResDesc);
-	if (result == CUDA_SUCCESS && !(((struct ckt_soft_array *)surface->held)->desc.Flags & CUDA_ARRAY3D_SURFACE_LDST))
-		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = enter_table(surface, &handle);
 	if (result == CUDA_SUCCESS)

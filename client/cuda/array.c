@@ -17,8 +17,7 @@ static struct ckt_mipmap *find_mipmap(CUmipmappedArray handle)
 bool ckt_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z, uint64_t width, uint64_t height, uint64_t depth)
 {
 	const struct ckt_array_extent *e = &array->extent;
-	return x <= e->row_bytes && width <= e->row_bytes - x && y <= e->rows && height <= e->rows - y && z <= e->slices && depth <= e->slices - z &&
-	       x % e->element.bytes == 0 && width % e->element.bytes == 0;
+	return x <= e->row_bytes && width <= e->row_bytes - x && y <= e->rows && height <= e->rows - y && z <= e->slices && depth <= e->slices - z;
 }
 
 /* What the driver would need more for than we bring along. */
@@ -176,8 +175,7 @@ CKT_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *pro
 
 CKT_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray handle, CUdevice device)
 {
-	CUresult result;
-	return ckt_device_get(device, &result) ? none_of(requirements, ckt_array_find(handle)) : result;
+	return none_of(requirements, ckt_array_find(handle));
 }
 
 /* ---- Mipmapped arrays */
@@ -274,8 +272,7 @@ CKT_EXPORT CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPER
 
 CKT_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUmipmappedArray handle, CUdevice device)
 {
-	CUresult result;
-	return ckt_device_get(device, &result) ? none_of(requirements, find_mipmap(handle)) : result;
+	return none_of(requirements, find_mipmap(handle));
 }
 
 /* ---- The end of a context */

@@ -25,7 +25,7 @@ struct ckt_mipmap {
 
 /* NULL where the handle is none. */
 struct ckt_array *ckt_array_find(CUarray handle);
-/* Whether the box is inside the array and made of whole elements. */
+/* Whether the box is inside the array; CUDA takes parts of elements. */
 bool ckt_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint64_t z, uint64_t width, uint64_t height, uint64_t depth);
 /* Copies where one side or both are arrays; array_copy.c. */
 CUresult ckt_array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool async);

@@ -164,9 +164,7 @@ static CUresult check_run(const struct ckt_array *array, uint64_t offset, uint64
 	uint64_t bytes = array ? array->extent.row_bytes * array->extent.rows : 0;
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return offset <= bytes && size <= bytes - offset && offset % array->extent.element.bytes == 0 && size % array->extent.element.bytes == 0 ?
-		       CUDA_SUCCESS :
-		       CUDA_ERROR_INVALID_VALUE;
+	return offset <= bytes && size <= bytes - offset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* What is left of the row. */

@@ -76,7 +76,7 @@ static bool inside(enum ckt_ptx_address_mode mode, bool normalized, int64_t *ind
 	int64_t n = size, v = *index;
 	if (v >= 0 && v < n)
 		return true;
-	if (mode == CKT_PTX_ADDRESS_BORDER)
+	if (mode == CKT_PTX_ADDRESS_BORDER || !n)
 		return false;
 	if (!normalized || mode == CKT_PTX_ADDRESS_CLAMP) {	/* the other two are for normalized coordinates only */
 		*index = v < 0 ? 0 : n - 1;
