@@ -481,8 +481,6 @@ CASE(surface)
 	CALL(cudaDestroySurfaceObject, s);
 	r.res.array.array = words(8, 6, 0, 0);
 	CALL(cudaCreateSurfaceObject, &s, &r);
-	CALL(cudaCreateSurfaceObject, NULL, &r);
-	CALL(cudaCreateSurfaceObject, &s, NULL);
 	CALL(cudaDestroySurfaceObject, 0);
 	CALL(cudaGetLastError);
 }

@@ -372,8 +372,6 @@ CASE(surface)
 	YES("array", said.res.array.hArray == array);
 	CALL(cuSurfObjectGetResourceDesc, NULL, s);
 	CALL(cuSurfObjectDestroy, s);
-	CALL(cuSurfObjectCreate, NULL, &r);
-	CALL(cuSurfObjectCreate, &s, NULL);
 	r = of_array(filled(4, 0));
 	CALL(cuSurfObjectCreate, &s, &r);
 	r = of_linear(memory(512), 512);
