@@ -37,7 +37,6 @@ static struct ckt_aside_job *take(struct ckt_aside_job **first, struct ckt_aside
 static void *aside_thread(void *opaque)
 {
 	struct ckt_worker *worker = opaque;
-	CUcontext current = NULL;
 	pthread_mutex_lock(&aside.lock);
 	for (;;) {
 		struct ckt_aside_job *job = take(&aside.todo, &aside.todo_last);
@@ -46,8 +45,8 @@ static void *aside_thread(void *opaque)
 			continue;
 		}
 		pthread_mutex_unlock(&aside.lock);
-		if (current != job->context && ckt_driver.cuCtxSetCurrent(job->context) == CUDA_SUCCESS)
-			current = job->context;
+		/* Each time: a new context may have the handle of one that is gone. */
+		ckt_driver.cuCtxSetCurrent(job->context);
 		job->run(job);
 		pthread_mutex_lock(&aside.lock);
 		append(&aside.done_last, job);
