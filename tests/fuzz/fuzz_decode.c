@@ -1,5 +1,5 @@
 /*
- * libFuzzer target: every decoder of peer bytes.  The first byte chooses one, the rest is the message.
+ * libFuzzer target: every decoder of peer bytes.  The first two bytes choose one, the rest is the message.
  *
  *	0	the two fixed message headers
  *	1..	the messages of the CUDA program, flat coders; what is accepted must encode to the same bytes again and rpcgen's routine
@@ -17,113 +17,11 @@
 #include "rpc/session.h"
 #include "rpc/worker.h"
 #include "rpc/control.h"
-
-struct part {
-	size_t fixed_bytes;
-	size_t element_bytes, limit;
-};
-
-struct message {
-	const char *name;
-	void (*fill)(void *flat, void *x);
-	void (*own)(void *flat);
-	size_t (*size)(const void *flat);
-	uint8_t *(*put)(uint8_t *p, const void *flat);
-	bool (*get)(struct ckt_cursor *c, void *flat);
-	bool_t (*xdr)(XDR *xdrs, void *x);
-	size_t flat_bytes, x_bytes;
-	const struct part *parts;
-	unsigned part_count;
-};
-
-/* What lives until the end of one input. */
-static void *owned[4096];
-static unsigned owned_count;
-
-static void *own(size_t size_bytes)
-{
-	if (owned_count == sizeof(owned) / sizeof(owned[0]))
-		abort();
-	return owned[owned_count++] = calloc(1, size_bytes ? size_bytes : 1);
-}
-
-static void free_owned(void)
-{
-	while (owned_count)
-		free(owned[--owned_count]);
-}
-
-/* The generated fillers draw from these; a fuzzer has no use for them but to write seeds. */
-static uint32_t random_u32(void)
-{
-	return (uint32_t)random() << 16 ^ (uint32_t)random();
-}
-
-static uint64_t random_u64(void)
-{
-	return (uint64_t)random_u32() << 32 | random_u32();
-}
-
-static __attribute__((unused)) float random_float(void)
-{
-	return (float)(int32_t)random_u32() / 1024;
-}
-
-static __attribute__((unused)) double random_double(void)
-{
-	return (double)(int64_t)random_u64() / 1048576;
-}
-
-static __attribute__((unused)) void random_bytes(void *p, size_t size_bytes)
-{
-	for (size_t i = 0; i < size_bytes; i++)
-		((uint8_t *)p)[i] = (uint8_t)random();
-}
-
-static __attribute__((unused)) uint32_t random_length(uint32_t limit)
-{
-	return (uint32_t)random() % (limit < 21 ? limit + 1 : 21);
-}
-
-static __attribute__((unused)) char *random_text(uint32_t length)
-{
-	char *text = own(length + 1);
-	memset(text, 'x', length);
-	return text;
-}
-
-static __attribute__((unused)) void *random_array(uint32_t count, size_t element_bytes)
-{
-	void *array = own(count * element_bytes);
-	random_bytes(array, count * element_bytes);
-	return array;
-}
-
-static __attribute__((unused)) const uint32_t *own_u32s(const uint8_t *xdr, uint32_t count)
-{
-	uint32_t *words = own(count * sizeof(*words));
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t word;
-		memcpy(&word, xdr + 4 * i, 4);
-		words[i] = be32toh(word);
-	}
-	return words;
-}
-
-static __attribute__((unused)) const uint64_t *own_u64s(const uint8_t *xdr, uint32_t count)
-{
-	uint64_t *words = own(count * sizeof(*words));
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t word;
-		memcpy(&word, xdr + 8 * i, 8);
-		words[i] = be64toh(word);
-	}
-	return words;
-}
+#include "tests/unit/rpcgen/messages.h"
 
 #include "rpc/gen/codec_messages.inc"
 
-enum { MESSAGES = sizeof(messages) / sizeof(messages[0]) };
+enum { CHOICE_BYTES = 2, MESSAGES = sizeof(messages) / sizeof(messages[0]) };
 
 static const struct {
 	xdrproc_t xdr;
@@ -153,6 +51,35 @@ static const struct {
 	PROTOCOL(ckt_control_checkpoint_res),
 	PROTOCOL(ckt_control_restore_args),
 	PROTOCOL(ckt_control_restore_res),
+	PROTOCOL(ckt_parked_args),
+	PROTOCOL(ckt_host_call_args),
+	PROTOCOL(ckt_hello_status),
+	PROTOCOL(ckt_worker_image_args),
+	PROTOCOL(ckt_worker_result),
+	PROTOCOL(ckt_worker_save2_args),
+	PROTOCOL(ckt_worker_save2_res),
+	PROTOCOL(ckt_worker_release_args),
+	PROTOCOL(ckt_worker_pause_args),
+	PROTOCOL(ckt_worker_progress_res),
+	PROTOCOL(ckt_control_stage_res),
+	PROTOCOL(ckt_control_stage_args),
+	PROTOCOL(ckt_control_files_res),
+	PROTOCOL(ckt_control_read_args),
+	PROTOCOL(ckt_control_read_res),
+	PROTOCOL(ckt_control_write_args),
+	PROTOCOL(ckt_control_save_args),
+	PROTOCOL(ckt_control_save_res),
+	PROTOCOL(ckt_control_release_args),
+	PROTOCOL(ckt_control_image_args),
+	PROTOCOL(ckt_control_restore2_args),
+	PROTOCOL(ckt_control_pause_args),
+	PROTOCOL(ckt_control_bytes_res),
+	PROTOCOL(ckt_control_progress_res),
+	PROTOCOL(ckt_control_events_args),
+	PROTOCOL(ckt_control_events_res),
+	PROTOCOL(ckt_control_keep_args),
+	PROTOCOL(ckt_control_kept_res),
+	PROTOCOL(ckt_control_preload_args),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };
@@ -211,18 +138,19 @@ static void try_protocol(unsigned i, const uint8_t *bytes, size_t size_bytes)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 {
-	if (size_bytes == 0)
+	if (size_bytes < CHOICE_BYTES)
 		return 0;
-	unsigned kind = data[0];
+	unsigned kind = (unsigned)data[0] << 8 | data[1];
+	size_bytes -= CHOICE_BYTES;
 	/* A buffer of the exact size, so that a byte read too many is seen; XDR wants it aligned. */
-	uint8_t *bytes = own(size_bytes - 1);
-	memcpy(bytes, data + 1, size_bytes - 1);
+	uint8_t *bytes = own(size_bytes);
+	memcpy(bytes, data + CHOICE_BYTES, size_bytes);
 	if (kind == 0)
-		try_headers(bytes, size_bytes - 1);
+		try_headers(bytes, size_bytes);
 	else if (kind - 1 < MESSAGES)
-		try_message(&messages[kind - 1], bytes, size_bytes - 1);
+		try_message(&messages[kind - 1], bytes, size_bytes);
 	else if (kind - 1 - MESSAGES < PROTOCOLS)
-		try_protocol(kind - 1 - MESSAGES, bytes, size_bytes - 1);
+		try_protocol(kind - 1 - MESSAGES, bytes, size_bytes);
 	free_owned();
 	return 0;
 }
@@ -231,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	_Static_assert(1 + MESSAGES + PROTOCOLS <= 256, "one byte chooses the decoder");
+	_Static_assert(1 + MESSAGES + PROTOCOLS <= 65536, "two bytes choose the decoder");
 	const char *directory = getenv("CKT_FUZZ_SEEDS");
 	if (!directory)
 		return 0;
@@ -244,7 +172,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		messages[i].put(bytes, flat);
 		snprintf(path, sizeof(path), "%s/%s", directory, messages[i].name);
 		FILE *file = fopen(path, "wb");
-		if (!file || fputc((int)(1 + i), file) == EOF || (size && fwrite(bytes, size, 1, file) != 1) || fclose(file) != 0) {
+		if (!file || fputc((int)(1 + i) >> 8, file) == EOF || fputc((int)(1 + i) & 255, file) == EOF || (size && fwrite(bytes, size, 1, file) != 1) || fclose(file) != 0) {
 			perror(path);
 			exit(1);
 		}
