@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 
 enum {
 	ANSWER_MS = 15000, QUIESCE_MS = 20000, QUIET_MS = 20000, CLAIM_MS = 30000, OVER_MS = 5000, FORMAT = 1, DESCRIPTION_MAX = 1 << 20, ID_MAX = 1 << 22,
-	MESSAGE_SIZE = 5200,
+	MESSAGE_SIZE = 5200, COPY_BYTES = 1 << 30,
 };
 
 #define DESCRIPTION "client.json"
@@ -246,6 +247,49 @@ int ckt_ctl_client_save(struct ckt_ctl_client *client, struct ckt_ctl_server *se
 		status = dump(client, partial, stop);
 	ckt_hold_remove(&client->process, client->session);
 	return status;
+}
+
+/* ---- Copies */
+
+static int copy_file(int from_dir, int to_dir, const char *name)
+{
+	int from = openat(from_dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int to = from < 0 ? -1 : openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int result = to < 0 ? -errno : 0;
+	for (ssize_t n = 1; !result && n > 0;) {
+		n = sendfile(to, from, NULL, COPY_BYTES);
+		if (n < 0)
+			result = -errno;
+	}
+	if (from >= 0)
+		close(from);
+	if (to >= 0)
+		close(to);
+	return result;
+}
+
+int ckt_ctl_client_copy(int from_fd, int to_fd)
+{
+	int from = openat(from_fd, "client", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (from < 0)
+		return errno == ENOENT ? 0 : -errno;
+	int to = mkdirat(to_fd, "client", 0700) ? -1 : openat(to_fd, "client", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int result = to < 0 ? -errno : 0;
+	DIR *dir = fdopendir(from);
+	for (struct dirent *entry; !result && dir && (entry = readdir(dir));) {
+		struct stat st;
+		if (fstatat(from, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			result = copy_file(from, to, entry->d_name);
+	}
+	if (!result)
+		result = dir ? sync_directory(to) : -ENOMEM;
+	if (dir)
+		closedir(dir);
+	else
+		close(from);
+	if (to >= 0)
+		close(to);
+	return result;
 }
 
 /* ---- Restore */

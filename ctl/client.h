@@ -35,3 +35,6 @@ int ckt_ctl_client_open(const char *path, struct ckt_ctl_client *ret_client);
 int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_client *client, struct ckt_ctl_server *server,
 			   const char *session);
 void ckt_ctl_client_close(struct ckt_ctl_client *client);
+
+/* The client of one image into another, where it has one.  0 or -errno. */
+int ckt_ctl_client_copy(int from_fd, int to_fd);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "chain.h"
+#include "client.h"
 #include "ctl.h"
 
 static const char *hex(const char *bytes, size_t size, char *buffer)
@@ -294,6 +295,9 @@ static int flatten(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *
 		status = ckt_ctl_partial_make(path, &partial);
 	if (status == CKT_EXIT_DONE)
 		status = flatten_to(chain, partial.fd);
+	int result = status == CKT_EXIT_DONE ? ckt_ctl_client_copy(chain->fds[0], partial.fd) : 0;
+	if (result)
+		status = ckt_ctl_refuse(path, strerror(-result));
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_partial_keep(&partial);
 	if (status != CKT_EXIT_DONE)
