@@ -284,13 +284,17 @@ void ckt_criu_log_error(const char *path, char *ret_text, size_t text_size)
 
 /* Where CRIU writes its log; gone after success. */
 struct place {
-	char path[64];
+	char path[512];
 	int fd;
 };
 
 static int place_make(struct place *place)
 {
-	*place = (struct place){.path = "/tmp/cricket-criu.XXXXXX", .fd = -1};
+	const char *directory = getenv("TMPDIR");
+	*place = (struct place){.fd = -1};
+	if (snprintf(place->path, sizeof place->path, "%s/cricket-criu.XXXXXX", directory && *directory ? directory : "/tmp") >=
+	    (int)sizeof place->path)
+		return -ENAMETOOLONG;
 	if (!mkdtemp(place->path))
 		return -errno;
 	place->fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -309,7 +313,7 @@ static void place_remove(struct place *place)
 /* The sentence for a request that failed: what CRIU said, and where the rest is. The log stays, where there is one. */
 static void explain(struct place *place, const struct response *response, int result, const char *what, char *ret_message, size_t message_size)
 {
-	char log[96], error[256];
+	char log[sizeof place->path + 16], error[256];
 	snprintf(log, sizeof log, "%s/criu.log", place->path);
 	ckt_criu_log_error(log, error, sizeof error);
 	const char *cause = *error ? error : *response->message ? response->message : response->error ? strerror(response->error) :
