@@ -12,12 +12,13 @@ static int print_json(const ckt_control_kept_res *res)
 	json_t *list = json_array();
 	for (u_int i = 0; i < res->images.images_len; i++) {
 		const ckt_control_kept *one = &res->images.images_val[i];
-		json_array_append_new(list, json_pack("{s:s+, s:o, s:o, s:I, s:s}", "place", "memory:", one->name, "session",
-						      ckt_ctl_json_text(one->session), "program", ckt_ctl_json_text(one->program_name), "bytes",
-						      (json_int_t)one->bytes, "saved", ckt_ctl_time_text(one->saved, saved, sizeof saved)));
+		json_array_append_new(list,
+				      json_pack("{s:s+, s:o, s:o, s:I, s:s}", "place", "memory:", one->name, "session",
+						ckt_ctl_json_text(one->session), "program", ckt_ctl_json_text(one->program_name), "bytes",
+						(json_int_t)one->bytes, "saved", ckt_ctl_time_text(one->saved, saved, sizeof saved)));
 	}
-	return ckt_ctl_json_print(json_pack("{s:o, s:I, s:I}", "images", list, "bytes", (json_int_t)res->bytes, "limit_bytes",
-					    (json_int_t)res->limit_bytes));
+	return ckt_ctl_json_print(
+		json_pack("{s:o, s:I, s:I}", "images", list, "bytes", (json_int_t)res->bytes, "limit_bytes", (json_int_t)res->limit_bytes));
 }
 
 static int print(const ckt_control_kept_res *res)
@@ -30,7 +31,8 @@ static int print(const ckt_control_kept_res *res)
 		printf("%-32s %-12s %10s  %-20s %s\n", name, one->session, ckt_ctl_size_text(one->bytes, size, sizeof size),
 		       ckt_ctl_time_text(one->saved, saved, sizeof saved), ckt_ctl_clean(one->program_name, program, sizeof program));
 	}
-	printf("%s of %s taken\n", ckt_ctl_size_text(res->bytes, size, sizeof size), ckt_ctl_size_text(res->limit_bytes, limit, sizeof limit));
+	printf("%s of %s taken\n", ckt_ctl_size_text(res->bytes, size, sizeof size),
+	       ckt_ctl_size_text(res->limit_bytes, limit, sizeof limit));
 	return ckt_ctl_flush();
 }
 
@@ -64,8 +66,8 @@ int ckt_ctl_kept_remove(const struct ckt_ctl_args *args)
 		status = ckt_ctl_connect(args, &server);
 	if (status != CKT_EXIT_DONE)
 		return status;
-	status = ckt_ctl_call(&server, CKT_CONTROL_KEPT_REMOVE, (xdrproc_t)xdr_ckt_control_stage_args, &call, (xdrproc_t)xdr_ckt_control_result,
-			      &result, ANSWER_MS, -1);
+	status = ckt_ctl_call(&server, CKT_CONTROL_KEPT_REMOVE, (xdrproc_t)xdr_ckt_control_stage_args, &call,
+			      (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, -1);
 	ckt_ctl_disconnect(&server);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&result);

@@ -22,7 +22,7 @@ struct ckt_kept {
 	char image[CKT_CONTROL_IMAGE_ID];
 	uint32_t uid;
 	bool written;
-	uint64_t bytes;		/* until it is written: what it may come to */
+	uint64_t bytes; /* until it is written: what it may come to */
 	time_t saved;
 	int fds[CKT_IMAGE_MEMORY_FILES];
 };
@@ -79,10 +79,12 @@ static bool has_room(const struct ckt_server *server, uint64_t bytes, char buffe
 	uint64_t used = total_bytes(server), limit = limit_bytes(server), available = free_bytes();
 	if (bytes > limit || used > limit - bytes)
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			 "the session has %llu MiB, and images in memory take %llu of %llu MiB (--image-memory): remove some with 'cricketctl image remove'",
+			 "the session has %llu MiB, and images in memory take %llu of %llu MiB (--image-memory): remove some with "
+			 "'cricketctl image remove'",
 			 (unsigned long long)(bytes >> 20), (unsigned long long)(used >> 20), (unsigned long long)(limit >> 20));
 	else if (bytes > available)
-		snprintf(buffer, CKT_MESSAGE_MAX, "the session has %llu MiB and the server's host %llu MiB of memory free: save it in a directory",
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			 "the session has %llu MiB and the server's host %llu MiB of memory free: save it in a directory",
 			 (unsigned long long)(bytes >> 20), (unsigned long long)(available >> 20));
 	else
 		return true;
@@ -120,7 +122,8 @@ struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name, const st
 	struct ckt_server *server = peer->server;
 	struct ckt_kept *older = find(server, name), *kept = NULL;
 	if (!ckt_stage_name_good(name) || strlen(name) > CKT_CONTROL_KEPT_NAME_MAX)
-		snprintf(buffer, CKT_MESSAGE_MAX, "names of images in memory are made of a-z, 0-9 and -, at most %d", CKT_CONTROL_KEPT_NAME_MAX);
+		snprintf(buffer, CKT_MESSAGE_MAX, "names of images in memory are made of a-z, 0-9 and -, at most %d",
+			 CKT_CONTROL_KEPT_NAME_MAX);
 	else if (older && (strcmp(older->session, session->id) != 0 || !ckt_peer_may(peer, older->uid)))
 		snprintf(buffer, CKT_MESSAGE_MAX, "there is an image '%s' in memory, of another session: write another name", name);
 	else if (has_room(server, memory_bytes, buffer) && !(kept = calloc(1, sizeof *kept)))
@@ -160,8 +163,9 @@ int ckt_kept_send(const struct ckt_kept *kept, struct ckt_session *session)
 	for (u_int i = 0; i < CKT_IMAGE_MEMORY_FILES && !error; i++) {
 		struct ckt_worker_image_args args = {.index = i};
 		int fd = fcntl(kept->fds[i], F_DUPFD_CLOEXEC, 3);
-		error = fd < 0 ? -errno : ckt_session_call(session, CKT_WORKER_MEMORY, (xdrproc_t)xdr_ckt_worker_image_args, &args, fd,
-							   (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), 0, taken, NULL);
+		error = fd < 0 ? -errno
+			       : ckt_session_call(session, CKT_WORKER_MEMORY, (xdrproc_t)xdr_ckt_worker_image_args, &args, fd,
+						  (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), 0, taken, NULL);
 	}
 	return error;
 }
@@ -187,7 +191,8 @@ void ckt_kept_fini(struct ckt_server *server)
 {
 	while (server->kept) {
 		if (server->kept->written)
-			ckt_warning("image %s of session %s was in memory: it ends with the server", server->kept->name, server->kept->session);
+			ckt_warning("image %s of session %s was in memory: it ends with the server", server->kept->name,
+				    server->kept->session);
 		ckt_kept_free(server->kept);
 	}
 }
@@ -208,14 +213,19 @@ struct ckt_kept *ckt_kept_find(struct ckt_peer *peer, const char *name)
 void ckt_control_kept_list(struct ckt_peer *peer, void *args, int *passed_fd)
 {
 	static ckt_control_kept list[CKT_CONTROL_KEPT_MAX];
-	ckt_control_kept_res res = {.images = {.images_val = list}, .bytes = total_bytes(peer->server), .limit_bytes = limit_bytes(peer->server)};
+	ckt_control_kept_res res = {
+		.images = {.images_val = list}, .bytes = total_bytes(peer->server), .limit_bytes = limit_bytes(peer->server)};
 	(void)args, (void)passed_fd;
 	for (struct ckt_kept *kept = peer->server->kept; kept && res.images.images_len < CKT_CONTROL_KEPT_MAX; kept = kept->next) {
 		if (!kept->written || !ckt_peer_may(peer, kept->uid))
 			continue;
 		ckt_control_kept *one = &list[res.images.images_len++];
-		*one = (ckt_control_kept){.name = kept->name, .session = kept->session, .program_name = kept->program_name, .uid = kept->uid,
-					  .bytes = kept->bytes, .saved = kept->saved};
+		*one = (ckt_control_kept){.name = kept->name,
+					  .session = kept->session,
+					  .program_name = kept->program_name,
+					  .uid = kept->uid,
+					  .bytes = kept->bytes,
+					  .saved = kept->saved};
 		memcpy(one->image, kept->image, sizeof one->image);
 	}
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_kept_res, &res);
@@ -231,7 +241,8 @@ void ckt_control_kept_remove(struct ckt_peer *peer, void *decoded, int *passed_f
 	if (kept)
 		ckt_kept_free(kept);
 	else
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "there is no image '%.64s' in memory on %s (or it is another user's)",
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+				       "there is no image '%.64s' in memory on %s (or it is another user's)",
 				       ckt_stage_name_good(args->stage) ? args->stage : "?", peer->server->host);
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }

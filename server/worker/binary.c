@@ -39,11 +39,16 @@ static unsigned elf_capability(const uint8_t *data)
 	}
 }
 
-static int walk_entry(const uint8_t *header, const uint8_t *payload, uint64_t size, int (*call)(void *, const struct ckt_binary_part *), void *opaque)
+static int walk_entry(const uint8_t *header, const uint8_t *payload, uint64_t size, int (*call)(void *, const struct ckt_binary_part *),
+		      void *opaque)
 {
 	uint64_t kind = word(header, 2), compressed = word(header + 16, 4), flags = word(header + 40, 8), unpacked = word(header + 56, 8);
-	struct ckt_binary_part part = {.kind = kind == KIND_PTX ? CKT_BINARY_PTX : kind == KIND_CODE ? CKT_BINARY_CODE : CKT_BINARY_OTHER,
-				       .capability = (unsigned)word(header + 28, 4), .data = payload, .size = size};
+	struct ckt_binary_part part = {.kind = kind == KIND_PTX    ? CKT_BINARY_PTX
+					       : kind == KIND_CODE ? CKT_BINARY_CODE
+								   : CKT_BINARY_OTHER,
+				       .capability = (unsigned)word(header + 28, 4),
+				       .data = payload,
+				       .size = size};
 	if (!compressed)
 		return call(opaque, &part);
 	if (compressed > size || !unpacked || unpacked > UNPACKED_MAX)

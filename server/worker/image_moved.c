@@ -36,15 +36,16 @@ static int compare(struct ckt_moved *moved, const struct ckt_object *object, con
 	size_t size;
 	CUresult result = ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, global->name);
 	if (result || size != global->size) {
-		snprintf(ret_message, message_size, "variable %.256s of module 0x%llx is gone or has another size (CUDA error %d)", global->name,
-			 (unsigned long long)module->id, result);
+		snprintf(ret_message, message_size, "variable %.256s of module 0x%llx is gone or has another size (CUDA error %d)",
+			 global->name, (unsigned long long)module->id, result);
 		return -EIO;
 	}
 	if (address == global->address)
 		return 0;
 	if (is_seen(image, module->id, global->name)) {
 		snprintf(ret_message, message_size,
-			 "variable %.256s of module 0x%llx, whose address the program knows, lies at 0x%llx now and lay at 0x%llx: the driver has another "
+			 "variable %.256s of module 0x%llx, whose address the program knows, lies at 0x%llx now and lay at 0x%llx: the "
+			 "driver has another "
 			 "history here; restore with the same driver and GPU, and with address space randomisation off",
 			 global->name, (unsigned long long)module->id, (unsigned long long)address, (unsigned long long)global->address);
 		return -EADDRNOTAVAIL;
@@ -87,7 +88,8 @@ int ckt_moved_find(struct ckt_moved *moved, struct ckt_worker *worker, ckt_image
 		const ckt_image_module *module = &image->modules.modules_val[m];
 		struct ckt_object *object = ckt_objects_find_kind(&worker->objects, module->id, CKT_KIND_MODULE);
 		if (!object || ckt_worker_use_context(worker, module->context)) {
-			snprintf(ret_message, message_size, "the image is damaged: its journal does not make module 0x%llx", (unsigned long long)module->id);
+			snprintf(ret_message, message_size, "the image is damaged: its journal does not make module 0x%llx",
+				 (unsigned long long)module->id);
 			return -EBADMSG;
 		}
 		for (unsigned i = 0; i < module->globals.globals_len; i++) {
@@ -146,7 +148,8 @@ static void collect(struct items *items, const ckt_image *image, const ckt_image
 	}
 }
 
-static CUresult scan(struct ckt_worker *worker, const ckt_image *image, const struct ckt_scan_range *ranges, size_t count, struct ckt_scan_hit *hits)
+static CUresult scan(struct ckt_worker *worker, const ckt_image *image, const struct ckt_scan_range *ranges, size_t count,
+		     struct ckt_scan_hit *hits)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (unsigned i = 0; i < image->contexts.contexts_len && !result; i++) {
@@ -163,7 +166,8 @@ static CUresult scan(struct ckt_worker *worker, const ckt_image *image, const st
 	return result;
 }
 
-int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker, const ckt_image *image, char *ret_message, size_t message_size)
+int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker, const ckt_image *image, char *ret_message,
+		    size_t message_size)
 {
 	int error = 0;
 	if (!moved->count)
@@ -178,7 +182,8 @@ int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker, co
 	}
 	CUresult result = scan(worker, image, ranges, moved->count, hits);
 	if (result) {
-		snprintf(ret_message, message_size, "variables of modules lie elsewhere, and what points to them cannot be found out: CUDA error %d", result);
+		snprintf(ret_message, message_size,
+			 "variables of modules lie elsewhere, and what points to them cannot be found out: CUDA error %d", result);
 		error = -EIO;
 	}
 	for (size_t i = 0; i < moved->count && !error; i++) {
@@ -186,14 +191,17 @@ int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker, co
 		if (!hits[i].count)
 			continue;
 		snprintf(ret_message, message_size,
-			 "variable %.256s of module 0x%llx lies at 0x%llx now and lay at 0x%llx, and %llu words of the session point there (the first at 0x%llx): "
+			 "variable %.256s of module 0x%llx lies at 0x%llx now and lay at 0x%llx, and %llu words of the session point there "
+			 "(the first at 0x%llx): "
 			 "restore with the same driver and GPU, and with address space randomisation off",
 			 variable->global->name, (unsigned long long)variable->module->id, (unsigned long long)variable->to,
 			 (unsigned long long)variable->from, (unsigned long long)hits[i].count, (unsigned long long)hits[i].first);
 		error = -EADDRNOTAVAIL;
 	}
 	if (!error)
-		ckt_worker_note(worker, "%zu variables of modules lie elsewhere than when the image was written (the first is %.128s); nothing points to where they lay",
+		ckt_worker_note(worker,
+				"%zu variables of modules lie elsewhere than when the image was written (the first is %.128s); nothing "
+				"points to where they lay",
 				moved->count, moved->list[0].global->name);
 	free(ranges);
 	free(hits);

@@ -13,7 +13,8 @@ enum { JOURNAL_MAX = 100000 };
 static bool merge(struct ckt_worker *worker, const struct ckt_journal_entry *entry)
 {
 	struct ckt_journal_entry *last = worker->journal_count ? &worker->journal[worker->journal_count - 1] : NULL;
-	if (!last || last->kind != entry->kind || last->context != entry->context || last->flags != entry->flags || last->device != entry->device)
+	if (!last || last->kind != entry->kind || last->context != entry->context || last->flags != entry->flags ||
+	    last->device != entry->device)
 		return false;
 	if (entry->kind == CKT_JOURNAL_LIMIT)
 		last->id = entry->id;
@@ -49,7 +50,8 @@ static CUresult CUDAAPI set_limit(CUlimit limit, size_t value)
 	struct ckt_worker *worker = &ckt_worker;
 	CUresult result = real_set_limit(limit, value);
 	if (!result && worker->current) {
-		ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_LIMIT, .id = value, .context = worker->current->id, .flags = limit});
+		ckt_journal_add(worker, (struct ckt_journal_entry){
+						.kind = CKT_JOURNAL_LIMIT, .id = value, .context = worker->current->id, .flags = limit});
 		if (limit == CU_LIMIT_STACK_SIZE)
 			worker->current->ctx.stack_bytes = value;
 	}
@@ -71,9 +73,11 @@ void ckt_journal_local(struct ckt_worker *worker, const struct ckt_object *funct
 	size_t value;
 	struct ckt_object *context = worker->current;
 	worker->local_bytes = function->function.local_bytes;
-	if (!context || !ckt_driver.cuCtxGetLimit || ckt_driver.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) || value <= context->ctx.stack_bytes)
+	if (!context || !ckt_driver.cuCtxGetLimit || ckt_driver.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) ||
+	    value <= context->ctx.stack_bytes)
 		return;
-	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_LIMIT, .id = value, .context = context->id, .flags = CU_LIMIT_STACK_SIZE});
+	ckt_journal_add(worker, (struct ckt_journal_entry){
+					.kind = CKT_JOURNAL_LIMIT, .id = value, .context = context->id, .flags = CU_LIMIT_STACK_SIZE});
 	context->ctx.stack_bytes = value;
 }
 
@@ -96,7 +100,7 @@ struct made {
 static struct {
 	struct made *list;
 	size_t count, room;
-} ahead[2];	/* streams, events */
+} ahead[2]; /* streams, events */
 
 static struct ckt_object *context_of(struct ckt_worker *worker, uint64_t id)
 {
@@ -105,7 +109,8 @@ static struct ckt_object *context_of(struct ckt_worker *worker, uint64_t id)
 
 static CUresult create(unsigned kind, unsigned flags, int priority, void **ret_real)
 {
-	return kind ? ckt_driver.cuEventCreate((CUevent *)ret_real, flags) : ckt_driver.cuStreamCreateWithPriority((CUstream *)ret_real, flags, priority);
+	return kind ? ckt_driver.cuEventCreate((CUevent *)ret_real, flags)
+		    : ckt_driver.cuStreamCreateWithPriority((CUstream *)ret_real, flags, priority);
 }
 
 static void destroy(unsigned kind, void *real)
@@ -124,8 +129,11 @@ static CUresult make(struct ckt_worker *worker, unsigned kind, unsigned flags, i
 		return result;
 	if (++context->ctx.live[kind] > context->ctx.most[kind]) {
 		context->ctx.most[kind] = context->ctx.live[kind];
-		ckt_journal_add(worker, (struct ckt_journal_entry){.kind = kind ? CKT_JOURNAL_EVENTS : CKT_JOURNAL_STREAMS, .id = 1, .context = context->id,
-								   .flags = flags, .device = (uint32_t)priority});
+		ckt_journal_add(worker, (struct ckt_journal_entry){.kind = kind ? CKT_JOURNAL_EVENTS : CKT_JOURNAL_STREAMS,
+								   .id = 1,
+								   .context = context->id,
+								   .flags = flags,
+								   .device = (uint32_t)priority});
 	}
 	return CUDA_SUCCESS;
 }

@@ -18,7 +18,8 @@ static const char kernel[] =
 	".version 6.4\n"
 	".target sm_70\n"
 	".address_size 64\n"
-	".visible .entry ckt_scan(.param .u64 items, .param .u64 ranges, .param .u64 hits, .param .u64 low, .param .u64 span, .param .u32 count)\n"
+	".visible .entry ckt_scan(.param .u64 items, .param .u64 ranges, .param .u64 hits, .param .u64 low, .param .u64 span, .param .u32 "
+	"count)\n"
 	"{\n"
 	"\t.reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<24>;\n"
 	"\tld.param.u64 %d1, [items]; ld.param.u64 %d2, [ranges]; ld.param.u64 %d3, [hits];\n"
@@ -64,8 +65,8 @@ static CUresult run(CUfunction function, const struct ckt_scan_range *ranges, si
 	return result ? result : ckt_driver.cuMemcpyDtoH_v2(hits, found, range_count * sizeof *hits);
 }
 
-CUresult ckt_scan_run(struct ckt_worker *worker, CUcontext context, unsigned device, const struct ckt_scan_range *ranges, size_t range_count,
-		      const struct ckt_scan_item *items, size_t item_count, struct ckt_scan_hit *ret_hits)
+CUresult ckt_scan_run(struct ckt_worker *worker, CUcontext context, unsigned device, const struct ckt_scan_range *ranges,
+		      size_t range_count, const struct ckt_scan_item *items, size_t item_count, struct ckt_scan_hit *ret_hits)
 {
 	uint64_t size = item_count * sizeof *items + range_count * (sizeof *ranges + sizeof *ret_hits), piece;
 	CUmodule module;

@@ -45,7 +45,8 @@ static void session_free(struct wire *w)
 static void session_end(struct wire *w)
 {
 	uint8_t bye[CKT_CALL_HEADER_SIZE];
-	ckt_call_header_put(bye, &(struct ckt_call_header){.xid = 1, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_BYE, .acked = w->acked});
+	ckt_call_header_put(bye, &(struct ckt_call_header){
+					 .xid = 1, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_BYE, .acked = w->acked});
 	CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, bye, sizeof bye, -1, -1), 0);
 	session_free(w);
 }
@@ -113,7 +114,8 @@ static void remove_directory(const char *directory)
 /* Saves and ends the session. */
 static void save_and_stop(struct wire *w, const char *directory)
 {
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true, .to_memory = !directory}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(
+		wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true, .to_memory = !directory}).status, 0);
 	CU_ASSERT_EQUAL(wire_release(w, true, true, "", "").status, 0);
 	CU_ASSERT_TRUE(wire_ended(w, 5000));
 }
@@ -170,7 +172,8 @@ static void test_memory(void)
 	CU_ASSERT_EQUAL(wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = 5000, .to_memory = true}).status, -EINVAL);
 	make_files(more);
 	w->memory_fds = more;
-	CU_ASSERT_EQUAL(wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = 5000, .to_memory = true, .incremental = true}).status, -EINVAL);
+	CU_ASSERT_EQUAL(wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = 5000, .to_memory = true, .incremental = true}).status,
+			-EINVAL);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
 	close_files(more);
 	make_files(fds);
@@ -241,21 +244,21 @@ static void test_memory(void)
 /* ---- Modules */
 
 #define HEAD(target) ".version 8.0\n.target " target "\n.address_size 64\n"
-#define BODY                                                                                                                                      \
-	".visible .global .align 4 .u32 total = 5;\n"                                                                                              \
-	".global .align 4 .u32 hidden = 7;\n"                                                                                                      \
-	".global .align 8 .u64 place = 0;\n"                                                                                                       \
-	".visible .entry add(.param .u32 step)\n{\n"                                                                                               \
-	"\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"                                                                                                    \
-	"\tld.param.u32 %r1, [step]; mov.u64 %d1, hidden; atom.global.add.u32 %r2, [%d1], %r1; ret;\n}\n"                                          \
-	".visible .entry read(.param .u64 out)\n{\n"                                                                                               \
-	"\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"                                                                                                    \
-	"\tld.param.u64 %d1, [out]; ld.global.u32 %r1, [hidden]; st.global.u32 [%d1], %r1; ret;\n}\n"                                              \
-	".visible .entry point(.param .u64 out)\n{\n"                                                                                              \
-	"\t.reg .b64 %d<4>;\n"                                                                                                                     \
-	"\tld.param.u64 %d1, [out]; mov.u64 %d2, hidden; st.global.u64 [%d1], %d2; ret;\n}\n"                                                      \
-	".visible .entry keep()\n{\n"                                                                                                              \
-	"\t.reg .b64 %d<4>;\n"                                                                                                                     \
+#define BODY                                                                                                                               \
+	".visible .global .align 4 .u32 total = 5;\n"                                                                                      \
+	".global .align 4 .u32 hidden = 7;\n"                                                                                              \
+	".global .align 8 .u64 place = 0;\n"                                                                                               \
+	".visible .entry add(.param .u32 step)\n{\n"                                                                                       \
+	"\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"                                                                                            \
+	"\tld.param.u32 %r1, [step]; mov.u64 %d1, hidden; atom.global.add.u32 %r2, [%d1], %r1; ret;\n}\n"                                  \
+	".visible .entry read(.param .u64 out)\n{\n"                                                                                       \
+	"\t.reg .b32 %r<4>; .reg .b64 %d<4>;\n"                                                                                            \
+	"\tld.param.u64 %d1, [out]; ld.global.u32 %r1, [hidden]; st.global.u32 [%d1], %r1; ret;\n}\n"                                      \
+	".visible .entry point(.param .u64 out)\n{\n"                                                                                      \
+	"\t.reg .b64 %d<4>;\n"                                                                                                             \
+	"\tld.param.u64 %d1, [out]; mov.u64 %d2, hidden; st.global.u64 [%d1], %d2; ret;\n}\n"                                              \
+	".visible .entry keep()\n{\n"                                                                                                      \
+	"\t.reg .b64 %d<4>;\n"                                                                                                             \
 	"\tmov.u64 %d1, place; mov.u64 %d2, hidden; st.global.u64 [%d1], %d2; ret;\n}\n"
 static const char common[] = HEAD("sm_70") BODY, newer[] = HEAD("sm_120") BODY;
 static const char *const kernels[] = {"add", "read", "point", "keep"};
@@ -266,7 +269,8 @@ static void load(struct wire *w, unsigned n, const char *ptx)
 	uint8_t hash[32];
 	size_t size = strlen(ptx) + 1;
 	ckt_hash(ptx, size, hash);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, blob_data, true, .hash = hash, .hash_len = 32, .total = size, .data = (const uint8_t *)ptx, .data_len = (uint32_t)size)),
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, blob_data, true, .hash = hash, .hash_len = 32, .total = size, .data = (const uint8_t *)ptx,
+				       .data_len = (uint32_t)size)),
 			CUDA_SUCCESS);
 	struct wire_reply reply = WIRE_CALL(w, module_load, true, .id = MODULE(n), .hash = hash, .hash_len = 32);
 	struct ckt_module_load_res res = {.status = 1};
@@ -275,21 +279,22 @@ static void load(struct wire *w, unsigned n, const char *ptx)
 	CU_ASSERT_EQUAL_FATAL(res.status, CUDA_SUCCESS);
 	free(reply.data);
 	for (unsigned i = 0; i < KERNELS; i++)
-		CU_ASSERT_EQUAL(done(WIRE_CALL(w, module_get_function, true, .module = MODULE(n), .id = FUNCTION(10 * n + i), .name = kernels[i],
-					       .name_len = (uint32_t)strlen(kernels[i]))),
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, module_get_function, true, .module = MODULE(n), .id = FUNCTION(10 * n + i),
+					       .name = kernels[i], .name_len = (uint32_t)strlen(kernels[i]))),
 				CUDA_SUCCESS);
 }
 
 static void launch(struct wire *w, unsigned n, unsigned kernel, const void *params, uint32_t size)
 {
-	WIRE_BATCH(w, launch_kernel, .function = FUNCTION(10 * n + kernel), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1,
-		   .params = params, .params_len = size);
+	WIRE_BATCH(w, launch_kernel, .function = FUNCTION(10 * n + kernel), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1,
+		   .block_y = 1, .block_z = 1, .params = params, .params_len = size);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 }
 
 static uint64_t ask(struct wire *w, unsigned n, const char *name)
 {
-	struct wire_reply reply = WIRE_CALL(w, module_get_global, true, .module = MODULE(n), .name = name, .name_len = (uint32_t)strlen(name));
+	struct wire_reply reply =
+		WIRE_CALL(w, module_get_global, true, .module = MODULE(n), .name = name, .name_len = (uint32_t)strlen(name));
 	struct ckt_module_get_global_res res = {0};
 	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
 	CU_ASSERT_TRUE(ckt_module_get_global_res_get(&reply.results, &res));
@@ -492,13 +497,13 @@ static void test_journal(void)
 	load(w, 2, common);
 	launch(w, 2, ADD, &step, 4);
 	const struct step want[] = {{LOAD, MODULE(0), 0},
-					   {STREAMS, BEYOND, CU_STREAM_NON_BLOCKING},
-					   {EVENTS, 100, CU_EVENT_DISABLE_TIMING},
-					   {LOAD, MODULE(1), 0},
-					   {UNLOAD, MODULE(0), 0},
-					   {LIMIT, 8192, CU_LIMIT_STACK_SIZE},
-					   {LIMIT, 16 * MIB, CU_LIMIT_MALLOC_HEAP_SIZE},
-					   {LOAD, MODULE(2), 0}};
+				    {STREAMS, BEYOND, CU_STREAM_NON_BLOCKING},
+				    {EVENTS, 100, CU_EVENT_DISABLE_TIMING},
+				    {LOAD, MODULE(1), 0},
+				    {UNLOAD, MODULE(0), 0},
+				    {LIMIT, 8192, CU_LIMIT_STACK_SIZE},
+				    {LIMIT, 16 * MIB, CU_LIMIT_MALLOC_HEAP_SIZE},
+				    {LOAD, MODULE(2), 0}};
 	enum { COUNT = sizeof want / sizeof *want };
 	for (int i = 0; i < 3; i++) {
 		save_and_stop(w, directory);
@@ -683,14 +688,14 @@ static void test_digests(void)
 
 #define POOL_ID ckt_handle_make(CKT_KIND_POOL, 1, 2000)
 
-#define ANSWER(w, name, field, ...)                                                                                                               \
-	({                                                                                                                                         \
-		struct wire_reply reply_ = WIRE_CALL(w, name, false, __VA_ARGS__);                                                                 \
-		struct ckt_##name##_res res_ = {0};                                                                                                \
-		CU_ASSERT_EQUAL(reply_.result, CUDA_SUCCESS);                                                                                      \
-		CU_ASSERT_TRUE(ckt_##name##_res_get(&reply_.results, &res_));                                                                      \
-		free(reply_.data);                                                                                                                 \
-		res_.field;                                                                                                                        \
+#define ANSWER(w, name, field, ...)                                                                                                        \
+	({                                                                                                                                 \
+		struct wire_reply reply_ = WIRE_CALL(w, name, false, __VA_ARGS__);                                                         \
+		struct ckt_##name##_res res_ = {0};                                                                                        \
+		CU_ASSERT_EQUAL(reply_.result, CUDA_SUCCESS);                                                                              \
+		CU_ASSERT_TRUE(ckt_##name##_res_get(&reply_.results, &res_));                                                              \
+		free(reply_.data);                                                                                                         \
+		res_.field;                                                                                                                \
 	})
 
 static void wait_executed(struct wire *w)
@@ -747,15 +752,23 @@ static void test_settings(void)
 		/* Heard of once, with the first answer. */
 		CU_ASSERT_EQUAL(w->deferred, i ? 0 : CUDA_ERROR_INVALID_VALUE);
 		w->deferred = 0;
-		CU_ASSERT_EQUAL(ANSWER(w, function_get_attribute, value, .function = FUNCTION(ADD), .attribute = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT), 50);
-		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 5 * MIB);
-		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 0);
-		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES), 1);
+		CU_ASSERT_EQUAL(ANSWER(w, function_get_attribute, value, .function = FUNCTION(ADD),
+				       .attribute = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT),
+				50);
+		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD),
+				5 * MIB);
+		CU_ASSERT_EQUAL(
+			ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 0);
+		CU_ASSERT_EQUAL(
+			ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES),
+			1);
 		CU_ASSERT_EQUAL(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_HIGH), used);
-		CU_ASSERT_TRUE(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >= 3 * MIB);
+		CU_ASSERT_TRUE(ANSWER(w, pool_get_attribute, value, .pool = POOL_ID, .attribute = CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >=
+			       3 * MIB);
 		CU_ASSERT_EQUAL(w->deferred, 0);
 		/* The limit of the pool still holds. */
-		CU_ASSERT_EQUAL(done(WIRE_CALL(w, mem_alloc_async, true, .size = 63 * MIB, .stream = STREAM(0), .pool = POOL_ID)), CUDA_ERROR_OUT_OF_MEMORY);
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, mem_alloc_async, true, .size = 63 * MIB, .stream = STREAM(0), .pool = POOL_ID)),
+				CUDA_ERROR_OUT_OF_MEMORY);
 	}
 	WIRE_BATCH(w, mem_free_async, .address = block.address, .stream = STREAM(0));
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
@@ -818,7 +831,9 @@ static void make_busy(struct wire *w)
 	WIRE_BATCH(w, event_record, .event = EVENT(0), .stream = STREAM(0));
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, cuCtxSetLimit, true, .limit = CU_LIMIT_STACK_SIZE, .value = 4096)), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, pool_create, true, .id = ckt_handle_make(CKT_KIND_POOL, 1, 2000), .device = 0)), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(done(WIRE_CALL(w, physical_create, true, .id = ckt_handle_make(CKT_KIND_PHYSICAL, 1, 2001), .device = 0, .size = 2 * MIB)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(
+		done(WIRE_CALL(w, physical_create, true, .id = ckt_handle_make(CKT_KIND_PHYSICAL, 1, 2001), .device = 0, .size = 2 * MIB)),
+		CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 }
 
@@ -1000,12 +1015,10 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*function)(void);
 	} tests[] = {
-		{"memory", test_memory},	   {"moved", test_moved},
-		{"journal", test_journal},
-		{"other model", test_other_model}, {"too little", test_too_little},
-		{"settings", test_settings},	   {"hostile", test_hostile},	   {"damaged", test_damaged},
-		{"twice", test_twice},		   {"unclaimed", test_unclaimed},
-		{"digests", test_digests},
+		{"memory", test_memory},           {"moved", test_moved},           {"journal", test_journal},
+		{"other model", test_other_model}, {"too little", test_too_little}, {"settings", test_settings},
+		{"hostile", test_hostile},         {"damaged", test_damaged},       {"twice", test_twice},
+		{"unclaimed", test_unclaimed},     {"digests", test_digests},
 	};
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("restore", NULL, NULL);
