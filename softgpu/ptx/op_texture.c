@@ -1,7 +1,8 @@
 /*
  * Textures and surfaces: tex, tld4, txq, suld, sust, suq, by the descriptors that the driver gives for their 64-bit handles.
  *
- * Weights of linear filtering have 8 bits, as CUDA documents; the sums are exact, so that the last bits can differ from a GPU's.
+ * Weights of linear filtering have 8 bits, as CUDA documents; sums are exact and rounded as an H200 rounds them, so that only the
+ * last bits in three dimensions differ from it.
  * Filtering of cubemaps stays in one face.  Only unified handles are known: .texref variables and separate samplers are refused.
  */
 #include <math.h>
@@ -118,6 +119,18 @@ static struct texel fetch(const struct place *at, const int64_t *index)
 	return readable(at->t, at->image, i[0], i[1], z) ? read_texel(at->t, at->image, i[0], i[1], z) : (struct texel){0};
 }
 
+/* As an H200 rounds what it has filtered: to the nearest, and from the middle away from zero. */
+static uint32_t filtered_bits(double v)
+{
+	float f = (float)v;
+	if (isfinite(f) && (double)f != v) {
+		float other = nextafterf(f, v > (double)f ? INFINITY : -INFINITY);
+		if (fabs((double)other - v) == fabs((double)f - v) && fabsf(other) > fabsf(f))
+			f = other;
+	}
+	return ptx_float_bits(f);
+}
+
 static struct texel sample(const struct place *at, const double *coordinates)
 {
 	const struct ckt_ptx_texture *t = at->t;
@@ -146,8 +159,12 @@ static struct texel sample(const struct place *at, const double *coordinates)
 		for (unsigned c = 0; c < 4; c++)
 			r.f[c] += share * one.f[c];
 	}
-	for (unsigned c = 0; c < 4; c++)
-		r.bits[c] = ptx_float_bits((float)r.f[c]);
+	for (unsigned c = 0; c < 4; c++) {
+		/* One dimension is a plane of one row, and its middle line half a row from the border (seen on an H200). */
+		if (at->n == 1 && t->shape == CKT_PTX_TEXTURE_1D && t->address[1] == CKT_PTX_ADDRESS_BORDER)
+			r.f[c] = (r.f[c] + (double)t->border[c]) / 2;
+		r.bits[c] = filtered_bits(r.f[c]);
+	}
 	return r;
 }
 
@@ -259,7 +276,7 @@ static struct texel run_texture(const struct ptx_warp *w, const struct texture_i
 	double share = floor((level - floor(level)) * 256 + 0.5) / 256;
 	for (unsigned k = 0; k < 4; k++) {
 		low.f[k] += (high.f[k] - low.f[k]) * share;
-		low.bits[k] = ptx_float_bits((float)low.f[k]);
+		low.bits[k] = filtered_bits(low.f[k]);
 	}
 	return low;
 }
