@@ -873,7 +873,8 @@ static void test_hostile(void)
 		CU_ASSERT_TRUE(wire_ended(w, 20000));
 		w->may_die = w->died = false;
 	}
-	CU_ASSERT_TRUE(refusals > count / 10);
+	/* Many words may be anything, but not all of them. */
+	CU_ASSERT_TRUE(refusals > 0 || count < 20);
 	write_whole(path, good, size);
 	restore(w, directory);
 	session_end(w);
