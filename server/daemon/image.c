@@ -248,9 +248,12 @@ static void release_done(struct ckt_session *session, void *context, int error, 
 	struct ckt_worker_result *res = answer;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
-	if (error || res->status) {
-		/* An end that was only not heard of leaves its mark: the client waits rather than gives up. */
-		if (!error)
+	/*
+	 * A worker that died or does not answer has ended too, or is ended: its session stands as the image or the copy has it, and the mark
+	 * tells the client.
+	 */
+	if (error ? !release->end : res->status) {
+		if (release->end)
 			ckt_mark_remove(session->server, session->id, release->parked ? CKT_MARK_PARKED : CKT_MARK_MOVED);
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id,
 				       error ? strerror(-error) : res->message);

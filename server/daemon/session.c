@@ -281,6 +281,10 @@ static void restored_named(struct ckt_session *session, void *context, int error
 		if (other && other->holder) {
 			/* It moves from one GPU of ours to another. */
 			strcpy(session->successor_of, status->session);
+		} else if (other && session->preloader && ckt_peer_may(session->preloader, other->uid)) {
+			/* What an earlier move left and nobody claimed: the session itself stands frozen at its source. */
+			strcpy(session->successor_of, status->session);
+			ckt_session_kill(other, "a newer state of the session comes");
 		} else if (other) {
 			char message[128];
 			snprintf(message, sizeof message, "session %s is already here: end it first with 'cricketctl kill %s'",

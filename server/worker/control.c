@@ -277,19 +277,23 @@ static bool may_control(int connection)
 	return peer.uid == 0 || peer.uid == getuid();
 }
 
-/* Gives back whether a session was pre-loaded by this connection. */
-static bool serve(struct ckt_worker *worker, int connection)
+/* What a connection's end brings about: a session that it pre-loaded or held has nobody else to speak for it. */
+struct bond {
+	bool preloaded, held;
+};
+
+static struct bond serve(struct ckt_worker *worker, int connection)
 {
-	bool preloaded = false;
+	struct bond bond = {0};
 	for (;;) {
 		struct pollfd p = {.fd = connection, .events = POLLIN};
 		if (poll(&p, 1, -1) < 0 && errno != EINTR)
-			return preloaded;
+			return bond;
 		struct ckt_request request = {.worker = worker, .connection = connection, .passed_fd = -1};
 		uint8_t *data;
 		size_t size;
 		if (ckt_net_read_record(connection, 65536, ckt_net_now_ms() + REQUEST_TIMEOUT_MS, &data, &size, &request.passed_fd))
-			return preloaded;
+			return bond;
 		struct ckt_call_header header = {0};
 		request.args = (struct ckt_cursor){.p = data, .end = data + size};
 		int result = -EPROTO;
@@ -302,9 +306,10 @@ static bool serve(struct ckt_worker *worker, int connection)
 			close(request.passed_fd);
 		if (request.end)
 			ckt_worker_end(started ? "the server said so" : "it could not start");
-		preloaded |= request.ahead;
+		bond.preloaded |= request.ahead;
+		bond.held |= request.held;
 		if (result)
-			return preloaded;
+			return bond;
 	}
 }
 
@@ -318,9 +323,11 @@ static void *control_thread(void *opaque)
 		int connection = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (connection < 0)
 			continue;
-		/* What was pre-loaded is for whoever pre-loads: the copy of a move that is given up goes. */
-		if (may_control(connection) && serve(opaque, connection) && !ckt_control_started())
+		struct bond bond = may_control(connection) ? serve(opaque, connection) : (struct bond){0};
+		if (bond.preloaded && !ckt_control_started())
 			ckt_worker_end("the session that it was to get stays where it is");
+		if (bond.held)
+			ckt_operation_let_go(opaque);
 		close(connection);
 	}
 	return NULL;

@@ -17,9 +17,12 @@ struct ckt_request {
 	int passed_fd;		/* owned; -1 when taken */
 	bool end;		/* after the answer */
 	bool ahead;		/* a session was pre-loaded: it goes with this connection */
+	bool held;		/* the session was frozen until RELEASE: it goes on when this connection ends without */
 };
 
 /* 0 or -errno: the connection is of no use any more. */
 int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res);
+/* The connection over which the session was frozen has ended: nobody else would let it go on. */
+void ckt_operation_let_go(struct ckt_worker *worker);
 /* START has succeeded. */
 bool ckt_control_started(void);

@@ -143,6 +143,7 @@ static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args
 	res->stopped_us = save.gone ? save.stopped_us : (u_quad_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
 	/* What could not be saved goes on, unless it stood before. */
 	held = held || (!error && args->hold);
+	request->held = !error && args->hold;
 	if (!save.gone)
 		thaw(worker);
 	memcpy(res->image, save.image, sizeof res->image);
@@ -224,6 +225,17 @@ static int quiesce(struct ckt_request *request)
 	}
 	pthread_mutex_unlock(&operation_lock);
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
+void ckt_operation_let_go(struct ckt_worker *worker)
+{
+	pthread_mutex_lock(&operation_lock);
+	if (held) {
+		ckt_info("nobody holds the session any more: it goes on");
+		held = false;
+		thaw(worker);
+	}
+	pthread_mutex_unlock(&operation_lock);
 }
 
 static int pause_session(struct ckt_request *request)

@@ -6,93 +6,14 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-sys.path.insert(0, os.path.join(HERE, os.pardir, "runner"))
-import runner  # noqa: E402
-
-PROGRAM = os.environ["CKT_TEST_PROGRAM"]
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from whole import Whole, runner  # noqa: E402
 
 
-class Moves(unittest.TestCase):
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="ckt-")
-        os.chmod(self.dir, 0o755)
-        root = runner.stage(os.environ["CKT_TEST_BUILD"])
-        self.tree = runner.Tree(root)
-        self.servers = []
-        self.programs = []
-        # cricketctl looks there as the user's.
-        self.home = os.path.join(self.dir, "home")
-        os.mkdir(self.home)
-        self.saved_home = os.environ.get("HOME")
-        os.environ["HOME"] = self.home
-        os.environ.pop("CRICKET_STATE_DIR", None)
-
-    def tearDown(self):
-        os.environ["HOME"] = self.saved_home or "/"
-        for program in self.programs:
-            if program.process.poll() is None:
-                program.process.kill()
-                program.process.wait()
-        for server in self.servers:
-            workers = server.workers() if server.process.poll() is None else []
-            server.kill()
-            runner.end_all(workers, "the test's end")
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def server(self, name, *options):
-        server = runner.Server(self.tree, os.path.join(self.dir, name), "soft", options)
-        self.servers.append(server)
-        return server
-
-    def wait(self, condition):
-        """The limit only keeps a test that fails from hanging."""
-        end = time.monotonic() + 60
-        while not condition():
-            self.assertLess(time.monotonic(), end, "it did not happen")
-            time.sleep(0.02)
-
-    def ctl(self, server, *words):
-        return runner.cricketctl(self.tree, "--server", server.address, *words)
-
-    def start(self, server, name="p", **env):
-        """The program at its mid point: (program, session)"""
-        directory = os.path.join(self.dir, name)
-        os.mkdir(directory)
-        self.point = os.path.join(directory, "phase")
-        environment = runner.clean_environment()
-        environment.update({"CKT_TEST_PHASE_FILE": self.point, "HOME": self.home}, **env)
-        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, PROGRAM], environment)
-        self.programs.append(program)
-        program.wait_ready(self.point + ".ready", 60)
-        (session,) = runner.sessions_of(self.tree, server)
-        return program, session["session"]
-
-    def go(self):
-        for suffix in ("", "2", "3"):
-            open(self.point + ".go" + suffix, "w").close()
-
-    def finish(self, program):
-        self.go()
-        code, out, err = program.wait(60)
-        self.assertEqual(code, 0, out + err)
-        return out, err.decode()
-
-    def expected(self):
-        server = self.server("plain")
-        environment = runner.clean_environment()
-        directory = os.path.join(self.dir, "expected")
-        os.mkdir(directory)
-        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, PROGRAM], environment)
-        self.programs.append(program)
-        code, out, err = program.wait(60)
-        self.assertEqual(code, 0, out + err)
-        return out
-
+class Moves(Whole):
     def test_parked_and_restored_elsewhere(self):
         for redirect in (False, True):
             name = "redirect" if redirect else "restore"
@@ -207,10 +128,6 @@ class Moves(unittest.TestCase):
         self.ctl(server, "restore", "memory:lunch")
         self.ctl(server, "image", "remove", "memory:lunch")
         self.assertEqual(self.finish(program)[0], self.expected())
-
-    def log_of(self, server):
-        with open(server.log) as f:
-            return f.read()
 
     def test_migrate_ahead(self):
         """While the session stands still its target reads what changed, not what the session has."""

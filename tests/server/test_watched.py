@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+"""Hooks, events, the end by SIGTERM, images under the server's --image-dir and the progress bar, with real workers and clients."""
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from whole import Whole, runner  # noqa: E402
+
+
+class Watched(Whole):
+    def test_hooks_and_events(self):
+        hooks, out = os.path.join(self.dir, "hooks"), os.path.join(self.dir, "out")
+        os.mkdir(hooks, 0o755)
+        with open(os.path.join(hooks, "10-note"), "w", encoding="utf-8") as f:
+            f.write('#!/bin/sh\necho "$CRICKET_EVENT $CRICKET_SESSION" >> %s\n' % out)
+        os.chmod(os.path.join(hooks, "10-note"), 0o755)
+        first, second = self.server("first", "--hooks", hooks), self.server("second", "--hooks", hooks)
+        followers = [subprocess.Popen([self.tree.tool("cricketctl"), "--server", server.address, "events", "--follow", "--json"],
+                                      stdout=subprocess.PIPE, text=True) for server in (first, second)]
+        try:
+            program, session = self.start(first)
+            self.ctl(first, "checkpoint", session, os.path.join(self.dir, "image"))
+            self.ctl(first, "pause", session)
+            self.ctl(first, "resume", session)
+            self.ctl(first, "migrate", session, "--to", second.address)
+            self.wait(lambda: self.state(second, session) == "running")
+            self.assertEqual(self.finish(program)[0], self.expected())
+            self.wait(lambda: runner.sessions_of(self.tree, second) == [])
+
+            def until(follower, last):
+                seen = []
+                while not seen or seen[-1]["event"] != last:
+                    seen.append(json.loads(follower.stdout.readline()))
+                self.assertEqual({e["session"] for e in seen}, {session})
+                return [e["event"] for e in seen]
+
+            source, target = until(followers[0], "ended"), until(followers[1], "ended")
+        finally:
+            for follower in followers:
+                follower.kill()
+                follower.communicate()
+        self.assertEqual(source[:5], ["started", "frozen", "saved", "paused", "resumed"])
+        # As many rounds as it took.
+        rounds = source[5:-2]
+        self.assertEqual(rounds, ["frozen", "saved"] * (len(rounds) // 2))
+        self.assertGreaterEqual(len(rounds), 6)
+        self.assertEqual(source[-2:], ["moved", "ended"])
+        self.assertEqual(target, ["restored", "ended"])
+
+        def noted():
+            with open(out, encoding="utf-8") as f:
+                return sorted(f.read().splitlines())
+
+        self.wait(lambda: os.path.exists(out) and len(noted()) == len(source + target))
+        self.assertEqual(noted(), sorted("%s %s" % (event, session) for event in source + target))
+
+    def test_on_term(self):
+        images = os.path.join(self.dir, "images")
+        first = self.server("first", "--on-term", "checkpoint:" + images)
+        programs = [self.start(first, "p0")]
+        first_point = self.point
+        environment = runner.clean_environment()
+        first.process.terminate()
+        self.assertEqual(first.process.wait(60), 0)
+        program, session = programs[0]
+        self.assertEqual(os.listdir(images), [session])
+        self.assertTrue(self.image_is_whole(os.path.join(images, session)))
+        self.assertTrue(environment and first_point)
+        self.wait(lambda: "stopped on purpose" in self.stderr_of(program))
+        second = self.server("second")
+        self.ctl(second, "restore", os.path.join(images, session))
+        self.assertEqual(self.finish(program)[0], self.expected())
+
+    def test_server_side(self):
+        place = os.path.join(self.dir, "kept")
+        first = self.server("first", "--image-dir", place)
+        program, session = self.start(first)
+        self.ctl(first, "checkpoint", session, "--server-side", "noon", "--stop")
+        self.assertTrue(self.image_is_whole(os.path.join(place, "noon")))
+        self.assertEqual(self.may_fail(first, "restore", "--server-side", "evening")[0], 1)
+        first.kill()
+        second = self.server("second", "--image-dir", place)
+        self.ctl(second, "restore", "--server-side", "noon")
+        self.assertEqual(self.finish(program)[0], self.expected())
+
+    def on_terminal(self, *words):
+        """What cricketctl draws."""
+        leader, follower = pty.openpty()
+        with subprocess.Popen([self.tree.tool("cricketctl"), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=follower) as ctl:
+            os.close(follower)
+            drawn = b""
+            while True:
+                try:
+                    data = os.read(leader, 4096)
+                except OSError:
+                    break
+                if not data:
+                    break
+                drawn += data
+            os.close(leader)
+            self.assertEqual(ctl.wait(60), 0, drawn)
+        return drawn.decode()
+
+    def test_progress_on_a_terminal(self):
+        first, second = self.server("first"), self.server("second")
+        program, session = self.start(first)
+        image, flat = os.path.join(self.dir, "image"), os.path.join(self.dir, "flat")
+        bar = re.compile(r"\[[#.]{30}\] .*GB/s")
+        drawn = {"checkpoint": self.on_terminal("--server", first.address, "checkpoint", session, image),
+                 "verify": self.on_terminal("image", "verify", image),
+                 "flatten": self.on_terminal("image", "flatten", image, flat),
+                 "migrate": self.on_terminal("--server", first.address, "migrate", session, "--to", second.address)}
+        for what, text in drawn.items():
+            # What is over within the bar's first period shows none, and leaves no rest of one.
+            self.assertTrue(not text or bar.search(text) and text.endswith("\r\x1b[K"), (what, text))
+        self.assertEqual(self.finish(program)[0], self.expected())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

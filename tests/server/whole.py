@@ -1,0 +1,112 @@
+"""Whole programs over real servers and workers on the soft GPU, in a temporary directory, with a home of their own."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, os.pardir, "runner"))
+import runner  # noqa: E402
+
+PROGRAM = os.environ["CKT_TEST_PROGRAM"]
+
+
+class Whole(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="ckt-")
+        os.chmod(self.dir, 0o755)
+        root = runner.stage(os.environ["CKT_TEST_BUILD"])
+        self.tree = runner.Tree(root)
+        self.servers = []
+        self.programs = []
+        # cricketctl looks there as the user's.
+        self.home = os.path.join(self.dir, "home")
+        os.mkdir(self.home)
+        self.saved_home = os.environ.get("HOME")
+        os.environ["HOME"] = self.home
+        os.environ.pop("CRICKET_STATE_DIR", None)
+
+    def tearDown(self):
+        os.environ["HOME"] = self.saved_home or "/"
+        for program in self.programs:
+            if program.process.poll() is None:
+                program.process.kill()
+                program.process.wait()
+        for server in self.servers:
+            workers = server.workers() if server.process.poll() is None else []
+            server.kill()
+            runner.end_all(workers, "the test's end")
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def server(self, name, *options, env=None):
+        server = runner.Server(self.tree, os.path.join(self.dir, name), "soft", options, env)
+        self.servers.append(server)
+        return server
+
+    def wait(self, condition):
+        """The limit only keeps a test that fails from hanging."""
+        end = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), end, "it did not happen")
+            time.sleep(0.02)
+
+    def ctl(self, server, *words):
+        return runner.cricketctl(self.tree, "--server", server.address, *words)
+
+    def start(self, server, name="p", **env):
+        """The program at its mid point: (program, session)"""
+        directory = os.path.join(self.dir, name)
+        os.mkdir(directory)
+        self.point = os.path.join(directory, "phase")
+        environment = runner.clean_environment()
+        environment.update({"CKT_TEST_PHASE_FILE": self.point, "HOME": self.home}, **env)
+        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, PROGRAM], environment)
+        self.programs.append(program)
+        program.wait_ready(self.point + ".ready", 60)
+        (session,) = runner.sessions_of(self.tree, server)
+        return program, session["session"]
+
+    def go(self):
+        for suffix in ("", "2", "3"):
+            open(self.point + ".go" + suffix, "w").close()
+
+    def finish(self, program):
+        self.go()
+        code, out, err = program.wait(60)
+        self.assertEqual(code, 0, out + err)
+        return out, err.decode()
+
+    def expected(self):
+        server = self.server("plain")
+        environment = runner.clean_environment()
+        directory = os.path.join(self.dir, "expected")
+        os.mkdir(directory)
+        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, PROGRAM], environment)
+        self.programs.append(program)
+        code, out, err = program.wait(60)
+        self.assertEqual(code, 0, out + err)
+        return out
+
+    def may_fail(self, server, *words, **env):
+        """cricketctl with this environment: (exit status, its stdout, its stderr)"""
+        done = subprocess.run([self.tree.tool("cricketctl"), "--server", server.address, *words], stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=120, check=False, env={**os.environ, **env})
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def state(self, server, session):
+        return {s["session"]: s["state"] for s in runner.sessions_of(self.tree, server)}.get(session)
+
+    def log_of(self, server):
+        with open(server.log, encoding="utf-8") as f:
+            return f.read()
+
+    def stderr_of(self, program):
+        with open(program.err, encoding="utf-8") as f:
+            return f.read()
+
+    def image_is_whole(self, path):
+        return os.path.exists(path) and json.loads(runner.cricketctl(self.tree, "image", "verify", path, "--json"))["ok"]
