@@ -155,10 +155,13 @@ void ckt_ctl_partial_drop(struct ckt_ctl_partial *partial);
 int ckt_ctl_base_write(int dir_fd, const char *from, const char *base);
 bool ckt_ctl_base_read(const char *path, char ret_base[CKT_CTL_PATH_SIZE]);
 
-/* ---- progress.c: a bar on stderr; NULL where that is no terminal, and the others take that. */
+/*
+ * ---- progress.c: a bar on stderr; NULL where that is no terminal, and the others take that.  The server is asked what the session's worker
+ * does; an empty session: what is being restored; NULL: there is no server.
+ */
 struct ckt_ctl_progress;
 struct ckt_ctl_progress *ckt_ctl_progress_begin(const struct ckt_ctl_args *args, const struct ckt_ctl_server *server, const char *session);
-/* From here on it counts what ckt_ctl_progress_add says instead of asking the worker. */
+/* From here on it counts what ckt_ctl_progress_add says instead of asking the worker, until the phase is empty again. */
 void ckt_ctl_progress_phase(struct ckt_ctl_progress *progress, const char *phase, uint64_t total_bytes);
 void ckt_ctl_progress_add(struct ckt_ctl_progress *progress, uint64_t bytes);
 void ckt_ctl_progress_end(struct ckt_ctl_progress *progress);

@@ -129,6 +129,17 @@ static int open_reader(const struct ckt_ctl_chain *chain, struct ckt_image_reade
 	return ckt_ctl_refuse(chain->path, message);
 }
 
+/* Over all contents. */
+static struct ckt_ctl_progress *begin_progress(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain, const char *what)
+{
+	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, NULL, "");
+	uint64_t total = 0;
+	for (u_int i = 0; i < chain->image.chunks.chunks_len; i++)
+		total += chain->image.chunks.chunks_val[i].size;
+	ckt_ctl_progress_phase(progress, what, total);
+	return progress;
+}
+
 static int verify(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain)
 {
 	struct ckt_image_reader reader;
@@ -139,10 +150,12 @@ static int verify(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *c
 		free(data);
 		return status;
 	}
+	struct ckt_ctl_progress *progress = begin_progress(args, chain, "verify");
 	for (u_int i = 0; i < chain->image.chunks.chunks_len; i++) {
 		const ckt_image_chunk *chunk = &chain->image.chunks.chunks_val[i];
 		int result = ckt_image_reader_chunk(&reader, chunk, data);
 		bytes += chunk->size;
+		ckt_ctl_progress_add(progress, chunk->size);
 		if (!result)
 			continue;
 		if (!bad++)
@@ -150,6 +163,7 @@ static int verify(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *c
 				chunk->space > chain->image.blobs.blobs_len ? "array offset" : chunk->space ? "blob offset" : "address",
 				(uint64_t)chunk->address, strerror(-result));
 	}
+	ckt_ctl_progress_end(progress);
 	ckt_image_reader_fini(&reader);
 	free(data);
 	if (args->json)
@@ -235,25 +249,28 @@ static int diff(const struct ckt_ctl_args *args, struct ckt_ctl_chain *one, stru
 /* ---- flatten */
 
 /* All contents into one file of the new image; what the manifest says of files and chunks is replaced. */
-static int copy_contents(const struct ckt_ctl_chain *chain, struct ckt_image_writer *writer, char *data)
+static int copy_contents(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain, struct ckt_image_writer *writer, char *data)
 {
 	struct ckt_image_reader reader;
 	int status = open_reader(chain, &reader), result = 0;
 	if (status != CKT_EXIT_DONE)
 		return status;
+	struct ckt_ctl_progress *progress = begin_progress(args, chain, "flatten");
 	for (u_int i = 0; i < chain->image.chunks.chunks_len && !result; i++) {
 		const ckt_image_chunk *chunk = &chain->image.chunks.chunks_val[i];
 		result = ckt_image_reader_chunk(&reader, chunk, data);
 		if (!result)
 			result = ckt_image_writer_add(writer, chunk->space, chunk->address, data, chunk->size, NULL);
+		ckt_ctl_progress_add(progress, chunk->size);
 	}
+	ckt_ctl_progress_end(progress);
 	ckt_image_reader_fini(&reader);
 	if (!result)
 		result = ckt_image_writer_finish(writer);
 	return result ? ckt_ctl_refuse(chain->path, strerror(-result)) : CKT_EXIT_DONE;
 }
 
-static int flatten_to(const struct ckt_ctl_chain *chain, int dir_fd)
+static int flatten_to(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *chain, int dir_fd)
 {
 	struct ckt_image_writer writer = {.fd = -1};
 	char *data = malloc(CKT_IMAGE_CHUNK), message[512];
@@ -264,7 +281,7 @@ static int flatten_to(const struct ckt_ctl_chain *chain, int dir_fd)
 	if (result)
 		status = ckt_ctl_refuse(chain->path, strerror(-result));
 	if (status == CKT_EXIT_DONE)
-		status = copy_contents(chain, &writer, data);
+		status = copy_contents(args, chain, &writer, data);
 	if (status == CKT_EXIT_DONE) {
 		ckt_image image = chain->image;
 		file_bytes = writer.offset;
@@ -294,7 +311,7 @@ static int flatten(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_partial_make(path, &partial);
 	if (status == CKT_EXIT_DONE)
-		status = flatten_to(chain, partial.fd);
+		status = flatten_to(args, chain, partial.fd);
 	int result = status == CKT_EXIT_DONE ? ckt_ctl_client_copy(chain->fds[0], partial.fd) : 0;
 	if (result)
 		status = ckt_ctl_refuse(path, strerror(-result));

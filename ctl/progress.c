@@ -84,7 +84,7 @@ static void *progress_thread(void *opaque)
 			break;
 		if (*progress->phase) {
 			draw(progress, progress->phase, atomic_load(&progress->done), atomic_load(&progress->total), progress->since_ms);
-		} else {
+		} else if (*progress->address) {
 			pthread_mutex_unlock(&progress->lock);
 			ask(progress, &server, phase, &since_ms);
 			pthread_mutex_lock(&progress->lock);
@@ -101,7 +101,8 @@ struct ckt_ctl_progress *ckt_ctl_progress_begin(const struct ckt_ctl_args *args,
 	if (!progress)
 		return NULL;
 	progress->args = *args;
-	snprintf(progress->address, sizeof progress->address, "%s", server->address);
+	if (server)
+		snprintf(progress->address, sizeof progress->address, "%s", server->address);
 	snprintf(progress->session, sizeof progress->session, "%s", session);
 	pthread_mutex_init(&progress->lock, NULL);
 	pthread_cond_init(&progress->cond, NULL);
@@ -112,11 +113,19 @@ struct ckt_ctl_progress *ckt_ctl_progress_begin(const struct ckt_ctl_args *args,
 	return progress;
 }
 
+/* What was too short for a period is seen once, too. */
+static void draw_last(struct ckt_ctl_progress *progress)
+{
+	if (*progress->phase && !progress->drawn)
+		draw(progress, progress->phase, atomic_load(&progress->done), atomic_load(&progress->total), progress->since_ms);
+}
+
 void ckt_ctl_progress_phase(struct ckt_ctl_progress *progress, const char *phase, uint64_t total_bytes)
 {
 	if (!progress)
 		return;
 	pthread_mutex_lock(&progress->lock);
+	draw_last(progress);
 	snprintf(progress->phase, sizeof progress->phase, "%s", phase);
 	progress->since_ms = ckt_net_now_ms();
 	atomic_store(&progress->done, 0);
@@ -139,6 +148,7 @@ void ckt_ctl_progress_end(struct ckt_ctl_progress *progress)
 	pthread_cond_signal(&progress->cond);
 	pthread_mutex_unlock(&progress->lock);
 	pthread_join(progress->thread, NULL);
+	draw_last(progress);
 	if (progress->drawn)
 		fputs("\r\033[K", stderr);
 	pthread_mutex_destroy(&progress->lock);

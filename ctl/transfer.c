@@ -224,6 +224,7 @@ int ckt_ctl_fetch(const struct ckt_ctl_args *args, struct ckt_ctl_server *server
 		status = run(&transfer);
 	if (status == CKT_EXIT_DONE && sync)
 		status = sync_files(&transfer);
+	ckt_ctl_progress_phase(progress, "", 0);
 	free(transfer.files);
 	xdr_free((xdrproc_t)xdr_ckt_control_files_res, (char *)&res);
 	return status;
@@ -252,6 +253,7 @@ int ckt_ctl_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
 	if (progress)
 		ckt_ctl_progress_phase(progress, "send", total);
 	int status = !dir || !transfer.files ? ckt_ctl_refuse("send", strerror(errno)) : run(&transfer);
+	ckt_ctl_progress_phase(progress, "", 0);
 	free(transfer.files);
 	return status;
 }

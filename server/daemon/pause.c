@@ -207,12 +207,21 @@ static void progress_done(struct ckt_session *session, void *context, int error,
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_progress_res, &res);
 }
 
+/* Until it is restored, a session has no name that others know. */
+static struct ckt_session *find_restoring(struct ckt_peer *peer)
+{
+	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
+		if (session->restore && session->phase == CKT_SESSION_STARTING && ckt_peer_may(peer, session->uid))
+			return session;
+	return NULL;
+}
+
 void ckt_control_progress(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_session_args *args = decoded;
 	char buffer[CKT_MESSAGE_MAX];
-	ckt_control_progress_res res = {.phase = (char *)""};
-	struct ckt_session *session = ckt_control_select(peer, args->session, &res.result, buffer);
+	ckt_control_progress_res res = {.result = {CKT_CONTROL_OK, (char *)""}, .phase = (char *)""};
+	struct ckt_session *session = *args->session ? ckt_control_select(peer, args->session, &res.result, buffer) : find_restoring(peer);
 	(void)passed_fd;
 	int error = !session ? 0 : ckt_session_call(session, CKT_WORKER_PROGRESS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_progress_res,
 						    sizeof(struct ckt_worker_progress_res), STATUS_TIMEOUT_MS, progress_done, peer);

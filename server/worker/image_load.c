@@ -709,7 +709,12 @@ static int prepare_extents(struct loading *l)
 static int read_chunks(struct loading *l)
 {
 	int64_t begun = ckt_now_ns();
+	uint64_t total = 0;
+	for (unsigned i = 0; i < l->image.chunks.chunks_len; i++)
+		total += l->image.chunks.chunks_val[i].space || (l->skip && l->skip[i]) ? 0 : l->image.chunks.chunks_val[i].size;
+	ckt_progress_begin(l->worker, "restore", total);
 	int error = ckt_crew_run(read_pieces, l);
+	atomic_store(&l->worker->progress.phase, NULL);
 	ckt_debug("restore: contents: %.1f ms", (double)(ckt_now_ns() - begun) * 1e-6);
 	if (error && l->driver_error)
 		return refuse(l, error, "writing the GPU's memory: CUDA error %d", l->driver_error);
