@@ -11,6 +11,7 @@ Modes:
   again       the same, and checkpointed, stopped and restored once more on a third server, whose image is then restored on a fourth
   twice       the same image restored on two servers: the first that is claimed owns the client, the other copy goes
   migrate     moved ten times between two servers while the program works
+  card        with nothing set, stopped on purpose, its server killed, --pause seconds later restored elsewhere
 
 The last four go over --transport: tcp (client over TCP, cricketctl on the server's host), unix, or far (everything over TCP, as from
 another host: images travel in pieces over several connections).
@@ -401,14 +402,16 @@ class Journey:
         return "unix:" + server.socket if self.arg.transport == "unix" else server.address
 
     def ctl(self, server, *words):
-        return cricketctl(self.tree, "--server", self.address(server), *words, env={"CRICKET_STATE_DIR": self.written})
+        return cricketctl(self.tree, "--server", self.address(server), *words, env={"CRICKET_STATE_DIR": self.written} if self.written else {})
 
     def sessions(self, server):
         return json.loads(self.ctl(server, "ps", "--json"))["sessions"]
 
     def start(self, server, standby=()):
         """The program up to its mid point; gives its session."""
-        env = {"CKT_TEST_PHASE_FILE": self.point, "CRICKET_STATE_DIR": self.state}
+        env = {"CKT_TEST_PHASE_FILE": self.point}
+        if self.state:
+            env["CRICKET_STATE_DIR"] = self.state
         if standby:
             env["CRICKET_STANDBY"] = ",".join(self.address(s) for s in standby)
         for n in range(1, self.arg.at):
@@ -521,7 +524,24 @@ def route_migrate(j):
     j.finish(servers[0])
 
 
-ROUTES = {"checkpoint": route_checkpoint, "again": route_again, "twice": route_twice, "migrate": route_migrate}
+def route_card(j):
+    """As a user does it: no variable is set, and the state file lies in the home."""
+    home = os.path.join(j.directory, "home")
+    os.mkdir(home)
+    before, os.environ["HOME"] = os.environ.get("HOME", "/"), home
+    try:
+        j.state = j.written = None
+        first = j.server()
+        image = j.stop(first, j.start(first), "image")
+        time.sleep(j.arg.pause)
+        second = j.server()
+        j.ctl(second, "restore", image)
+        j.finish(second)
+    finally:
+        os.environ["HOME"] = before
+
+
+ROUTES = {"card": route_card, "checkpoint": route_checkpoint, "again": route_again, "twice": route_twice, "migrate": route_migrate}
 
 
 def run_route(tree, arg, directory, command):
@@ -540,6 +560,7 @@ def arguments(argv):
     where.add_argument("--prefix", metavar="DIR", help="an installed or unpacked tree")
     parser.add_argument("--driver", default="soft", help="of the servers: soft (default), a path, or an empty text for what the server chooses")
     parser.add_argument("--launcher", choices=("cricket-run", "preload"), default="cricket-run")
+    parser.add_argument("--pause", type=float, default=90, metavar="SECONDS", help="of card (default 90)")
     parser.add_argument("--transport", choices=("tcp", "unix", "far"), default="tcp", help="of checkpoint, again, twice and migrate")
     parser.add_argument("--clients", type=int, default=1, metavar="N", help="so many at once (tcp, unix)")
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
