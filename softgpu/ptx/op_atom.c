@@ -14,6 +14,8 @@ static uint16_t half_combine(enum ptx_type type, int op, uint16_t old, uint16_t 
 {
 	bool bf = type == T_BF16 || type == T_BF16X2;
 	double x = bf ? ckt_ptx_bf16_to_float(old) : ckt_ptx_half_to_float(old), y = bf ? ckt_ptx_bf16_to_float(v) : ckt_ptx_half_to_float(v), r;
+	if (op != A_ADD && x == y)		/* -0 is less than 0 */
+		return op == A_MIN ? old | v : old & v;
 	r = op == A_ADD ? x + y : op == A_MIN ? fmin(x, y) : fmax(x, y);
 	return bf ? ckt_ptx_bf16_from_double(r, ROUND_RN) : ckt_ptx_half_from_double(r, ROUND_RN);
 }

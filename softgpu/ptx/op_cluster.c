@@ -131,6 +131,8 @@ static uint64_t float_result(const struct bulk *x, uint64_t old, uint64_t v)
 	case T_F32: return ptx_canonical(ptx_float((uint32_t)old) + ptx_float((uint32_t)v));
 	default: return ptx_double_bits(ptx_double(old) + ptx_double(v));
 	}
+	if (x->op != BULK_ADD && a == b)	/* -0 is less than 0 */
+		return x->op == BULK_MIN ? old | v : old & v;
 	double r = x->op == BULK_ADD ? a + b : x->op == BULK_MIN ? __builtin_fmin(a, b) : __builtin_fmax(a, b);
 	return x->type == T_F16 ? ckt_ptx_half_from_double(r, ROUND_RN) : ckt_ptx_bf16_from_double(r, ROUND_RN);
 }

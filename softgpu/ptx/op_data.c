@@ -128,6 +128,16 @@ CONVERT(offset_64, uint64_t, uint64_t, +)
 
 static bool in_window(uint64_t address, uint64_t window) { return address - window < PTX_WINDOW_SIZE; }
 
+/* Constant variables lie in ordinary memory: looks whether it is one of the module's. */
+static bool in_constant(const struct ptx_warp *w, uint64_t address)
+{
+	const struct ckt_ptx_module *module = w->frame->function->module;
+	for (size_t k = 0; k < module->n_globals; k++)
+		if (module->globals[k].space == CKT_PTX_SPACE_CONST && address - module->globals[k].address < module->globals[k].size_bytes)
+			return true;
+	return false;
+}
+
 HANDLER(isspacep)
 {
 	const uint64_t *a = ptx_at(w, i->a);
@@ -144,15 +154,8 @@ HANDLER(isspacep)
 		}
 		case SP_LOCAL: yes = in_window(a[l], PTX_LOCAL_WINDOW); break;
 		case SP_PARAM: yes = in_window(a[l], PTX_PARAM_WINDOW); break;
-		case SP_CONST: {
-			/* Constant variables lie in ordinary memory: look whether it is one of the module's. */
-			const struct ckt_ptx_module *module = w->frame->function->module;
-			yes = false;
-			for (size_t k = 0; k < module->n_globals; k++)
-				yes |= module->globals[k].space == CKT_PTX_SPACE_CONST && a[l] - module->globals[k].address < module->globals[k].size_bytes;
-			break;
-		}
-		default: yes = a[l] < (1ull << 47); break;
+		case SP_CONST: yes = in_constant(w, a[l]); break;
+		default: yes = a[l] < (1ull << 47) && !in_constant(w, a[l]); break;
 		}
 		r |= (uint32_t)yes << l;
 	}

@@ -5,6 +5,7 @@
  * addend and rounded once, to nearest; a GPU adds in an order and to a precision of its own, so the last bits can differ.
  * f64 products are fused multiply-adds in the order of k, integers are exact modulo 2^32 or saturated.
  */
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -169,7 +170,7 @@ struct product {
 	struct mma_fragment a, b, c, d;
 	unsigned m, n, k;
 	bool satfinite;
-	int popc;
+	int popc, rounding;		/* rounding: of f64, as fesetround takes it */
 	bool is_float;
 };
 
@@ -224,6 +225,8 @@ HANDLER(exec_mma)
 		return RUN_PICK;
 	union { double real[MMA_MAX_ELEMENTS]; int32_t whole[MMA_MAX_ELEMENTS]; } a, b;
 	uint64_t result[32 * 32];
+	if (x->rounding != FE_TONEAREST)
+		fesetround(x->rounding);
 	if (x->is_float) {
 		gather_floats(w, &x->a, a.real);
 		gather_floats(w, &x->b, b.real);
@@ -241,6 +244,8 @@ HANDLER(exec_mma)
 								  : integer_element(x, a.whole, b.whole, to_integer(x->c.type, c), row, column);
 		}
 	}
+	if (x->rounding != FE_TONEAREST)
+		fesetround(FE_TONEAREST);
 	for (unsigned l = 0; l < PTX_LANES; l++) {
 		for (unsigned j = 0; j < (unsigned)x->d.n_regs * x->d.per_reg; j++) {
 			unsigned row, column;
@@ -310,7 +315,8 @@ void ckt_ptx_decode_mma(struct ptx_parser *p, bool wmma)
 	if (!wmma && (!row[0] || row[1]))
 		ckt_ptx_bad(p, "only .row.col matrix products are supported");
 	x->satfinite = ckt_ptx_mod(p, "satfinite");
-	ckt_ptx_mod(p, "rn");
+	int mode = ckt_ptx_mod_one(p, (const char *const[]){"rn", "rz", "rm", "rp", NULL});
+	x->rounding = mode < 1 ? FE_TONEAREST : (const int[]){FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD}[mode - 1];
 	x->popc = ckt_ptx_mod(p, "popc") ? (ckt_ptx_mod(p, "and") ? MMA_POPC_AND : ckt_ptx_mod(p, "xor") ? MMA_POPC_XOR : 0) : 0;
 	enum mma_element t[4] = {0};
 	unsigned n = 0;

@@ -40,7 +40,7 @@ static double from_srgb(double v) { return v <= 0.04045 ? v / 12.92 : pow((v + 0
 
 static struct texel read_texel(const struct ckt_ptx_texture *t, const struct ckt_ptx_image *image, int64_t x, int64_t y, int64_t z)
 {
-	struct texel r = {.f = {0, 0, 0, 1}, .bits = {0, 0, 0, 1}};
+	struct texel r = {0};		/* channels that there are not, the fourth too, are zero */
 	const uint8_t *at = image->memory + (uint64_t)z * image->slice_bytes + (uint64_t)y * image->row_bytes +
 			    (uint64_t)x * t->channels * t->channel_bytes;
 	for (unsigned k = 0; k < t->channels && k < 4; k++, at += t->channel_bytes) {
@@ -65,9 +65,6 @@ static struct texel read_texel(const struct ckt_ptx_texture *t, const struct ckt
 			r.bits[k] = ptx_float_bits((float)r.f[k]);
 		}
 	}
-	if (t->channel == CKT_PTX_CHANNEL_FLOAT || t->normalized_read)
-		for (unsigned k = t->channels; k < 4; k++)
-			r.bits[k] = ptx_float_bits((float)r.f[k]);
 	return r;
 }
 
@@ -99,6 +96,21 @@ static bool readable(const struct ckt_ptx_texture *t, const struct ckt_ptx_image
 	return !t->checked || ckt_soft_memmap_ok(at, (uint32_t)t->channels * t->channel_bytes, CKT_SOFT_PAGE_READ);
 }
 
+/* The border's colour has the precision of the texels. */
+static struct texel border_of(const struct ckt_ptx_texture *t)
+{
+	struct texel border = {0};
+	bool is_signed = t->channel == CKT_PTX_CHANNEL_SIGNED;
+	double most = (1u << (t->channel_bytes * 8u - is_signed)) - 1;
+	for (unsigned c = 0; c < t->channels; c++) {
+		border.f[c] = t->border[c];
+		if (t->normalized_read && t->channel != CKT_PTX_CHANNEL_FLOAT)
+			border.f[c] = rint(border.f[c] * most) / most;
+		border.bits[c] = ptx_float_bits((float)border.f[c]);
+	}
+	return border;
+}
+
 struct place { const struct ckt_ptx_texture *t; const struct ckt_ptx_image *image; unsigned n; int64_t slice; };	/* slice: -1 for 3D */
 
 static struct texel fetch(const struct place *at, const int64_t *index)
@@ -108,12 +120,7 @@ static struct texel fetch(const struct place *at, const int64_t *index)
 	for (unsigned k = 0; k < at->n; k++) {
 		if (inside(at->t->address[k], at->t->normalized_coordinates, &i[k], size[k]))
 			continue;
-		struct texel border;
-		for (unsigned c = 0; c < 4; c++) {
-			border.f[c] = at->t->border[c];
-			border.bits[c] = ptx_float_bits(at->t->border[c]);
-		}
-		return border;
+		return border_of(at->t);
 	}
 	int64_t z = at->n > 2 ? i[2] : at->slice;
 	return readable(at->t, at->image, i[0], i[1], z) ? read_texel(at->t, at->image, i[0], i[1], z) : (struct texel){0};
@@ -159,12 +166,14 @@ static struct texel sample(const struct place *at, const double *coordinates)
 		for (unsigned c = 0; c < 4; c++)
 			r.f[c] += share * one.f[c];
 	}
-	for (unsigned c = 0; c < 4; c++) {
+	if (t->shape == CKT_PTX_TEXTURE_1D && t->address[1] == CKT_PTX_ADDRESS_BORDER) {
 		/* One dimension is a plane of one row, and its middle line half a row from the border (seen on an H200). */
-		if (at->n == 1 && t->shape == CKT_PTX_TEXTURE_1D && t->address[1] == CKT_PTX_ADDRESS_BORDER)
-			r.f[c] = (r.f[c] + (double)t->border[c]) / 2;
-		r.bits[c] = filtered_bits(r.f[c]);
+		struct texel border = border_of(t);
+		for (unsigned c = 0; c < 4; c++)
+			r.f[c] = (r.f[c] + border.f[c]) / 2;
 	}
+	for (unsigned c = 0; c < 4; c++)
+		r.bits[c] = filtered_bits(r.f[c]);
 	return r;
 }
 
@@ -185,15 +194,15 @@ static unsigned cube_face(double *c)
 {
 	double x = c[0], y = c[1], z = c[2], ax = fabs(x), ay = fabs(y), az = fabs(z), major, s, t;
 	unsigned face;
-	if (ax >= ay && ax >= az) {
-		face = x < 0;
-		major = ax, s = x < 0 ? z : -z, t = -y;
-	} else if (ay >= az) {
+	if (az >= ax && az >= ay) {
+		face = 4 + (z < 0);
+		major = az, s = z < 0 ? -x : x, t = -y;
+	} else if (ay >= ax) {
 		face = 2 + (y < 0);
 		major = ay, s = x, t = y < 0 ? -z : z;
 	} else {
-		face = 4 + (z < 0);
-		major = az, s = z < 0 ? -x : x, t = -y;
+		face = x < 0;
+		major = ax, s = x < 0 ? z : -z, t = -y;
 	}
 	c[0] = major == 0 ? 0.5 : (s / major + 1) / 2;
 	c[1] = major == 0 ? 0.5 : (t / major + 1) / 2;
@@ -202,7 +211,7 @@ static unsigned cube_face(double *c)
 
 static double level_of(const struct ptx_warp *w, const struct texture_insn *x, const struct ckt_ptx_texture *t, unsigned n, unsigned l)
 {
-	double level = x->kind == TEX_LEVEL ? lane_float(w, x->level, l) : 0;
+	double level = x->kind != TEX_LEVEL ? 0 : x->integer_coordinates ? (double)lane_integer(w, x->level, l) : lane_float(w, x->level, l);
 	if (x->kind == TEX_GRAD) {
 		double size[3] = {t->levels[0].width, t->levels[0].height, t->levels[0].depth}, dx = 0, dy = 0;
 		for (unsigned k = 0; k < n; k++) {
@@ -242,9 +251,9 @@ static struct texel run_texture(const struct ptx_warp *w, const struct texture_i
 	struct place at = {.t = t, .image = &t->levels[0], .n = shapes[x->shape].n};
 	bool layered = shapes[x->shape].layered, cube = x->shape == CKT_PTX_TEXTURE_CUBEMAP || x->shape == CKT_PTX_TEXTURE_CUBEMAP_LAYERED;
 	double c[3] = {0};
-	int64_t index[3] = {0}, layer = 0, layers = at.image->depth / (cube ? 6 : 1);
+	int64_t index[3] = {0}, wanted = 0, layer = 0, layers = at.image->depth / (cube ? 6 : 1);
 	if (layered) {
-		layer = lane_integer(w, x->coordinates[0], l);
+		wanted = layer = lane_integer(w, x->coordinates[0], l);
 		layer = layer < 0 ? 0 : layer >= layers ? layers - 1 : layer;
 	}
 	for (unsigned k = 0; k < at.n; k++) {
@@ -262,12 +271,15 @@ static struct texel run_texture(const struct ptx_warp *w, const struct texture_i
 	if (x->integer_coordinates) {
 		double level = level_of(w, x, t, at.n, l);
 		at.image = &t->levels[(unsigned)level];
-		if (t->shape == CKT_PTX_TEXTURE_LINEAR && (index[0] < 0 || index[0] >= at.image->width))
-			return (struct texel){0};
-		struct ckt_ptx_texture plain = *t;
-		plain.normalized_coordinates = false;
-		at.t = &plain;
-		return fetch(&at, index);
+		int64_t size[3] = {at.image->width, at.image->height, at.image->depth};
+		bool outside = t->shape == CKT_PTX_TEXTURE_1D && x->kind != TEX_LEVEL;	/* an H200 reads linear memory only so */
+		for (unsigned k = 0; k < at.n; k++)
+			outside |= index[k] < 0 || index[k] >= size[k];
+		if (x->kind == TEX_LEVEL && t->shape != CKT_PTX_TEXTURE_LINEAR)
+			return fetch(&at, index);
+		if (outside || (layered && wanted >= layers))
+			return (struct texel){0};	/* whatever the address mode */
+		return read_texel(t, at.image, index[0], index[1], at.n > 2 ? index[2] : at.slice);
 	}
 	double level = level_of(w, x, t, at.n, l);
 	if (t->mipmap_filter == CKT_PTX_FILTER_POINT || t->n_levels == 1 || level == floor(level))
