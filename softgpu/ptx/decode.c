@@ -277,6 +277,29 @@ static void build_opcodes(void)
 				abort();	/* a few kilobytes at the first module: nothing could go on */
 }
 
+/* A text has few spellings, each many times over. */
+static bool known_spelling(struct ptx_parser *p)
+{
+	char text[256];
+	size_t size = 0;
+	for (unsigned k = 0; k <= p->raw.n_mods; k++) {
+		const char *word = k ? p->raw.mods[k - 1] : p->raw.op;
+		size_t length = strlen(word);
+		if (size + length + 1 > sizeof text)
+			return false;
+		memcpy(text + size, word, length);
+		size += length;
+		text[size++] = '.';
+	}
+	if (ckt_ptx_map_get(&p->spellings, text, size))
+		return true;
+	if (!ckt_ptx_legal(&p->raw, p->target))
+		return false;
+	if (ckt_ptx_map_put(&p->spellings, ckt_ptx_copy_name(p, text, size), size, p))
+		ckt_ptx_out_of_memory(p);
+	return true;
+}
+
 void ckt_ptx_decode(struct ptx_parser *p)
 {
 	pthread_once(&opcodes_once, build_opcodes);
@@ -284,6 +307,12 @@ void ckt_ptx_decode(struct ptx_parser *p)
 	const struct ptx_opcode *o = ckt_ptx_map_get(&opcodes, p->raw.op, strlen(p->raw.op));
 	if (!o)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown instruction '%s'", p->raw.op);
+	bool known = known_spelling(p);
+	const char *stranger = known ? NULL : ckt_ptx_stranger(&p->raw);
+	if (stranger)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown modifier '.%s' of '%s'", stranger, p->raw.op);
+	if (!known)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "no such form of '%s'", p->raw.op);
 	size_t first = p->function->n_code;
 	o->decode(p);
 	if (ckt_ptx_trace_wanted())

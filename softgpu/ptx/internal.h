@@ -332,6 +332,7 @@ struct ptx_parser {
 	struct ptx_label_fixup *fixups;
 	size_t n_fixups, cap_fixups;
 	struct ptx_map constants;
+	struct ptx_map spellings;	/* of instructions, seen to be legal */
 	int32_t cc;			/* predicate that holds the carry, or -1 */
 	struct ptx_raw raw;
 	struct ptx_operand pool[256];	/* elements of the operands of raw */
@@ -384,6 +385,9 @@ bool ckt_ptx_type_float(enum ptx_type type);
 int32_t ckt_ptx_reg_alloc(struct ptx_parser *p, enum ptx_type type);
 int32_t ckt_ptx_constant(struct ptx_parser *p, uint64_t value, uint64_t high, struct ptx_symbol *symbol, unsigned lane_bytes);
 void ckt_ptx_decode(struct ptx_parser *p);		/* p->raw into p->function->code */
+/* Whether the modifiers and types go together, for a .target (legal.c); an opcode without a rule is its decoder's affair. */
+bool ckt_ptx_legal(const struct ptx_raw *raw, unsigned target);
+const char *ckt_ptx_stranger(const struct ptx_raw *raw);	/* a modifier that no rule of the opcode has, or NULL */
 struct ptx_insn *ckt_ptx_emit(struct ptx_parser *p, ptx_handler *fn);	/* with the guard of p->raw; valid until the next emit */
 bool ckt_ptx_mod(struct ptx_parser *p, const char *name);		/* takes the modifier when it is there */
 bool ckt_ptx_mod_prefix(struct ptx_parser *p, const char *prefix);	/* takes all that begin so */

@@ -46,6 +46,7 @@ enum ckt_ptx_result ckt_ptx_module_load(const struct ckt_ptx_text *texts, size_t
 	for (size_t k = 0; k < n_texts && p->result == CKT_PTX_OK; k++) {
 		parse_one(p, &texts[k], (unsigned)k);
 		ckt_ptx_map_free(&p->names);
+		ckt_ptx_map_free(&p->spellings);	/* of one .target */
 		for (struct ptx_scope *scope = p->all_scopes; scope; scope = scope->next_all)
 			ckt_ptx_map_free(&scope->names);
 		p->all_scopes = p->scope = NULL;
@@ -55,6 +56,7 @@ enum ckt_ptx_result ckt_ptx_module_load(const struct ckt_ptx_text *texts, size_t
 	enum ckt_ptx_result result = p->result == CKT_PTX_OK ? ckt_ptx_link(p) : p->result;
 	free(p->fixups);
 	ckt_ptx_map_free(&p->constants);
+	ckt_ptx_map_free(&p->spellings);
 	free(p);
 	ckt_ptx_map_free(&module->link);
 	if (result == CKT_PTX_OK)

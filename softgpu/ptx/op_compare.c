@@ -177,6 +177,8 @@ static void decode_setp(struct ptx_parser *p)
 	if (e != PTX_OPERAND_NONE && dest->type2 != T_PRED)
 		ckt_ptx_bad(p, "predicate expected");
 	bool pair = type == T_F16X2 || type == T_BF16X2;
+	if (e != PTX_OPERAND_NONE && (type == T_F16 || type == T_BF16))
+		ckt_ptx_bad(p, "a comparison of halves has one answer");
 	if (!pair) {
 		emit_comparison(p, c, type, a, b, other, d, e);
 		return;

@@ -311,11 +311,7 @@ static void decode_nanosleep(struct ptx_parser *p)
 
 static void decode_fence(struct ptx_parser *p)
 {
-	static const char *const known[] = {"cta", "gl", "sys", "gpu", "cluster", "sc", "acq_rel", "acquire", "release", "proxy", "alias", "async",
-		"mbarrier_init", "sync_restrict::shared::cta", "sync_restrict::shared::cluster", "async.global", "global", "shared::cta",
-		"generic", "level", NULL};
-	while (ckt_ptx_mod_one(p, known) >= 0)
-		;
+	ckt_ptx_mod_prefix(p, "");	/* legal.c knows them; all are one full fence */
 	ckt_ptx_emit(p, exec_fence);
 }
 

@@ -419,6 +419,8 @@ static void decode_cvt(struct ptx_parser *p)
 	if (d->kind != OP_REG || !slot_to || slot_to < ckt_ptx_lane_bytes(c->to) || slot_to > 8 || !slot_from || slot_from > 8 ||
 	    slot_from < ckt_ptx_lane_bytes(c->from))
 		ckt_ptx_bad(p, "register of the wrong type");
+	if (c->from == T_BF16 && ckt_ptx_type_bytes(c->to) == 1 && ckt_ptx_type_bytes(d->type) != 1)
+		ckt_ptx_bad(p, "a bf16 becomes a byte in a register of a byte only");
 	/* A signed 16-bit result in a wider register is extended. */
 	bool extended = c->to == T_S16 && ckt_ptx_type_bytes(d->type) > 2;
 	struct ptx_insn *i = ckt_ptx_emit(p, extended ? exec_cvt : fast_handler(c, slot_from, slot_to));

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""docs/softgpu.md lists the instructions that the interpreter's tables hold, no more and no fewer.  Argument: the source directory."""
+"""docs/softgpu.md and the table of legal spellings have the instructions that the interpreter's tables hold, no more and no fewer.
+
+Argument: the source directory.
+"""
 
 import glob
 import os
@@ -18,4 +21,9 @@ for name in sorted(known - listed):
     print(f"docs/softgpu.md does not list {name}")
 for name in sorted(listed - known):
     print(f"docs/softgpu.md lists {name}, which nothing executes")
-sys.exit(known != listed or not known)
+with open(os.path.join(top, "softgpu", "ptx", "legal.c"), encoding="utf-8") as f:
+    rules = re.search(r"const rules\[\] = \{(.*?)\n\};", f.read(), re.S)[1]
+ruled = {name for rule in re.findall(r'"(?:@\d+ )?([^ "\n]+)[^"\n]*"', rules) for name in rule.split(",")}
+for name in sorted(known ^ ruled):
+    print(f"legal.c {'has no rule for' if name in known else 'has a rule for the unknown'} {name}")
+sys.exit(known != listed or known != ruled or not known)
