@@ -76,17 +76,44 @@ def approximate(name):
 
 
 def matrix_sum(name):
-	return name.startswith('mma.') and name.split('.')[-1] in MATRIX
+	"""The type of d where it is a float that is added up, or None.  mma and wmma name it first."""
+	words = name.split(' ')[0].split('.')
+	if words[0] not in ('mma', 'wmma'):
+		return None
+	kinds = [w for w in words if w in FORMATS or w in ('tf32', 's32', 'e4m3', 'e5m2')]
+	return kinds[0] if kinds[0] in MATRIX else None
 
 
 def matrix_within(name, row, mine, real):
 	"""The rows are lanes; mine and real hold one list of all rows for each register of d."""
-	kind = name.split('.')[-1]
+	kind = matrix_sum(name)
 	fmt, warp = FORMATS[kind], range(row & ~31, (row & ~31) + 32)
 	halves = (0, 16) if kind == 'f16' else (0,)
 	value = lambda v, shift: fmt.value(v >> shift & (0xffff if kind == 'f16' else 0xffffffff))
 	most = max(abs(value(column[r], s)) for column in real for r in warp for s in halves)
 	return all(abs(value(m[row], s) - value(r[row], s)) <= most * MATRIX[kind] for m, r in zip(mine, real) for s in halves)
+
+
+# A GPU filters with 8 bits of fraction: "CUDA C++ Programming Guide, Texture Fetching, Linear Filtering: alpha, beta and gamma are stored in
+# 9-bit fixed point format with 8 bits of fractional value".  How the coordinate is rounded to them is not said: a step of the weight
+# is allowed in every direction and between levels, times what two texels can differ.  Which level gradients choose is the GPU's own
+# approximation: nine in ten rows must be within.  Of sRGB it has a table of 8 bits.
+SPAN = {'f32': 64, 'f16': 64, 'u8': 1, 's8': 2, 'u16': 1, 's16': 2}
+
+
+def filtered(form):
+	"""Whether a fetch computes, and so has a bound."""
+	thing = form.thing
+	return bool(thing) and form.name.startswith('tex') and (thing.linear or thing.mip_linear or thing.flags & 16 or '.grad' in form.name)
+
+
+def filtered_bad(form, rows, mine, real):
+	"""Of the rows that differ, those too far apart; mine and real hold one list of all rows for each channel."""
+	thing, fmt = form.thing, FORMATS['f32']
+	steps = (3 if thing.shape == '3d' else 1 if '1d' in thing.shape else 2) * bool(thing.linear) + 2 * bool(thing.mip_linear)
+	allowed = steps * SPAN[thing.fmt] / 256 + (2.0 ** -7 if thing.flags & 16 else 0) + 2.0 ** -20
+	bad = [row for row in rows if any(abs(fmt.value(m[row]) - fmt.value(r[row])) > allowed for m, r in zip(mine, real))]
+	return bad if '.grad' not in form.name or len(bad) > form.n / 10 else []
 
 
 def within(name, row, inputs, mine, real):

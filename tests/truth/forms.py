@@ -13,6 +13,12 @@ import re
 import subprocess
 import tempfile
 
+from form import Form, optional, simple
+from forms_matrix import more_matrix_forms
+from forms_memory import memory_forms
+from forms_sync import sync_forms
+from forms_texture import texture_forms
+from forms_video import video_forms
 from values import SIZE
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -20,23 +26,6 @@ INTS = ('u16', 's16', 'u32', 's32', 'u64', 's64')
 BITS = ('b16', 'b32', 'b64')
 FLOATS = ('f16', 'f16x2', 'bf16', 'bf16x2', 'f32', 'f64')
 TIERS = (('75', '7.8'), ('80', '7.8'), ('90', '7.8'), ('90', '8.0'), ('90', '8.3'), ('90', '8.6'), ('90', '9.0'))
-
-
-class Form:
-	"""body: instructions with d0.. and a0.. for the registers, p0.. for the predicates among them and x0.. for operands' addresses."""
-
-	def __init__(self, name, body, outs, ins, head=''):
-		self.name, self.body, self.outs, self.ins, self.head = name, body, outs, ins, head
-
-
-def simple(name, out, *ins):
-	return Form(name, name + ' d0' + ''.join(', a%d' % k for k in range(len(ins))) + ';', [out], list(ins))
-
-
-def optional(*words):
-	"""All ways to join modifiers, each given as a tuple of choices."""
-	for choice in itertools.product(*words):
-		yield ''.join('.' + c for c in choice if c)
 
 
 WIDER = {'u16': 'u32', 's16': 's32', 'u32': 'u64', 's32': 's64', 'u64': 'b128', 's64': 'b128'}
@@ -169,6 +158,8 @@ def compare_forms():
 		yield Form('setp.%s%s.%s' % (c, z, t), 'setp.%s%s.%s d0|d1, a0, a1;' % (c, z, t), ['pred', 'pred'], [t, t])
 		for d in ('u32', 's32', 'f32') + (('u16', 's16') if '16' in t else ()) + ((t,) if '16' in t else ()):
 			yield simple('set.%s%s.%s.%s' % (c, z, d, t), d, t, t)
+		if '16' in t and t[-2:] != 'x2' and t[0] in 'bf':		# of halves, one answer only
+			yield Form('setp.%s%s.%s one' % (c, z, t), 'setp.%s%s.%s d0, a0, a1;' % (c, z, t), ['pred'], [t, t])
 	for c, j, t in itertools.product(('lt', 'ne', 'geu'), ('and', 'or', 'xor'), ('b32', 's32', 'u64', 's16', 'f32', 'f64', 'f16', 'f16x2', 'bf16', 'bf16x2')):
 		yield Form('setp.%s.%s.%s' % (c, j, t), 'setp.%s.%s.%s d0|d1, a0, a1, a2;' % (c, j, t), ['pred', 'pred'], [t, t, 'pred'])
 		yield Form('setp.%s.%s.%s !' % (c, j, t), 'setp.%s.%s.%s d0, a0, a1, !a2;' % (c, j, t), ['pred'], [t, t, 'pred'])
@@ -194,6 +185,8 @@ def convert_forms():
 			yield Form('cvt%s.%s.f32' % (m, d), 'cvt%s.%s.f32 d0, a0, a1;' % (m, d), ['b16'], ['f32', 'f32'])
 			yield Form('cvt%s.%s.f16x2' % (m, d), 'cvt%s.%s.f16x2 d0, a0;' % (m, d), ['b16'], ['f16x2'])
 			yield Form('cvt%s.f16x2.%s' % (m, d), 'cvt%s.f16x2.%s d0, a0;' % (m, d), ['b32'], [d])
+	for m, d in itertools.product(('rni', 'rzi', 'rmi', 'rpi'), ('u8', 's8')):
+		yield Form('cvt.%s.%s.bf16 byte' % (m, d), '{ .reg .b8 small; cvt.%s.%s.bf16 small, a0; mov.b16 d0, {small, 0}; }' % (m, d), ['b16'], ['bf16'])
 	for d, a in itertools.product(('u16', 's16'), ('s32', 'u32')):
 		yield Form('cvt.pack.sat.%s.%s' % (d, a), 'cvt.pack.sat.%s.%s d0, a0, a1;' % (d, a), ['b32'], [a, a])
 	for d in ('u8', 's8', 'u4', 's4', 'u2', 's2'):
@@ -279,7 +272,8 @@ def matrix_forms():
 
 def candidates():
 	seen = {}
-	for source in (integer_forms, bit_forms, move_forms, float_forms, compare_forms, convert_forms, warp_forms, atomic_forms, matrix_forms):
+	for source in (integer_forms, bit_forms, move_forms, float_forms, compare_forms, convert_forms, warp_forms, atomic_forms, matrix_forms,
+		       more_matrix_forms, memory_forms, sync_forms, video_forms, texture_forms):
 		for form in source():
 			seen.setdefault(form.name, form)
 	return seen
@@ -294,15 +288,26 @@ def reg(kind):
 
 def check_text(form, number):
 	"""The instructions of a form alone, for ptxas's opinion."""
-	lines = ['.entry f%d(.param .u64 p) {' % number, form.head + ' .reg .b64 x0, y0; ld.param.u64 x0, [p]; ld.param.u64 y0, [p];'
+	lines = [form.before.replace('#', str(number)),
+		 '.entry f%d(.param .u64 p) %s {' % (number, form.entry),
+		 form.head + ' .reg .b64 x0, y0, t0; ld.param.u64 x0, [p]; ld.param.u64 y0, [p]; ld.param.u64 t0, [p];'
 		 + ' '.join('.reg %s d%d;' % (reg(k), n) for n, k in enumerate(form.outs))
-		 + ' '.join('.reg %s a%d;' % (reg(k), n) for n, k in enumerate(form.ins)), form.body, 'ret; }']
+		 + ' '.join('.reg %s a%d;' % (reg(k), n) for n, k in enumerate(form.ins)), form.body.replace('#', str(number)), 'ret; }']
 	return lines
+
+
+AT_ONCE = 1000		# forms that one ptxas looks at
 
 
 def accepted(ptxas, forms, target, version, folder):
 	"""Those of the forms that ptxas takes."""
-	left = list(forms)
+	forms, out = list(forms), []
+	for start in range(0, len(forms), AT_ONCE):
+		out += accepted_at_once(ptxas, forms[start:start + AT_ONCE], target, version, folder)
+	return out
+
+
+def accepted_at_once(ptxas, left, target, version, folder):
 	while left:
 		lines, owner = ['.version ' + version, '.target sm_' + target, '.address_size 64'], {}
 		for number, form in enumerate(left):
@@ -316,8 +321,11 @@ def accepted(ptxas, forms, target, version, folder):
 		bad = {owner[int(n)].name for n in re.findall(r'line (\d+); (?:error|fatal)', ran.stderr)}
 		if ran.returncode == 0:
 			return left
+		if ran.returncode < 0:		# it can crash: whatever it was is not taken
+			half = len(left) // 2
+			return [f for part in (left[:half], left[half:]) if half for f in accepted_at_once(ptxas, part, target, version, folder)]
 		if not bad:
-			raise SystemExit('ptxas: ' + ran.stderr[:2000])
+			raise SystemExit('ptxas ended with %d: ' % ran.returncode + '\n'.join([line for line in ran.stderr.splitlines() if 'warning' not in line])[:2000])
 		left = [f for f in left if f.name not in bad]
 	return []
 

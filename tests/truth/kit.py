@@ -6,6 +6,7 @@
 Every form is a kernel of its own: thread k loads the k-th value of each operand, applies the form and stores what came out.  The manifest:
 
 	module FILE
+	thing ...		the texture or surface of the next form: forms_texture.py; at its end "back" where its contents are the output
 	form KERNEL INPUT_OFFSET OUTPUT_OFFSET OUTPUT_BYTES SCRATCH_BYTES THREADS KEY NAME
 
 where the input offset is into values.bin, the output offset into the recorder's result, and the key tells whether recorded outputs still
@@ -19,17 +20,21 @@ import zlib
 from forms import listed, reg
 from values import N, SIZE, columns, encode
 
-FORMS_A_MODULE = 96
+FORMS_A_MODULE = 48
 BLOCK = 128
 LOAD = {2: 'b16', 4: 'b32', 8: 'b64'}
 
 
 def kernel(form, name):
 	declare = ['.reg %s %s;' % (reg(k), '%s%d' % (letter, n)) for letter, kinds in (('d', form.outs), ('a', form.ins)) for n, k in enumerate(kinds)]
-	lines = ['.visible .entry %s(.param .u64 in, .param .u64 out) {' % name, '.reg .b32 index, lane_word; .reg .pred as_pred;',
+	object_param = ', .param .u64 object' if form.thing else ''
+	lines = [form.before.replace('#', name[1:])] if form.before else []
+	lines += ['.visible .entry %s(.param .u64 in, .param .u64 out%s) %s {' % (name, object_param, form.entry), '.reg .b32 index, lane_word; .reg .pred as_pred;',
 		 '.reg .b64 base_in, base_out, step, y0;', ' '.join(declare), form.head,
 		 'ld.param.u64 base_in, [in]; ld.param.u64 base_out, [out];',
 		 'mov.u32 index, %ctaid.x; shl.b32 index, index, 7; mov.u32 lane_word, %tid.x; add.u32 index, index, lane_word;']
+	if form.thing:
+		lines.append('.reg .b64 t0; ld.param.u64 t0, [object];')
 	offset = 0
 	for n, kind in enumerate(form.ins):
 		size = SIZE[kind]
@@ -39,19 +44,19 @@ def kernel(form, name):
 		else:
 			lines.append('ld.global.%s a%d, [x%d];' % (LOAD[size], n, n))
 		offset += size * N
-	scratch = sum(SIZE[k] for k in form.outs) * N
-	lines.append('mul.wide.u32 step, index, 16; add.u64 y0, base_out, step; add.u64 y0, y0, %d;' % scratch)
-	lines.append(form.body)
+	results = sum(SIZE[k] for k in form.outs) * form.n
+	lines.append('mul.wide.u32 step, index, 16; add.u64 y0, base_out, step; add.u64 y0, y0, %d;' % results)
+	lines.append(form.body.replace('#', name[1:]))
 	offset = 0
-	for n, kind in enumerate(form.outs):
+	for n, kind in enumerate([] if form.back else form.outs):
 		size = SIZE[kind]
 		lines.append('mul.wide.u32 step, index, %d; add.u64 step, base_out, step;' % size)
 		if kind == 'pred':
 			lines.append('selp.b32 lane_word, 1, 0, d%d; st.global.b32 [step+%d], lane_word;' % (n, offset))
 		else:
 			lines.append('st.global.%s [step+%d], d%d;' % (LOAD[size], offset, n))
-		offset += size * N
-	return '\n'.join(lines + ['ret;', '}']), scratch
+		offset += size * form.n
+	return '\n'.join(lines + ['ret;', '}']), results
 
 
 def modules(names):
@@ -62,14 +67,18 @@ def modules(names):
 			continue
 		groups.setdefault((target, version), []).append(form)
 	for (target, version), forms in groups.items():
+		alone = [f for f in forms if f.name[1:3] in ('xq', 'uq')]		# the driver's compiler refuses some: a module each
+		forms = [f for f in forms if f not in alone]
 		for start in range(0, len(forms), FORMS_A_MODULE):
 			yield target, version, forms[start:start + FORMS_A_MODULE]
+		for form in alone:
+			yield target, version, [form]
 
 
 def write(folder, names=None):
 	folder = pathlib.Path(folder)
 	folder.mkdir(parents=True, exist_ok=True)
-	values, manifest, inputs, sums, output, number = bytearray(), [], {}, {}, 0, 0
+	values, manifest, inputs, sums, things, output, number = bytearray(), [], {}, {}, {}, 0, 0
 	for place, (target, version, forms) in enumerate(modules(names)):
 		name = 'm%02d.ptx' % place
 		text = ['.version ' + version, '.target sm_' + target, '.address_size 64']
@@ -83,9 +92,17 @@ def write(folder, names=None):
 				sums[key] = zlib.crc32(values[start:])
 				values += bytes(-len(values) % 256)
 			code, size = kernel(form, 'f%d' % number)
-			key = zlib.crc32('|'.join((form.body, form.head, *form.outs, *form.ins)).encode(), sums[tuple(form.ins)])
+			more = (form.before, form.entry, str(form.n), form.thing.key()) if form.thing else (form.before, form.entry, str(form.n))
+			more = more if form.thing or form.before or form.entry or form.n != N else ()
+			key = zlib.crc32('|'.join((form.body, form.head, *form.outs, *form.ins, *more)).encode(), sums[tuple(form.ins)])
+			if form.thing:
+				contents = form.thing.contents()
+				if contents not in things:
+					things[contents] = len(values)
+					values += contents + bytes(-len(contents) % 256)
+				manifest.append(form.thing.line(things[contents]) + (' back' if form.back else ' -'))
 			text.append(code)
-			manifest.append('form f%d %d %d %d %d %d %s %s' % (number, inputs[tuple(form.ins)], output, size, 16 * N, N, '%08x' % key, form.name))
+			manifest.append('form f%d %d %d %d %d %d %s %s' % (number, inputs[tuple(form.ins)], output, size, 16 * form.n, form.n, '%08x' % key, form.name))
 			output += size
 			number += 1
 		(folder / name).write_text('\n'.join(text) + '\n')

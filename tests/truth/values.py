@@ -10,7 +10,8 @@ N = 2048		# elements of one form; a multiple of 128, the block size
 
 SIZE = {'pred': 4, 'b8': 1, 'u8': 1, 's8': 1, 'b16': 2, 'u16': 2, 's16': 2, 'f16': 2, 'bf16': 2, 'b32': 4, 'u32': 4, 's32': 4, 'f32': 4,
 	'b64': 8, 'u64': 8, 's64': 8, 'f64': 8, 'f16x2': 4, 'bf16x2': 4, 'u16x2': 4, 's16x2': 4, 'tf32': 4, 'shift': 4, 'small': 4, 'lanes': 4,
-	'segment': 4, 'few32': 4, 'few64': 8, 'e4m3x2': 2, 'e5m2x2': 2, 'b128': 16, 'near16': 4, 'nearb16': 4, 'near32': 4, 'near64': 8}
+	'segment': 4, 'few32': 4, 'few64': 8, 'e4m3x2': 2, 'e5m2x2': 2, 'b128': 16, 'near16': 4, 'nearb16': 4, 'near32': 4, 'near64': 8,
+	'near43': 4, 'near52': 4, 'unit': 4, 'texel': 4, 'cell': 4, 'direction': 4, 'layer': 4, 'level': 4, 'slope': 4}
 
 F32 = [0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x807fffff, 0x800000, 0x80800000, 0x3f800000, 0xbf800000, 0x3f7fffff, 0x3f800001,
        0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, 0x7fffffff, 0x40000000, 0x3f000000, 0xbf000000,
@@ -93,7 +94,27 @@ def near(rng, kind):
 	return rng.getrandbits(1) << 15 | (127 + rng.randint(-6, 6)) << 7 | rng.getrandbits(7)
 
 
+COORDINATES = {'unit': (-1.6, 2.6, 64), 'texel': (-4, 24, 4), 'direction': (-1, 1, 8), 'level': (-1, 4, 8), 'slope': (-0.5, 0.5, 64)}
+
+
+def coordinate(rng, kind):
+	"""Of a texture: now on a boundary or in the middle of a cell, now anywhere."""
+	if kind == 'cell':
+		return rng.randint(-3, 20) & 0xffffffff
+	if kind == 'layer':
+		return rng.randint(0, 3)
+	least, most, steps = COORDINATES[kind]
+	v = rng.randint(int(least * steps), int(most * steps)) / steps if rng.random() < 0.4 else rng.uniform(least, most)
+	return pack_f32(v if v or kind != 'direction' else 0.125)
+
+
 def any_value(rng, kind, others):
+	if kind in COORDINATES or kind in ('cell', 'layer'):
+		return coordinate(rng, kind)
+	if kind in ('near43', 'near52'):		# four floats of 8 bits
+		four = [rng.getrandbits(1) << 7 | (rng.randint(4, 10) << 3 | rng.getrandbits(3) if kind == 'near43' else rng.randint(12, 18) << 2 | rng.getrandbits(2))
+			for _ in range(4)]
+		return sum(v << (8 * k) for k, v in enumerate(four))
 	bits = 8 * SIZE[kind]
 	which = rng.random()
 	if kind == 'pred':
