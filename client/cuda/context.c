@@ -150,6 +150,13 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	return result;
 }
 
+/* The first version forgives releasing what is not held. */
+CKT_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+	CUresult result = cuDevicePrimaryCtxRelease_v2(device);
+	return result == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : result;
+}
+
 CKT_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
 {
 	CUresult result;
@@ -354,7 +361,7 @@ CKT_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
 	if (!result)
-		*flags = context->flags;
+		*flags = context->flags | (context->primary ? CU_CTX_MAP_HOST : 0);
 	return result;
 }
 
@@ -439,7 +446,7 @@ static CUresult peer_of(CUcontext handle, struct ckt_context **ret_context, stru
 	if (result)
 		return result;
 	*ret_peer = find(handle);
-	if (!*ret_peer || *ret_peer == *ret_context)
+	if (!*ret_peer)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return CUDA_SUCCESS;
 }
@@ -456,7 +463,7 @@ CKT_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
 	if (result)
 		return result;
 	if (context->device == peer->device)
-		return CUDA_ERROR_INVALID_DEVICE;
+		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	if (!can)
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	uint64_t bit = 1ull << peer->device;

@@ -37,7 +37,7 @@ CKT_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *targets, CUdeviceptr *source
 				       CUmemcpyAttributes *attributes, size_t *indices, size_t attribute_count, size_t *failed, CUstream stream)
 {
 	CUresult result = cuMemcpyBatchAsync_v2(targets, sources, sizes, count, attributes, indices, attribute_count, stream);
-	if (result && failed)
+	if (failed)
 		*failed = SIZE_MAX;
 	return result;
 }
@@ -114,7 +114,7 @@ static CUresult copy_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size
 	for (size_t i = 0; i < count && !result; i++)
 		if ((result = copy_box(&ops[i], stream)))
 			at = i;
-	if (result && failed)
+	if (failed)
 		*failed = at;
 	return result;
 }

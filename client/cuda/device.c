@@ -102,8 +102,7 @@ CKT_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	const struct ckt_device *d = ckt_device_get(device, &result);
-	if (d)
-		*bytes = d->total_bytes;
+	*bytes = d ? d->total_bytes : 0;
 	return result;
 }
 

@@ -11,8 +11,6 @@ CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *can, CUexecAffinityType 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_device_get(device, &result))
 		return result;
-	if ((unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
 	*can = 0;
 	return CUDA_SUCCESS;
 }
@@ -23,7 +21,11 @@ CKT_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *param, CUexecAffin
 	if (!param || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
-	return result ? result : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	if (result)
+		return result;
+	*param = (CUexecAffinityParam){.type = type};
+	param->param.smCount.val = (unsigned)ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	return CUDA_SUCCESS;
 }
 
 static CUresult no_atomics(unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
@@ -44,6 +46,15 @@ CKT_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities
 {
 	CUresult result;
 	return ckt_device_get(device, &result) ? no_atomics(capabilities, operations, count) : result;
+}
+
+CKT_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
+						      CUdevice from, CUdevice to)
+{
+	CUresult result;
+	if (!ckt_device_get(from, &result) || !ckt_device_get(to, &result))
+		return result;
+	return from == to ? CUDA_ERROR_INVALID_DEVICE : no_atomics(capabilities, operations, count);
 }
 
 /* A callback for each device, of which there is never anything to tell: a session's limit is known from the start. */

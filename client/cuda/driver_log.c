@@ -66,7 +66,7 @@ static uint32_t first_line(const CUlogIterator *iterator)
 
 CKT_EXPORT CUresult cuLogsCurrent(CUlogIterator *ret_iterator, unsigned int flags)
 {
-	if (!ret_iterator || flags)
+	if (!ret_iterator)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	*ret_iterator = written;

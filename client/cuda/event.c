@@ -132,9 +132,7 @@ CKT_EXPORT CUresult cuEventSynchronize(CUevent handle)
 CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
 {
 	struct ckt_event *first = find(start), *second = find(end);
-	if (!milliseconds)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!first || !second || (first->flags | second->flags) & CU_EVENT_DISABLE_TIMING)
+	if (!milliseconds || !first || !second || (first->flags | second->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct ckt_reply reply;
 	struct ckt_event_elapsed_time_res res;

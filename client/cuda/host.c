@@ -9,9 +9,13 @@ CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int 
 {
 	struct ckt_context *context;
 	unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-	if (!ret_memory || size == 0 || flags & ~known)
+	if (!ret_memory || flags & ~known)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
+	if (!result && !size) {
+		*ret_memory = NULL;
+		return CUDA_SUCCESS;
+	}
 	if (!result)
 		result = ckt_capture_unsafe();
 	if (!result)
@@ -72,7 +76,8 @@ CKT_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 	struct ckt_range range;
 	if (!flags || !ckt_range_find((uint64_t)(uintptr_t)memory, &range) || range.kind != CKT_RANGE_HOST_ALLOC)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = range.flags;
+	/* All of it may be mapped: unified addressing. */
+	*flags = range.flags | CU_MEMHOSTALLOC_DEVICEMAP;
 	return CUDA_SUCCESS;
 }
 

@@ -252,6 +252,8 @@ CKT_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
 			   .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
 			   .shared_bytes = config->sharedMemBytes, .attrs = config->attrs, .attr_count = config->numAttrs};
 	for (unsigned i = 0; i < config->numAttrs; i++) {
+		if ((unsigned)config->attrs[i].id >= CU_LAUNCH_ATTRIBUTE_MAX)
+			return CUDA_ERROR_INVALID_VALUE;
 		/* Attributes that carry handles or pointers of this process cannot travel as they lie. */
 		switch (config->attrs[i].id) {
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:

@@ -283,7 +283,7 @@ CKT_EXPORT CUresult cuLibraryGetUnifiedFunction(void **ret_function, CUlibrary h
 {
 	if (!ret_function || !symbol)
 		return CUDA_ERROR_INVALID_VALUE;
-	return find_library(handle) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+	return find_library(handle) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CKT_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary handle)

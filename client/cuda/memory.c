@@ -35,7 +35,10 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 
 CKT_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size)
 {
-	return alloc(address, size);
+	CUresult result = alloc(address, size);
+	if (result && address)
+		*address = 0;
+	return result;
 }
 
 CKT_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *ret_pitch, size_t width, size_t height, unsigned int element_size)

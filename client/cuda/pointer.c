@@ -38,7 +38,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(void **)data = (void *)(uintptr_t)address;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		*(unsigned *)data = range->sync;
+		*(unsigned *)data = range->sync || range->kind == CKT_RANGE_MANAGED;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		*(unsigned long long *)data = range->buffer_id;

@@ -20,7 +20,8 @@ CKT_EXPORT CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribu
 		value->accessPolicyWindow = hints->window;
 		return CUDA_SUCCESS;
 	case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-		value->syncPolicy = hints->policy ? hints->policy : CU_SYNC_POLICY_AUTO;
+		/* Never set, it is none of the constants (seen on an H200). */
+		value->syncPolicy = hints->policy ? hints->policy : (CUsynchronizationPolicy)-1;
 		return CUDA_SUCCESS;
 	case CU_STREAM_ATTRIBUTE_PRIORITY:
 		return cuStreamGetPriority(handle, &value->priority);

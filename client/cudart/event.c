@@ -38,5 +38,5 @@ CKT_RT_API cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 CKT_RT_API cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
-	CKT_RT_CALL(cuEventElapsedTime(ms, start, end));
+	CKT_RT_CALL(ms ? cuEventElapsedTime(ms, start, end) : CUDA_ERROR_INVALID_VALUE);
 }
