@@ -145,9 +145,9 @@ static const char *const rules[] = {
 	"vadd2,vadd4,vsub2,vsub4,vavrg2,vavrg4,vabsdiff2,vabsdiff4,vmin2,vmin4,vmax2,vmax4 u32|s32 u32|s32 u32|s32 sat|add?",
 	"vset2,vset4 u32|s32 u32|s32 ORDERED add?",
 	/* textures and surfaces */
-	"tex base|level|grad? 1d|2d|3d|a1d|a2d v4 u32|s32|f32 s32|f32", "tex base|level|grad? cube|acube v4 u32|s32|f32 f32",
+	"tex base|level|grad? 1d|2d|3d|a1d|a2d v4 u32|s32|f32 s32|f32", "tex base|level? cube|acube v4 u32|s32|f32 f32",
 	"tld4 r|g|b|a 2d v4 u32|s32|f32 f32", "txq width|height|depth b32",
-	"suq width|height|depth|array_size b32", "suld b SURFACE ca|cg|cs|cv? v2|v4? b8|b16|b32|b64 trap|clamp|zero",
+	"suq width|height|depth b32", "suld b SURFACE ca|cg|cs|cv? v2|v4? b8|b16|b32|b64 trap|clamp|zero",
 	"sust b SURFACE wb|cg|cs|wt? v2|v4? b8|b16|b32|b64 trap|clamp|zero",
 	/* control */
 	"bra,call,ret uni?", "brx idx uni?", "exit,trap,brkpt", "pmevent", "nanosleep u32", "griddepcontrol launch_dependents|wait", "setmaxnreg inc|dec sync aligned u32",
