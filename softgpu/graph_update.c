@@ -123,17 +123,18 @@ static CUgraphExecUpdateResult compare(struct pairing *p, const struct ckt_soft_
 
 static CUgraphExecUpdateResult pair_all(struct pairing *p)
 {
-	size_t k = 0;
+	size_t k = p->graph->n_nodes;
 	find_inner(p->graph, p->inner[0]);
 	find_inner(p->update, p->inner[1]);
-	for (size_t i = 0; i < p->update->n_nodes; i++) {
+	/* The last ends first, as an H200's driver names one too many. */
+	for (size_t i = p->update->n_nodes; i-- > 0;) {
 		if (p->inner[1][i])
 			continue;
-		while (k < p->graph->n_nodes && p->inner[0][k])
-			k++;
-		if (k == p->graph->n_nodes)
+		while (k > 0 && p->inner[0][k - 1])
+			k--;
+		if (k == 0)
 			return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, p->update->nodes[i], NULL);
-		join(p, p->graph->nodes[k++], p->update->nodes[i], NULL);
+		join(p, p->graph->nodes[--k], p->update->nodes[i], NULL);
 	}
 	CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	for (size_t i = 0; i < p->count && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; i++)

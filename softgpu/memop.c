@@ -73,7 +73,7 @@ static CUresult check(const CUstreamBatchMemOpParams *op)
 		return check_address(op->waitValue.address, wide ? 8 : 4, CKT_SOFT_PAGE_READ);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		if (op->writeValue.flags > CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
+		if (op->writeValue.flags)
 			return CUDA_ERROR_INVALID_VALUE;
 		return check_address(op->writeValue.address, wide ? 8 : 4, CKT_SOFT_PAGE_WRITE);
 	case CU_STREAM_MEM_OP_BARRIER:

@@ -37,17 +37,18 @@ static CUgraphExecUpdateResult join(struct pairing *p, const struct ckt_node *a,
 	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
+/* The last ones first, as an H200's driver names an end too many. */
 static CUgraphExecUpdateResult join_exits(struct pairing *p)
 {
-	size_t k = 0;
-	for (size_t i = 0; i < p->update->count; i++) {
+	size_t k = p->graph->count;
+	for (size_t i = p->update->count; i-- > 0;) {
 		if (p->update->nodes[i]->out.count)
 			continue;
-		while (k < p->graph->count && p->graph->nodes[k]->out.count)
-			k++;
-		if (k == p->graph->count)
+		while (k > 0 && p->graph->nodes[k - 1]->out.count)
+			k--;
+		if (k == 0)
 			return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, p->update->nodes[i], NULL);
-		join(p, p->graph->nodes[k++], p->update->nodes[i], NULL);
+		join(p, p->graph->nodes[--k], p->update->nodes[i], NULL);
 	}
 	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }

@@ -57,7 +57,7 @@ static CUresult check_op(const CUstreamBatchMemOpParams *op)
 		return op->waitValue.flags > CU_STREAM_WAIT_VALUE_NOR ? CUDA_ERROR_INVALID_VALUE : check_address(op, width);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		return op->writeValue.flags > CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER ? CUDA_ERROR_INVALID_VALUE : check_address(op, width);
+		return op->writeValue.flags ? CUDA_ERROR_INVALID_VALUE : check_address(op, width);
 	case CU_STREAM_MEM_OP_BARRIER:
 		return op->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:

@@ -122,7 +122,8 @@ int main()
 	CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
 
 	CU(write32(a, at(0), 0x11, 0));
-	CU(write32(a, at(1), 0x22, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
+	EXPECT(write32(a, at(1), 0x22, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) == CUDA_ERROR_INVALID_VALUE);
+	CU(write32(a, at(1), 0x22, 0));
 	CU(write64(a, at(2), 0x123456789abcdefull, 0));
 	show("written");
 
