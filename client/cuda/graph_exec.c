@@ -177,7 +177,7 @@ CKT_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
 	const struct ckt_exec *exec = find(handle);
 	if (!exec || !flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = exec->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+	*flags = exec->flags & ~(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
 	return CUDA_SUCCESS;
 }
 

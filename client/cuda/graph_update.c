@@ -219,17 +219,20 @@ CKT_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph handle
 {
 	if (!ret_info)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	*ret_info = (CUgraphExecUpdateResultInfo){0};
 	ckt_exec_settle_users(ckt_exec_find(exec_handle));
 	ckt_graph_enter();
 	struct ckt_exec *exec = ckt_exec_find(exec_handle);
 	struct ckt_graph *graph = ckt_graph_find(handle);
-	return ckt_graph_leave(exec && graph && !graph->owner && !graph->capturing ? update(exec, graph, ret_info) : CUDA_ERROR_INVALID_VALUE);
+	if (!exec || !graph || graph->owner || graph->capturing)
+		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	*ret_info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	return ckt_graph_leave(update(exec, graph, ret_info));
 }
 
 CKT_EXPORT CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *ret_result)
 {
-	CUgraphExecUpdateResultInfo info;
+	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
 	if (!ret_result)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = cuGraphExecUpdate_v2(exec, graph, &info);

@@ -72,7 +72,7 @@ CKT_EXPORT CUresult cuTexRefDestroy(CUtexref r)
 {
 	CUresult result = enter(r);
 	if (result)
-		return result;
+		return CUDA_ERROR_INVALID_HANDLE;
 	struct CUtexref_st **link = &references;
 	while (*link != r)
 		link = &(*link)->next;
@@ -93,8 +93,7 @@ static void attach(CUtexref r, CUarray array, CUmipmappedArray mipmap, CUdevicep
 CKT_EXPORT CUresult cuTexRefSetArray(CUtexref r, CUarray array, unsigned int flags)
 {
 	const struct ckt_array *known = array ? ckt_array_find(array) : NULL;
-	if (flags != CU_TRSA_OVERRIDE_FORMAT)
-		return CUDA_ERROR_INVALID_VALUE;
+	(void)flags;
 	if (array && !known)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = enter(r);
