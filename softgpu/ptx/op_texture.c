@@ -101,7 +101,7 @@ static struct texel border_of(const struct ckt_ptx_texture *t)
 {
 	struct texel border = {0};
 	bool is_signed = t->channel == CKT_PTX_CHANNEL_SIGNED;
-	double most = (1u << (t->channel_bytes * 8u - is_signed)) - 1;
+	double most = (double)((1ull << (t->channel_bytes * 8u - is_signed)) - 1);
 	for (unsigned c = 0; c < t->channels; c++) {
 		border.f[c] = t->border[c];
 		if (t->normalized_read && t->channel != CKT_PTX_CHANNEL_FLOAT)

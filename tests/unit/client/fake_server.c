@@ -169,9 +169,11 @@ static void *serve(void *data)
 			bool drop = server->drop_every && n % server->drop_every == 0;
 			if (ckt_net_read_record(fd, CKT_RECORD_MAX, -1, &record, &size, NULL))
 				break;
+			server->record = record;
 			server->records++;
 			server->behind_records += behind;
 			open = handle(server, fd, record, size, drop) && !drop;
+			server->record = NULL;
 			free(record);
 			if (open && atomic_exchange(&server->quiesce, false)) {
 				send_quiesce(fd);

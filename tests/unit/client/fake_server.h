@@ -20,6 +20,7 @@ struct fake_server {
 	_Atomic uint64_t gaps;		/* numbers that came too late or too early: must stay 0 */
 	_Atomic uint64_t replayed;	/* answered from the store */
 	_Atomic uint64_t connections, other_connections;	/* all; at the second listener */
+	uint8_t *record;	/* being handled: found by who looks for leaks in a forked child */
 	_Atomic uint64_t byes;
 	_Atomic uint64_t bytes_to_device;
 	_Atomic uint64_t drop_every;	/* close the connection after so many records; 0: never */

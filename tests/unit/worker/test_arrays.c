@@ -174,7 +174,7 @@ static void test_wrong(void)
 	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, UINT64_MAX - 3, 0, 0, 8, 1, back), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, 0, UINT64_MAX, 0, 32, 1, back), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, 0, 0, 1, 32, 1, back), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, 0, 0, 0, 1 << 31, 1, back), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, 0, 0, 0, 1u << 31, 1, back), CUDA_ERROR_INVALID_VALUE);
 	WIRE_BATCH(w, memcpy_array, .dst_array = ARRAY(0), .src_x = 0x1234, .src_pitch = 32, .src_rows = 8, .width = 32, .height = 8, .depth = 1);
 	CU_ASSERT_EQUAL(synchronize(w), CUDA_ERROR_INVALID_VALUE);
 	WIRE_BATCH(w, memcpy_array, .dst_array = ARRAY(0), .src_array = ARRAY(0), .src_z = UINT64_MAX, .width = 32, .height = 8, .depth = 1);

@@ -676,11 +676,13 @@ static void test_digests(void)
 	save_and_stop(w, directory);
 	flip_a_byte(directory);
 	CU_ASSERT_EQUAL(try_restore(w, directory, message), -EBADMSG);
-	CU_ASSERT_PTR_NOT_NULL(strstr(message, "damaged: contents of the GPU's memory at 0x2"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "damaged: contents of the GPU's memory at 0x"));
 	w->env[0] = NULL;
 	CU_ASSERT_EQUAL(try_restore(w, directory, message), -EBADMSG);
 	CU_ASSERT_PTR_NOT_NULL(strstr(message, "damaged"));
 	remove_directory(directory);
+	free(w->log);
+	free(w->printed);
 	free(w);
 }
 
