@@ -1,4 +1,7 @@
-/* Where a module's image ends by its own header, whatever the header says, and how its bytes are brought to the worker. */
+/*
+ * client/cuda/image.c: where a module's image ends by its own header, whatever the header says, and how its bytes are brought to the
+ * worker.
+ */
 #include <CUnit/Basic.h>
 #include <elf.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* What memory the program has: edges, sizes that overflow, neighbours, and a thousand changes compared with a plain list. */
+/*
+ * client/cuda/range.c: what memory the program has: edges, sizes that overflow, neighbours, and a thousand changes compared with a plain
+ * list.
+ */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>

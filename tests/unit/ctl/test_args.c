@@ -1,4 +1,4 @@
-/* The command line of cricketctl. */
+/* ctl/args.c: the command line of cricketctl. */
 #include <CUnit/Basic.h>
 #include <string.h>
 

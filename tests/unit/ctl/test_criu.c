@@ -1,4 +1,4 @@
-/* What decides whether CRIU may do its work, and what of its log is said. */
+/* ctl/criu.c: what decides whether CRIU may do its work, and what of its log is said. */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdio.h>

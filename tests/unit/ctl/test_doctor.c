@@ -1,4 +1,4 @@
-/* What doctor makes of files, broken ones included: every truncation of a program must be survived. */
+/* ctl/doctor.c: what doctor makes of files, broken ones included: every truncation of a program must be survived. */
 #include <CUnit/Basic.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* How sizes, times, states and foreign text are printed. */
+/* ctl/print.c: how sizes, times, states and foreign text are printed. */
 #include <CUnit/Basic.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The event loop: timers in order, sources that go while others wait. */
+/* server/daemon/loop.c: the event loop: timers in order, sources that go while others wait. */
 #include <CUnit/Basic.h>
 #include <sys/epoll.h>
 #include <unistd.h>

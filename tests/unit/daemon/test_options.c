@@ -1,4 +1,4 @@
-/* Options: sizes, lists of GPUs, command line, INI file. */
+/* server/daemon/options.c: options: sizes, lists of GPUs, command line, INI file. */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Records without waiting: pieces of every size, nothing read beyond a record, descriptors, bounds. */
+/* server/daemon/stream.c: records without waiting: pieces of every size, nothing read beyond a record, descriptors, bounds. */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>

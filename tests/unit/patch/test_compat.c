@@ -1,4 +1,7 @@
-/* Programs of CUDA 12: the adapters, over functions of CUDA 13 that this program itself exports (linked with -rdynamic). */
+/*
+ * client/patch/compat.c: programs of CUDA 12: the adapters, over functions of CUDA 13 that this program itself exports (linked with
+ * -rdynamic).
+ */
 #include <CUnit/Basic.h>
 #include <driver_types.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * State spaces, vectors, generic addresses, atomics, and the faults of bad accesses.
+ * softgpu/ptx/memory.c: state spaces, vectors, generic addresses, atomics, and the faults of bad accesses.
  */
 #include "harness.h"
 

@@ -1,5 +1,5 @@
 /*
- * Loading: symbols of several texts, initialisers, what functions say of themselves, and the line that names a fault.
+ * softgpu/ptx/module.c: loading: symbols of several texts, initialisers, what functions say of themselves, and the line that names a fault.
  */
 #include "harness.h"
 

@@ -1,5 +1,5 @@
 /*
- * Floating instructions: exact ones bit for bit, approximate ones within the bounds PTX gives.
+ * softgpu/ptx/op_float.c: floating instructions: exact ones bit for bit, approximate ones within the bounds PTX gives.
  */
 #include <fenv.h>
 #include <math.h>

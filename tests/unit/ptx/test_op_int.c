@@ -1,5 +1,5 @@
 /*
- * Integer instructions against arithmetic done the long way.
+ * softgpu/ptx/op_int.c: integer instructions against arithmetic done the long way.
  */
 #include "harness.h"
 

@@ -1,4 +1,6 @@
-/* Small calls through rpcgen's routines: every truncation of a message is refused, and a peer that answers something else. */
+/*
+ * rpc/message.c: small calls through rpcgen's routines: every truncation of a message is refused, and a peer that answers something else.
+ */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <pthread.h>

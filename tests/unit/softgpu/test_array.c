@@ -1,4 +1,7 @@
-/* Arrays, textures and surfaces of the soft GPU: memory that is counted and comes back, handles, ends of contexts, what outlives what. */
+/*
+ * softgpu/array.c: arrays, textures and surfaces of the soft GPU: memory that is counted and comes back, handles, ends of contexts, what
+ * outlives what.
+ */
 #include "soft_test.h"
 
 static const char ptx[] = PTX_HEADER ".visible .entry fetch(.param .u64 t, .param .u64 out)\n"

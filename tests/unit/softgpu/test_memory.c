@@ -1,4 +1,4 @@
-/* Allocation and its bounds, copies, sets, host memory, pointer attributes. */
+/* softgpu/memory.c: allocation and its bounds, copies, sets, host memory, pointer attributes. */
 #include "soft_test.h"
 
 static void test_bounds(void)

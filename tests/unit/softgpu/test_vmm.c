@@ -1,4 +1,4 @@
-/* Virtual memory management. */
+/* softgpu/vmm.c: virtual memory management. */
 #include <unistd.h>
 
 #include "soft_test.h"

@@ -1,6 +1,6 @@
 /*
- * Long calls of the driver do not hold up what comes behind them: argv[1] the worker, argv[2] aside_driver.c's libcuda.so.1, whose
- * long calls end only when a later command was executed.
+ * server/worker/aside.c: long calls of the driver do not hold up what comes behind them: argv[1] the worker, argv[2] aside_driver.c's
+ * libcuda.so.1, whose long calls end only when a later command was executed.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /*
- * The command stream of a real worker, byte by byte: what is no command ends the connection and not the session, what is none of ours is
- * answered, records come in any pieces, and a newer connection takes over.  argv[1] the worker, argv[2] the soft libcuda.so.1.
+ * server/worker/executor.c: the command stream of a real worker, byte by byte: what is no command ends the connection and not the
+ * session, what is none of ours is answered, records come in any pieces, and a newer connection takes over.  argv[1] the worker, argv[2]
+ * the soft libcuda.so.1.
  */
 #include <CUnit/Basic.h>
 #include <poll.h>

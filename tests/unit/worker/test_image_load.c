@@ -1,6 +1,7 @@
 /*
- * Restoring what nobody saved: an image whose manifest decodes and has the right checksum, and one value in it that cannot be.  The worker
- * refuses with a sentence, or takes it and goes on answering; it never dies.  argv[1] the worker, argv[2] the soft libcuda.so.1.
+ * server/worker/image_load.c: restoring what nobody saved: an image whose manifest decodes and has the right checksum, and one value in
+ * it that cannot be.  The worker refuses with a sentence, or takes it and goes on answering; it never dies.  argv[1] the worker, argv[2]
+ * the soft libcuda.so.1.
  */
 #include <CUnit/Basic.h>
 #include <dirent.h>

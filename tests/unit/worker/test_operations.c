@@ -1,6 +1,6 @@
 /*
- * What takes long, end to end on the soft GPU: holding, releasing, chains of images, pausing.  argv[1] the worker, argv[2] the soft
- * libcuda.so.1.
+ * server/worker/operations.c: what takes long, end to end on the soft GPU: holding, releasing, chains of images, pausing.  argv[1] the
+ * worker, argv[2] the soft libcuda.so.1.
  */
 #include <CUnit/Basic.h>
 #include <dirent.h>

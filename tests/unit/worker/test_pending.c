@@ -1,6 +1,6 @@
 /*
- * Calls that wait, over a driver whose events are done when the test says so: the order of a chain, others that go on, data before the answer
- * that says it is there, errors, and draining.  The waiters are the real ones.
+ * server/worker/pending.c: calls that wait, over a driver whose events are done when the test says so: the order of a chain, others that
+ * go on, data before the answer that says it is there, errors, and draining.  The waiters are the real ones.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Every source file of the product has its unit test.
+
+The test of DIR/FILE.c is tests/unit/UNIT/test_FILE.c, where UNIT belongs to DIR by the table below, and
+
+- it is built: tests/unit/UNIT/meson.build has 'test_FILE.c' or 'FILE' in quotes;
+- it is about that file: somewhere in it stands DIR/FILE.c (in its head comment, say) or DIR/FILE.h (an #include);
+- it asserts something.
+
+A file without one stands in tests/unit/every_file.txt with the reason, one a line; a line that is no longer needed is an error too.  Other files
+test_THEME.c beside them are welcome.
+
+Argument: the source directory.
+"""
+
+import glob
+import os
+import re
+import sys
+
+UNIT = {
+    "rpc": "rpc",
+    "client/conn": "client",
+    "client/cuda": "client",
+    "client/cudart": "cudart",
+    "client/patch": "patch",
+    "server/daemon": "daemon",
+    "server/worker": "worker",
+    "softgpu": "softgpu",
+    "softgpu/ptx": "ptx",
+    "checkpoint": "checkpoint",
+    "ctl": "ctl",
+}
+ASSERTION = re.compile(r"CU_(ASSERT|TEST|FAIL)|\b(IS|MUST|YES|NO|TEXT|HAS|OK|CHECK_RESULT|ASK|unit_check\w*)\(")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def missing(top, source):
+    """What the test of a source file lacks; None when nothing."""
+    folder, name = os.path.split(source[: -len(".c")])
+    if folder not in UNIT:
+        return f"{folder} has no directory under tests/unit"
+    unit = os.path.join("tests", "unit", UNIT[folder])
+    test = os.path.join(unit, f"test_{name}.c")
+    if not os.path.exists(os.path.join(top, test)):
+        return f"no {test}"
+    if not re.search(rf"'(test_)?{name}(\.c)?'", read(os.path.join(top, unit, "meson.build"))):
+        return f"{test} is not built"
+    text = read(os.path.join(top, test))
+    if not re.search(rf"(?<![\w/]){re.escape(folder)}/{name}\.[ch]\b", text):
+        return f"{test} does not say that it is about {source}"
+    if not ASSERTION.search(text):
+        return f"{test} asserts nothing"
+    return None
+
+
+def main(top):
+    bad = []
+    sources = sorted(os.path.relpath(path, top) for layer in ("rpc", "client", "server", "softgpu", "checkpoint", "ctl")
+                     for path in glob.glob(os.path.join(top, layer, "**", "*.c"), recursive=True))
+    listed = {}
+    for number, line in enumerate(read(os.path.join(top, "tests", "unit", "every_file.txt")).splitlines(), 1):
+        path, _, reason = line.partition(" ")
+        if not line or path == "#":
+            continue
+        if not reason.strip() or path in listed:
+            bad.append(f"tests/unit/every_file.txt:{number}: {'twice' if path in listed else 'no reason'}: {line}")
+        listed[path] = number
+    owners = {}
+    for source in sources:
+        folder, name = os.path.split(source)
+        other = owners.setdefault((UNIT.get(folder), name), source)
+        if other != source:
+            bad.append(f"{source} and {other} would have the same test")
+        lack = missing(top, source)
+        if lack and source not in listed:
+            bad.append(f"{source}: {lack}")
+        if not lack and source in listed:
+            bad.append(f"tests/unit/every_file.txt:{listed[source]}: {source} has its test now")
+    for path in listed.keys() - set(sources):
+        bad.append(f"tests/unit/every_file.txt:{listed[path]}: there is no {path}")
+    for line in bad:
+        print(line)
+    print(f"{len(sources) - len(listed)} of {len(sources)} source files have their unit test")
+    return bool(bad) or not sources
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
