@@ -120,6 +120,9 @@ int main()
 	CHECK(cudaMemset(device, 0, 256));
 	CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
 	CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+	/* Loaded now: a kernel's first launch may wait for the device, and the streams below wait for one another. */
+	add<<<1, 1>>>(device + 63, 0);
+	CHECK(cudaDeviceSynchronize());
 
 	CU(write32(a, at(0), 0x11, 0));
 	EXPECT(write32(a, at(1), 0x22, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) == CUDA_ERROR_INVALID_VALUE);
