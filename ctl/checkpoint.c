@@ -117,7 +117,7 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 		status = result ? ckt_ctl_refuse(path, strerror(-result)) : status;
 	}
 	if (status == CKT_EXIT_DONE && args->with_client)
-		status = ckt_ctl_client_save(&client, server, &partial, args->stop);
+		status = ckt_ctl_client_save(args, &client, server, &partial);
 	else if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_partial_keep(&partial);
 	if (status != CKT_EXIT_DONE)

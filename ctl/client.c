@@ -13,6 +13,7 @@
 
 #include "rpc/fault.h"
 #include "rpc/worker.h"
+#include "watch.h"
 
 enum {
 	ANSWER_MS = 15000, QUIESCE_MS = 20000, QUIET_MS = 20000, CLAIM_MS = 30000, OVER_MS = 5000, FORMAT = 1, DESCRIPTION_MAX = 1 << 20, ID_MAX = 1 << 22,
@@ -217,8 +218,32 @@ static int commit(void *data)
 	return saving->status == CKT_EXIT_DONE ? 0 : -EIO;
 }
 
-static int dump(struct ckt_ctl_client *client, struct ckt_ctl_partial *partial, bool stop)
+/* Of CRIU's work; moved: so far, in all. */
+struct bar {
+	struct ckt_ctl_progress *progress;
+	uint64_t moved;
+};
+
+static void bar_moved(uint64_t bytes, void *data)
 {
+	struct bar *bar = data;
+	/* A process of CRIU's that has ended takes its count along. */
+	if (bytes > bar->moved) {
+		ckt_ctl_progress_add(bar->progress, bytes - bar->moved);
+		bar->moved = bytes;
+	}
+}
+
+static struct bar bar_begin(const struct ckt_ctl_args *args, uint64_t total_bytes)
+{
+	struct bar bar = {.progress = ckt_ctl_progress_begin(args, NULL, "")};
+	ckt_ctl_progress_phase(bar.progress, "process", total_bytes);
+	return bar;
+}
+
+static int dump(const struct ckt_ctl_args *args, struct ckt_ctl_client *client, struct ckt_ctl_partial *partial)
+{
+	bool stop = args->stop;
 	char message[MESSAGE_SIZE];
 	struct saving saving = {.client = client, .partial = partial, .fd = -1, .status = CKT_EXIT_DONE};
 	/* Before it: from here to there no thread of the program can have come and gone but by the program itself. */
@@ -228,7 +253,10 @@ static int dump(struct ckt_ctl_client *client, struct ckt_ctl_partial *partial, 
 		json_decref(saving.description);
 		return ckt_ctl_refuse(partial->path, strerror(errno));
 	}
-	int result = ckt_criu_dump(&client->criu, client->process.pid, saving.fd, !stop, stop ? commit : NULL, &saving, message, sizeof message);
+	struct bar bar = bar_begin(args, ckt_watch_resident(client->process.pid));
+	int result = ckt_criu_dump(&client->criu, client->process.pid, saving.fd, !stop, stop ? commit : NULL, &saving,
+				   &(struct ckt_criu_progress){bar_moved, &bar}, message, sizeof message);
+	ckt_ctl_progress_end(bar.progress);
 	/* A process that goes on need not stand still until its image is on the disk. */
 	if (!result && !stop)
 		commit(&saving);
@@ -240,11 +268,12 @@ static int dump(struct ckt_ctl_client *client, struct ckt_ctl_partial *partial, 
 	return status;
 }
 
-int ckt_ctl_client_save(struct ckt_ctl_client *client, struct ckt_ctl_server *server, struct ckt_ctl_partial *partial, bool stop)
+int ckt_ctl_client_save(const struct ckt_ctl_args *args, struct ckt_ctl_client *client, struct ckt_ctl_server *server,
+			struct ckt_ctl_partial *partial)
 {
 	int status = make_quiet(client, server);
 	if (status == CKT_EXIT_DONE)
-		status = dump(client, partial, stop);
+		status = dump(args, client, partial);
 	ckt_hold_remove(&client->process, client->session);
 	return status;
 }
@@ -488,9 +517,16 @@ int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_clien
 			status = refuse(message);
 		}
 	}
-	if (status == CKT_EXIT_DONE && ckt_criu_restore(&client->criu, client->fd, inherit, collect_pipes(&client->process, inherit), &pid, message,
-							sizeof message))
-		status = refuse(message);
+	if (status == CKT_EXIT_DONE) {
+		struct bar bar = bar_begin(args, ckt_criu_image_bytes(client->fd));
+		unsigned count = collect_pipes(&client->process, inherit);
+		if (ckt_criu_restore(&client->criu, client->fd, inherit, count, &(struct ckt_criu_progress){bar_moved, &bar}, &pid, message,
+				     sizeof message))
+			status = CKT_EXIT_REFUSED;
+		ckt_ctl_progress_end(bar.progress);
+		if (status != CKT_EXIT_DONE)
+			refuse(message);
+	}
 	if (status != CKT_EXIT_DONE) {
 		drop_session(server, session);
 		return status;

@@ -26,8 +26,9 @@ struct ckt_ctl_client {
 
 /* That the client can be saved, found out before anything stands still.  prefix: a session's id or its beginning. */
 int ckt_ctl_client_find(struct ckt_ctl_server *server, const char *prefix, struct ckt_ctl_client *ret_client);
-/* The session is held; the image gets its name with both halves in it, or not at all.  With stop the process has ended then. */
-int ckt_ctl_client_save(struct ckt_ctl_client *client, struct ckt_ctl_server *server, struct ckt_ctl_partial *partial, bool stop);
+/* The session is held; the image gets its name with both halves in it, or not at all.  With --stop the process has ended then. */
+int ckt_ctl_client_save(const struct ckt_ctl_args *args, struct ckt_ctl_client *client, struct ckt_ctl_server *server,
+			struct ckt_ctl_partial *partial);
 
 /* That the process can be restored here, found out before anything is. */
 int ckt_ctl_client_open(const char *path, struct ckt_ctl_client *ret_client);

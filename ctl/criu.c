@@ -1,22 +1,27 @@
 /* CRIU; see criu.h. */
 #include "criu.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "rpc/net.h"
+#include "watch.h"
+
 enum {
 	CAP_BIT_SYS_ADMIN = 21, CAP_BIT_CHECKPOINT_RESTORE = 40,
 	ASK_TIMEOUT_S = 60,		/* for what takes no time */
+	LOOK_MS = 200,			/* how often one that works is looked at */
 	MESSAGE_SIZE = 65536, LOG_LEVEL = 4,
 };
 
@@ -184,15 +189,26 @@ static void read_response(struct reader r, struct response *response)
 struct worker {
 	pid_t pid;
 	int fd;
+	struct ckt_watch watch;
 };
 
-static int start(const char *path, bool silent, int timeout_s, struct worker *ret_worker)
+/* A request: what is asked, what is done with what CRIU tells in between, how long it may take. */
+struct task {
+	unsigned type;
+	const struct message *opts;
+	int (*written)(void *data);
+	void *data;
+	unsigned timeout_ms;		/* in all; 0: as long as it gets on */
+	unsigned stall_ms;
+	int images_fd;
+	const struct ckt_criu_progress *progress;
+};
+
+static int start(const char *path, bool silent, struct worker *ret_worker)
 {
 	int fds[2];
-	struct timeval timeout = {.tv_sec = timeout_s};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return -errno;
-	setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
 	pid_t pid = fork();
 	if (pid == 0) {
 		char number[16];
@@ -226,10 +242,49 @@ static int say(const struct worker *worker, const struct message *m)
 	return send(worker->fd, m->data, m->size, MSG_NOSIGNAL) == (ssize_t)m->size ? 0 : -EPIPE;
 }
 
-static int hear(const struct worker *worker, struct response *response)
+uint64_t ckt_criu_image_bytes(int directory)
+{
+	uint64_t size = 0;
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct stat st;
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			size += (uint64_t)st.st_size;
+	if (dir)
+		closedir(dir);
+	return size;
+}
+
+/* Until it has something to say; ended where it has done nothing for too long, and all that it had made with it. */
+static int await(struct worker *worker, const struct task *task)
+{
+	int64_t deadline_ms = ckt_net_now_ms() + task->timeout_ms;
+	ckt_watch_begin(&worker->watch);
+	for (;;) {
+		struct pollfd ready = {.fd = worker->fd, .events = POLLIN};
+		int n = poll(&ready, 1, LOOK_MS);
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		int64_t idle_ms = ckt_watch_look(&worker->watch);
+		if (task->progress)
+			task->progress->moved(task->type == TYPE_DUMP ? ckt_criu_image_bytes(task->images_fd) : worker->watch.read_bytes, task->progress->data);
+		if (task->timeout_ms ? ckt_net_now_ms() > deadline_ms : idle_ms > task->stall_ms) {
+			ckt_watch_kill();
+			return -ETIMEDOUT;
+		}
+	}
+}
+
+static int hear(struct worker *worker, const struct task *task, struct response *response)
 {
 	static uint8_t buffer[MESSAGE_SIZE];
 	ssize_t n;
+	int result = await(worker, task);
+	if (result)
+		return result;
 	do
 		n = recv(worker->fd, buffer, sizeof buffer, 0);
 	while (n < 0 && errno == EINTR);
@@ -240,21 +295,20 @@ static int hear(const struct worker *worker, struct response *response)
 }
 
 /* Asks and waits for the answer; what CRIU tells in between goes to written. */
-static int ask(const struct worker *worker, unsigned type, const struct message *opts, int (*written)(void *data), void *data,
-	       struct response *response)
+static int ask(struct worker *worker, const struct task *task, struct response *response)
 {
 	struct message request = {0};
-	put_number(&request, REQ_TYPE, type);
-	if (opts)
-		put_bytes(&request, REQ_OPTS, opts->data, opts->size);
+	put_number(&request, REQ_TYPE, task->type);
+	if (task->opts)
+		put_bytes(&request, REQ_OPTS, task->opts->data, task->opts->size);
 	int result = say(worker, &request), refused = 0;
 	for (;;) {
 		if (!result)
-			result = hear(worker, response);
+			result = hear(worker, task, response);
 		if (result || response->type != TYPE_NOTIFY)
 			return result ? result : refused;
-		if (written && strcmp(response->script, "post-dump") == 0)
-			refused = written(data);
+		if (task->written && strcmp(response->script, "post-dump") == 0)
+			refused = task->written(task->data);
 		struct message answer = {0};
 		put_number(&answer, REQ_TYPE, TYPE_NOTIFY);
 		put_number(&answer, REQ_NOTIFY_SUCCESS, !refused);
@@ -337,20 +391,25 @@ static void put_common(struct message *opts, const struct ckt_criu *criu, int im
 		put_number(opts, OPT_UNPRIVILEGED, true);
 }
 
-static int request(const struct ckt_criu *criu, struct place *place, unsigned type, const struct message *opts, int timeout_s,
-		   int (*written)(void *data), void *data, const char *what, struct response *response, char *ret_message,
-		   size_t message_size)
+static int request(const struct ckt_criu *criu, struct place *place, const struct task *task, const char *what, struct response *response,
+		   char *ret_message, size_t message_size)
 {
 	struct worker worker;
-	int result = start(criu->path, type == TYPE_CHECK, timeout_s, &worker);
+	char stalled[192];
+	int result = start(criu->path, task->type == TYPE_CHECK, &worker);
 	*response = (struct response){0};
 	if (!result) {
-		result = ask(&worker, type, opts, written, data, response);
+		result = ask(&worker, task, response);
 		finish(&worker);
 	}
 	if (!result && response->success) {
 		place_remove(place);
 		return 0;
+	}
+	if (result == -ETIMEDOUT) {
+		snprintf(stalled, sizeof stalled, "%s: it did nothing for %u s and was ended", what,
+			 (task->timeout_ms ? task->timeout_ms : task->stall_ms) / 1000);
+		what = stalled;
 	}
 	explain(place, response, result, what, ret_message, message_size);
 	return result ? result : -EIO;
@@ -440,9 +499,10 @@ static unsigned ask_version(const char *path)
 {
 	struct worker worker;
 	struct response response = {0};
-	if (start(path, true, ASK_TIMEOUT_S, &worker))
+	const struct task task = {.type = TYPE_VERSION, .timeout_ms = ASK_TIMEOUT_S * 1000};
+	if (start(path, true, &worker))
 		return 0;
-	int result = ask(&worker, TYPE_VERSION, NULL, NULL, NULL, &response);
+	int result = ask(&worker, &task, &response);
 	finish(&worker);
 	return result || !response.success ? 0 : response.version;
 }
@@ -458,7 +518,8 @@ static int check_kernel(const struct ckt_criu *criu, char *ret_message, size_t m
 	put_common(&opts, criu, place.fd, &place);
 	char what[4200];
 	snprintf(what, sizeof what, "CRIU cannot work on this kernel, as '%s check' says", criu->path);
-	return request(criu, &place, TYPE_CHECK, &opts, ASK_TIMEOUT_S, NULL, NULL, what, &response, ret_message, message_size);
+	const struct task task = {.type = TYPE_CHECK, .opts = &opts, .timeout_ms = ASK_TIMEOUT_S * 1000};
+	return request(criu, &place, &task, what, &response, ret_message, message_size);
 }
 
 int ckt_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_size)
@@ -486,8 +547,13 @@ int ckt_criu_find(struct ckt_criu *ret_criu, char *ret_message, size_t message_s
 
 /* ---- Dump and restore */
 
+static unsigned stall_ms(const struct ckt_criu *criu)
+{
+	return criu->stall_ms ? criu->stall_ms : CKT_CRIU_STALL_MS;
+}
+
 int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running, int (*written)(void *data), void *data,
-		  char *ret_message, size_t message_size)
+		  const struct ckt_criu_progress *progress, char *ret_message, size_t message_size)
 {
 	struct message opts = {0};
 	struct response response;
@@ -504,11 +570,13 @@ int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool ke
 	put_number(&opts, OPT_MANAGE_CGROUPS_MODE, 0);	/* it comes back in ours */
 	put_number(&opts, OPT_NOTIFY_SCRIPTS, written != NULL);
 	snprintf(what, sizeof what, "CRIU could not save process %d", (int)pid);
-	return request(criu, &place, TYPE_DUMP, &opts, 0, written, data, what, &response, ret_message, message_size);
+	const struct task task = {.type = TYPE_DUMP, .opts = &opts, .written = written, .data = data, .stall_ms = stall_ms(criu),
+				  .images_fd = images_fd, .progress = progress};
+	return request(criu, &place, &task, what, &response, ret_message, message_size);
 }
 
 int ckt_criu_restore(const struct ckt_criu *criu, int images_fd, const struct ckt_criu_inherit *inherit, unsigned inherit_count,
-		     pid_t *ret_pid, char *ret_message, size_t message_size)
+		     const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message, size_t message_size)
 {
 	struct message opts = {0};
 	struct response response;
@@ -526,8 +594,8 @@ int ckt_criu_restore(const struct ckt_criu *criu, int images_fd, const struct ck
 		put_number(&one, INHERIT_FD, (uint64_t)inherit[i].fd);
 		put_bytes(&opts, OPT_INHERIT_FD, one.data, one.size);
 	}
-	result = request(criu, &place, TYPE_RESTORE, &opts, 0, NULL, NULL, "CRIU could not restore the process", &response, ret_message,
-			 message_size);
+	const struct task task = {.type = TYPE_RESTORE, .opts = &opts, .stall_ms = stall_ms(criu), .images_fd = images_fd, .progress = progress};
+	result = request(criu, &place, &task, "CRIU could not restore the process", &response, ret_message, message_size);
 	if (!result)
 		*ret_pid = response.pid;
 	return result;

@@ -14,12 +14,14 @@ enum {
 	CKT_CRIU_VERSION_MIN = 40100,	/* 4.1.0 */
 	CKT_CRIU_TEXT = 32,
 	CKT_CRIU_INHERIT_MAX = 3,
+	CKT_CRIU_STALL_MS = 60000,
 };
 
 struct ckt_criu {
 	char path[4096];
 	unsigned version;		/* major * 10000 + minor * 100 + sublevel */
 	bool unprivileged;		/* with CAP_CHECKPOINT_RESTORE instead of root's rights */
+	unsigned stall_ms;		/* for so long a dump or restore may do nothing at all before it is ended; 0: CKT_CRIU_STALL_MS */
 };
 
 /* What decides whether CRIU may work for us; separate from looking it up for the tests. */
@@ -45,11 +47,21 @@ const char *ckt_criu_version_text(unsigned version, char ret_text[CKT_CRIU_TEXT]
 /* The first error of a log of CRIU's, without time and place; empty where there is none. */
 void ckt_criu_log_error(const char *path, char *ret_text, size_t text_size);
 
+/* Of the files in a directory. */
+uint64_t ckt_criu_image_bytes(int directory);
+
+/* Told now and then, while CRIU works, how much it has moved. */
+struct ckt_criu_progress {
+	void (*moved)(uint64_t bytes, void *data);
+	void *data;
+};
+
 /*
  * The process and all below it into the directory.  keep_running: they go on afterwards; otherwise they are killed, and before that, with
  * all of the image written and all of them standing still, written(data) is called: where it gives back an error, they go on after all.
  */
 int ckt_criu_dump(const struct ckt_criu *criu, pid_t pid, int images_fd, bool keep_running, int (*written)(void *data), void *data,
-		  char *ret_message, size_t message_size);
+		  const struct ckt_criu_progress *progress, char *ret_message, size_t message_size);
+/* What a restore that failed had made is gone again. */
 int ckt_criu_restore(const struct ckt_criu *criu, int images_fd, const struct ckt_criu_inherit *inherit, unsigned inherit_count,
-		     pid_t *ret_pid, char *ret_message, size_t message_size);
+		     const struct ckt_criu_progress *progress, pid_t *ret_pid, char *ret_message, size_t message_size);

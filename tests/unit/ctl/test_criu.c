@@ -1,9 +1,12 @@
 /* ctl/criu.c: what decides whether CRIU may do its work, and what of its log is said. */
 #include <CUnit/Basic.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "criu.h"
@@ -112,6 +115,28 @@ static void test_process(void)
 	close(wait[0]);
 }
 
+/* One that never answers: what it has started ends with it. */
+static void test_stalled(void)
+{
+	char path[] = "/tmp/ckt-criu-XXXXXX", message[512] = "", *log;
+	struct ckt_criu criu = {.version = CKT_CRIU_VERSION_MIN, .stall_ms = 1000};
+	pid_t pid = 0;
+	int fd = mkstemp(path), here = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dprintf(fd, "#!/bin/sh\nsleep 1000 &\nexec sleep 1000\n");
+	fchmod(fd, 0700);
+	close(fd);
+	snprintf(criu.path, sizeof criu.path, "%s", path);
+	CU_ASSERT_EQUAL(ckt_criu_restore(&criu, here, NULL, 0, NULL, &pid, message, sizeof message), -ETIMEDOUT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "CRIU could not restore the process: it did nothing for 1 s and was ended"));
+	CU_ASSERT_EQUAL(pid, 0);
+	CU_ASSERT_EQUAL(waitpid(-1, NULL, 0), -1);
+	CU_ASSERT_EQUAL(errno, ECHILD);
+	log = strstr(message, "CRIU's log is ");
+	CU_ASSERT_PTR_NULL(log);
+	close(here);
+	unlink(path);
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -120,6 +145,7 @@ int main(void)
 	CU_add_test(suite, "rights", test_rights);
 	CU_add_test(suite, "log", test_log);
 	CU_add_test(suite, "process", test_process);
+	CU_add_test(suite, "stalled", test_stalled);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();

@@ -1,0 +1,23 @@
+/*
+ * The processes that this one has set to work, watched from outside: what they have moved, and whether they get on.
+ *
+ * Threading: one watch, one thread.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ckt_watch {
+	uint64_t read_bytes, written_bytes;	/* by all below us since they began, of those that still run */
+	uint64_t work;				/* what changes while they do anything: processor time and what they moved */
+	int64_t changed_ms;
+};
+
+void ckt_watch_begin(struct ckt_watch *watch);
+/* Looks again.  Returns for how many milliseconds nothing has changed. */
+int64_t ckt_watch_look(struct ckt_watch *watch);
+/* Kills all of them, and returns when they are over. */
+void ckt_watch_kill(void);
+/* Resident memory, in bytes, of a process and all below it. */
+uint64_t ckt_watch_resident(pid_t pid);
