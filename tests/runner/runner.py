@@ -11,9 +11,11 @@ Modes:
   again       the same, and checkpointed, stopped and restored once more on a third server, whose image is then restored on a fourth
   twice       the same image restored on two servers: the first that is claimed owns the client, the other copy goes
   migrate     moved ten times between two servers while the program works
+  pause       paused and resumed 100 times, its memory with the host in between
+  memory      stopped with its image in the server's memory, and restored from there, three times
   card        with nothing set, stopped on purpose, its server killed, --pause seconds later restored elsewhere
 
-The last four go over --transport: tcp (client over TCP, cricketctl on the server's host), unix, or far (everything over TCP, as from
+All from checkpoint on go over --transport: tcp (client over TCP, cricketctl on the server's host), unix, or far (everything over TCP, as from
 another host: images travel in pieces over several connections).
 
 The programs check themselves against the CPU and exit 1 on a difference; the text they print must also be the same in every mode
@@ -524,6 +526,30 @@ def route_migrate(j):
     j.finish(servers[0])
 
 
+def route_pause(j):
+    server = j.server()
+    session = j.start(server)
+    for i in range(100):
+        done = json.loads(j.ctl(server, "pause", session, "--json"))
+        if done["state"] != "paused" or done["session"] != session:
+            raise Failure(f"pause {i}: {done}")
+        j.ctl(server, "resume", session)
+    j.finish(server)
+
+
+def route_memory(j):
+    server = j.server()
+    session = j.start(server)
+    for i in range(3):
+        workers = server.workers()
+        j.ctl(server, "checkpoint", session, "--to-memory", f"image{i}", "--stop")
+        end_all(workers, "it was stopped")
+        j.ctl(server, "restore", f"memory:image{i}")
+        j.claimed([server], session)
+        j.ctl(server, "image", "remove", f"memory:image{i}")
+    j.finish(server)
+
+
 def route_card(j):
     """As a user does it: no variable is set, and the state file lies in the home."""
     home = os.path.join(j.directory, "home")
@@ -541,7 +567,8 @@ def route_card(j):
         os.environ["HOME"] = before
 
 
-ROUTES = {"card": route_card, "checkpoint": route_checkpoint, "again": route_again, "twice": route_twice, "migrate": route_migrate}
+ROUTES = {"card": route_card, "checkpoint": route_checkpoint, "again": route_again, "twice": route_twice, "migrate": route_migrate,
+          "pause": route_pause, "memory": route_memory}
 
 
 def run_route(tree, arg, directory, command):
