@@ -13,10 +13,14 @@ gen.py stub --include DIR OUT
 """
 import argparse
 import fnmatch
+import os
 import re
 import sys
 
 import clang.cindex as clang
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "rpc", "gen"))
+import libclang  # noqa: E402
 
 RUNTIME_HEADERS = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda_runtime_api.h>\n#include <cuda_profiler_api.h>\n"
 DRIVER_HEADERS = "#include <cuda.h>\n#include <cudaProfiler.h>\n"
@@ -25,7 +29,7 @@ PER_THREAD = "((cudaStream_t)0x2)"
 
 def functions(text, include, arguments=()):
     """Name -> (result type, [(type, name)]) of every function that the headers declare."""
-    unit = clang.Index.create().parse("headers.c", args=["-I" + include, *arguments], unsaved_files=[("headers.c", text)])
+    unit = libclang.parse("headers.c", text, include, arguments)
     errors = [d for d in unit.diagnostics if d.severity >= clang.Diagnostic.Error]
     if errors:
         sys.exit("gen.py: %s" % errors[0])

@@ -9,6 +9,7 @@ import re
 
 import clang.cindex as ci
 
+import libclang
 import wire
 
 HANDLE_TYPES = {"CUcontext": "context", "CUstream": "stream", "CUevent": "event", "CUmodule": "module", "CUfunction": "function"}
@@ -71,10 +72,8 @@ class Headers:
     def __init__(self, include, source=_SOURCE, args=("-D__CUDA_API_VERSION_INTERNAL",)):
         self.include = include
         self.version = _version(include)
-        index = ci.Index.create()
         try:
-            self.unit = index.parse("cuda_driver_api.c", args=["-std=gnu17", "-I" + include, *args],
-                                    unsaved_files=[("cuda_driver_api.c", source)])
+            self.unit = libclang.parse("cuda_driver_api.c", source, include, ["-std=gnu17", *args])
         except ci.TranslationUnitLoadError as error:
             raise HeaderError(f"libclang cannot read cuda.h under {include}: {error}") from error
         errors = [d for d in self.unit.diagnostics if d.severity >= ci.Diagnostic.Error]

@@ -10,6 +10,8 @@ from collections import defaultdict
 
 import clang.cindex as ci
 
+import libclang
+
 _PFN = re.compile(r"^PFN_(cu\w+?)_v(\d+)$")
 _EXPORT = re.compile(r"^(cu\w+?)(?:_v(\d+))?$")
 PER_THREAD = ("_ptsz", "_ptds")
@@ -17,8 +19,7 @@ _SOURCE = "#include <cuda.h>\n#include <cudaTypedefs.h>\n#include <cudaProfilerT
 
 
 def _releases(include):
-    unit = ci.Index.create().parse("cuda_typedefs.c", unsaved_files=[("cuda_typedefs.c", _SOURCE)],
-                                   args=["-std=gnu17", "-I" + include, "-D__CUDA_API_VERSION_INTERNAL", "-DCUDA_ENABLE_DEPRECATED"])
+    unit = libclang.parse("cuda_typedefs.c", _SOURCE, include, ["-std=gnu17", "-D__CUDA_API_VERSION_INTERNAL", "-DCUDA_ENABLE_DEPRECATED"])
     found = defaultdict(list)
     for cursor in unit.cursor.get_children():
         match = _PFN.match(cursor.spelling) if cursor.kind == ci.CursorKind.TYPEDEF_DECL else None
