@@ -21,6 +21,7 @@ def _compiler_headers():
     return []
 
 
-def parse(name, text, include, args):
+def parse(name, text, include, args, options=0):
     """The translation unit of a source text that is read with CUDA's headers; ci.TranslationUnitLoadError where there is none."""
-    return ci.Index.create().parse(name, args=["-I" + include, *args, *_compiler_headers()], unsaved_files=[(name, text)])
+    return ci.Index.create().parse(name, args=["-I" + include, *args, *_compiler_headers()], unsaved_files=[(name, text)],
+                                   options=options)

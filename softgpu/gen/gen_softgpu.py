@@ -16,6 +16,9 @@ import sys
 
 from clang import cindex
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'rpc', 'gen'))
+import libclang  # noqa: E402
+
 VARIANT = re.compile(r'^(cu\w+?)(?:_v(\d+))?(_pt[sd][sz])?$')
 
 
@@ -42,10 +45,8 @@ class Function:
 
 
 def parse(include, text, extra=()):
-	index = cindex.Index.create()
-	resource = os.path.join(include, '')
-	unit = index.parse('softgpu_input.c', args=['-I' + resource, '-D__CUDA_API_VERSION_INTERNAL', *extra],
-			   unsaved_files=[('softgpu_input.c', text)], options=cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD)
+	unit = libclang.parse('softgpu_input.c', text, include, ['-D__CUDA_API_VERSION_INTERNAL', *extra],
+			      cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD)
 	errors = [str(d) for d in unit.diagnostics if d.severity >= cindex.Diagnostic.Error]
 	if errors:
 		sys.exit('gen_softgpu.py: ' + '\n'.join(errors))
