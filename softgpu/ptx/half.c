@@ -5,71 +5,53 @@
 
 #include "softgpu/ptx/op.h"
 
-float ckt_ptx_half_to_float(uint16_t half)
-{
-	uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;
-	if (exponent == 31)
-		return ptx_float(sign | 0x7f800000 | fraction << 13);
-	if (exponent)
-		return ptx_float(sign | (exponent + 112) << 23 | fraction << 13);
-	float v = (float)fraction * 0x1p-24f;
-	return sign ? -v : v;
-}
-
-float ckt_ptx_bf16_to_float(uint16_t bits) { return ptx_float((uint32_t)bits << 16); }
-
 /*
- * Rounds to a format of `digits` significant bits whose least exponent is `least` (of the leading bit) and whose largest finite number
- * is `most`; the answer is exact in a double.
+ * The magnitude of a number that is no NaN, rounded to a format of `digits` significant bits whose least exponent is `least` (of the
+ * leading bit): its bits without the sign.  What is beyond `most`, the bits of the largest finite number, becomes most + 1.
  */
-static double round_to(double v, int digits, int least, double most, int rounding)
+static inline uint32_t narrow(double v, int digits, int least, uint32_t most, int rounding)
 {
-	if (v == 0 || isnan(v) || isinf(v))
-		return v;
-	int exponent = ilogb(v);
-	if (exponent < least)
-		exponent = least;
-	double unit = ldexp(1.0, exponent - digits + 1), scaled = v / unit, down = floor(scaled), r;
+	uint64_t bits = ptx_double_bits(v), fraction = bits & 0xfffffffffffffull;
+	bool negative = bits >> 63;
+	int exponent = (int)(bits >> 52 & 0x7ff);
+	if (exponent == 0x7ff)
+		return most + 1;
+	if (exponent)
+		fraction |= 1ull << 52;
+	else if (!fraction)
+		return 0;
+	else
+		exponent = 1;
+	exponent -= 1023;
+	int shift = 53 - digits + (exponent < least ? least - exponent : 0);
+	shift = shift > 60 ? 60 : shift;	/* below half of the least number either way */
+	uint64_t kept = fraction >> shift, rest = fraction & ((1ull << shift) - 1), half = 1ull << (shift - 1);
+	bool up;
 	switch (rounding) {
-	case ROUND_RZ: r = trunc(scaled); break;
-	case ROUND_RM: r = down; break;
-	case ROUND_RP: r = ceil(scaled); break;
-	case ROUND_RNA: r = copysign(floor(fabs(scaled) + 0.5), scaled); break;
-	default: {
-		double over = scaled - down;
-		r = over > 0.5 || (over == 0.5 && fmod(down, 2) != 0) ? down + 1 : down;
-		break;
+	case ROUND_RZ: up = false; break;
+	case ROUND_RM: up = negative && rest; break;
+	case ROUND_RP: up = !negative && rest; break;
+	case ROUND_RNA: up = rest >= half; break;
+	default: up = rest > half || (rest == half && (kept & 1)); break;
 	}
-	}
-	r *= unit;
-	if (fabs(r) > most) {
-		bool toward_zero = rounding == ROUND_RZ || (rounding == ROUND_RM && r > 0) || (rounding == ROUND_RP && r < 0);
-		return copysign(toward_zero ? most : INFINITY, v);
-	}
-	return r == 0 ? copysign(0.0, v) : r;
+	/* A carry out of the fraction counts the exponent up. */
+	uint64_t r = kept + up + (exponent > least ? (uint64_t)(exponent - least) << (digits - 1) : 0);
+	if (r <= most)
+		return (uint32_t)r;
+	bool toward_zero = rounding == ROUND_RZ || (rounding == ROUND_RM && !negative) || (rounding == ROUND_RP && negative);
+	return toward_zero ? most : most + 1;
 }
+
+static inline uint16_t sign_of(double v, unsigned place) { return (uint16_t)(ptx_double_bits(v) >> 63 << place); }
 
 uint16_t ckt_ptx_half_from_double(double value, int rounding)
 {
-	if (isnan(value))
-		return 0x7fff;
-	double r = round_to(value, 11, -14, 65504.0, rounding);
-	uint16_t sign = signbit(r) ? 0x8000 : 0;
-	double v = fabs(r);
-	if (isinf(v))
-		return sign | 0x7c00;
-	if (v < 0x1p-14)
-		return (uint16_t)(sign | (uint16_t)(v * 0x1p24));
-	int exponent = ilogb(v);
-	return (uint16_t)(sign | (unsigned)(exponent + 15) << 10 | ((unsigned)ldexp(v, 10 - exponent) & 0x3ff));
+	return value != value ? 0x7fff : (uint16_t)(sign_of(value, 15) | narrow(value, 11, -14, 0x7bff, rounding));
 }
 
 uint16_t ckt_ptx_bf16_from_double(double value, int rounding)
 {
-	if (isnan(value))
-		return 0x7fff;
-	double r = round_to(value, 8, -126, 0x1.fep127, rounding);
-	return (uint16_t)(ptx_float_bits((float)r) >> 16);
+	return value != value ? 0x7fff : (uint16_t)(sign_of(value, 15) | narrow(value, 8, -126, 0x7f7f, rounding));
 }
 
 float ckt_ptx_e4m3_to_float(uint8_t bits)
@@ -84,30 +66,14 @@ float ckt_ptx_e4m3_to_float(uint8_t bits)
 /* The upper byte of an f16. */
 float ckt_ptx_e5m2_to_float(uint8_t bits) { return ckt_ptx_half_to_float((uint16_t)(bits << 8)); }
 
+static uint8_t saturated(double v, uint32_t r, uint32_t most) { return (uint8_t)(sign_of(v, 7) | (r > most ? most : r)); }
+
 uint8_t ckt_ptx_e4m3_from_double(double value)
 {
-	if (isnan(value))
-		return 0x7f;
-	double r = round_to(value, 4, -6, 448.0, ROUND_RN), v = fabs(r);
-	uint8_t sign = signbit(r) ? 0x80 : 0;
-	if (v > 448)
-		return sign | 0x7e;
-	if (v < 0x1p-6)
-		return (uint8_t)(sign | (uint8_t)(v * 0x1p9));
-	int exponent = ilogb(v);
-	return (uint8_t)(sign | (unsigned)(exponent + 7) << 3 | ((unsigned)ldexp(v, 3 - exponent) & 7));
+	return value != value ? 0x7f : saturated(value, narrow(value, 4, -6, 0x7e, ROUND_RN), 0x7e);
 }
 
 uint8_t ckt_ptx_e5m2_from_double(double value)
 {
-	if (isnan(value))
-		return 0x7f;
-	double r = round_to(value, 3, -14, 57344.0, ROUND_RN), v = fabs(r);
-	uint8_t sign = signbit(r) ? 0x80 : 0;
-	if (v > 57344)
-		return sign | 0x7b;
-	if (v < 0x1p-14)
-		return (uint8_t)(sign | (uint8_t)(v * 0x1p16));
-	int exponent = ilogb(v);
-	return (uint8_t)(sign | (unsigned)(exponent + 15) << 2 | ((unsigned)ldexp(v, 2 - exponent) & 3));
+	return value != value ? 0x7f : saturated(value, narrow(value, 3, -14, 0x7b, ROUND_RN), 0x7b);
 }

@@ -12,9 +12,7 @@
 bool ckt_ptx_decode_float(struct ptx_parser *p);
 
 /* Half precision, rounded to nearest even where something is lost (half.c). */
-float ckt_ptx_half_to_float(uint16_t half);
 uint16_t ckt_ptx_half_from_double(double value, int rounding);
-float ckt_ptx_bf16_to_float(uint16_t bits);
 uint16_t ckt_ptx_bf16_from_double(double value, int rounding);
 /* The 8-bit formats; rounded to nearest even, what is too large becomes the largest finite number. */
 float ckt_ptx_e4m3_to_float(uint8_t bits);
@@ -49,11 +47,35 @@ static inline uint64_t ptx_double_bits(double d)
 	__builtin_memcpy(&bits, &d, sizeof bits);
 	return bits;
 }
+static inline float ckt_ptx_half_to_float(uint16_t half)
+{
+	uint32_t rest = half & 0x7fff, sign = (uint32_t)(half & 0x8000) << 16;
+	/* Whole numbers are exact in a float, and quicker than arithmetic with subnormal floats. */
+	uint32_t subnormal = ptx_float_bits((float)(int32_t)(rest & 0x3ff) * 0x1p-24f);
+	return ptx_float(sign | (rest < 0x400 ? subnormal : rest < 0x7c00 ? (rest << 13) + (112u << 23) : 0x7f800000 | rest << 13));
+}
+static inline float ckt_ptx_bf16_to_float(uint16_t bits) { return ptx_float((uint32_t)bits << 16); }
+/* To nearest even, in loops that vectorise. */
+static inline uint16_t ptx_half_from_float(float v)
+{
+	uint32_t bits = ptx_float_bits(v), sign = bits >> 16 & 0x8000;
+	bits &= 0x7fffffff;
+	/* Below 2^-14 the sum with 1/2 is rounded where a subnormal half is. */
+	uint32_t subnormal = ptx_float_bits(ptx_float(bits) + 0.5f) - 0x3f000000;
+	uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
+	normal = normal < 0x7c00 ? normal : 0x7c00;
+	return (uint16_t)(bits > 0x7f800000 ? 0x7fff : sign | (bits < 0x38800000 ? subnormal : normal));
+}
+static inline uint16_t ptx_bf16_from_float(float v)
+{
+	uint32_t bits = ptx_float_bits(v);
+	return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
 /* .ftz: a subnormal becomes zero of its sign. */
 static inline float ptx_flush(float f)
 {
 	uint32_t bits = ptx_float_bits(f);
-	return ptx_float(bits & 0x7f800000u ? bits : bits & 0x80000000u);
+	return ptx_float(bits & (0x80000000u | -(uint32_t)((bits & 0x7f800000u) != 0)));	/* no branch, so that loops vectorise */
 }
 /* Whether a value at or below the least normal f32 is below it after rounding with an exponent without bound. */
 static inline bool ptx_tiny(double magnitude, int rounding)

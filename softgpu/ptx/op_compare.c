@@ -27,16 +27,31 @@ static int finish(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m, uint
 	return RUN_NEXT;
 }
 
+/* One bit of every byte, all of which are 0 or 1: a loop over bytes vectorises, one that shifts by lanes does not. */
+static inline uint32_t gather(const uint8_t *yes)
+{
+	uint32_t r = 0;
+	for (unsigned k = 0; k < PTX_LANES / 8; k++) {
+		uint64_t eight;
+		memcpy(&eight, yes + 8 * k, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+		eight = __builtin_bswap64(eight);
+#endif
+		r |= (uint32_t)(eight * 0x0102040810204080ull >> 56) << (8 * k);
+	}
+	return r;
+}
+
 #define SETP(name, SLOT, T, READ, cond)                                                                                        \
 	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                              \
 	{                                                                                                                      \
 		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);                                                         \
-		uint32_t r = 0;                                                                                                \
+		uint8_t yes[PTX_LANES];                                                                                        \
 		for (unsigned l = 0; l < PTX_LANES; l++) {                                                                     \
 			T x = READ(a[l]), y = READ(b[l]);                                                                      \
-			r |= (uint32_t)(cond) << l;                                                                            \
+			yes[l] = cond;                                                                                         \
 		}                                                                                                              \
-		return finish(w, i, m, r);                                                                                     \
+		return finish(w, i, m, gather(yes));                                                                           \
 	}
 
 #define INT_COMPARES(suffix, SLOT, T)                                                                                          \

@@ -34,6 +34,25 @@ FAST(s32_to_f64, uint32_t, double, (double)(int32_t)x)
 FAST(u32_to_f64, uint32_t, double, (double)x)
 FAST(f32_to_f64, float, double, (double)x)
 FAST(f64_to_f32, double, float, (float)x)
+FAST(u16_to_f32, uint32_t, float, (float)(uint16_t)x)
+FAST(s16_to_f32, uint32_t, float, (float)(int16_t)x)
+FAST(u64_to_f32, uint64_t, float, (float)x)
+FAST(s64_to_f32, uint64_t, float, (float)(int64_t)x)
+FAST(u64_to_f64, uint64_t, double, (double)x)
+FAST(s64_to_f64, uint64_t, double, (double)(int64_t)x)
+FAST(f16_to_f32, uint32_t, uint32_t, ptx_canonical(ckt_ptx_half_to_float((uint16_t)x)))
+FAST(bf16_to_f32, uint32_t, uint32_t, x << 16)
+FAST(f32_to_f16, float, uint32_t, ptx_half_from_float(x))
+FAST(f32_to_bf16, float, uint32_t, ptx_bf16_from_float(x))
+FAST(f32_to_s32, float, uint32_t, (uint32_t)(x >= 0x1p31f ? INT32_MAX : x < -0x1p31f ? INT32_MIN : x == x ? (int32_t)x : 0))
+FAST(f32_to_u32, float, uint32_t, x >= 0x1p32f ? UINT32_MAX : x > 0 ? (uint32_t)x : 0)
+FAST(f32_to_s64, float, uint64_t, (uint64_t)(x >= 0x1p63f ? INT64_MAX : x >= -0x1p63f ? (int64_t)x : INT64_MIN))
+FAST(f64_to_s32, double, uint32_t, (uint32_t)(x >= 0x1p31 ? INT32_MAX : x >= -0x1p31 ? (int32_t)x : INT32_MIN))
+FAST(f64_to_s64, double, uint64_t, (uint64_t)(x >= 0x1p63 ? INT64_MAX : x >= -0x1p63 ? (int64_t)x : INT64_MIN))
+FAST(f32_to_nearest, float, uint32_t, ptx_canonical(nearbyintf(x)))
+FAST(f32_to_trunc, float, uint32_t, ptx_canonical(truncf(x)))
+FAST(f32_to_floor, float, uint32_t, ptx_canonical(floorf(x)))
+FAST(f32_to_ceil, float, uint32_t, ptx_canonical(ceilf(x)))
 
 static double round_integer(double v, int rounding)
 {
@@ -106,7 +125,7 @@ static uint64_t float_to_int(enum ptx_type type, double v, int rounding, bool fr
 	if (v != v)
 		return bits == 64 || from_f64 ? (is_signed ? ~0ull : 1ull) << (bits - 1) : 0;
 	v = round_integer(v, rounding);
-	double least = is_signed ? -ldexp(1, (int)bits - 1) : 0, most = ldexp(1, (int)bits - is_signed);
+	double half = (double)(1ull << (bits - 1)), least = is_signed ? -half : 0, most = is_signed ? half : 2 * half;
 	if (v < least)
 		return (uint64_t)(is_signed ? (int64_t)((uint64_t)-1 << (bits - 1)) : 0);
 	if (v >= most)
@@ -237,6 +256,22 @@ static int exec_cvt_pair(struct ptx_warp *w, const struct ptx_insn *i, uint32_t 
 	return RUN_NEXT;
 }
 
+static int f32_to_f16x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+{
+	const float *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);
+	uint32_t *d = ptx_at(w, i->d);
+	PTX_FOR_LANES(m, d[l] = (uint32_t)ptx_half_from_float(a[l]) << 16 | ptx_half_from_float(b[l]););
+	return RUN_NEXT;
+}
+
+static int f32_to_bf16x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+{
+	const float *a = ptx_at(w, i->a), *b = ptx_at(w, i->b);
+	uint32_t *d = ptx_at(w, i->d);
+	PTX_FOR_LANES(m, d[l] = (uint32_t)ptx_bf16_from_float(a[l]) << 16 | ptx_bf16_from_float(b[l]););
+	return RUN_NEXT;
+}
+
 /* ---- Decoding */
 
 static ptx_handler *fast_handler(const struct conversion *c, unsigned slot_from, unsigned slot_to)
@@ -249,7 +284,14 @@ static ptx_handler *fast_handler(const struct conversion *c, unsigned slot_from,
 		{T_U32, T_U8, 0, u8_to_u32}, {T_S32, T_U8, 0, u8_to_u32}, {T_U16, T_U8, 0, u8_to_u32}, {T_S16, T_U8, 0, u8_to_u32},
 		{T_S32, T_S8, 0, s8_to_s32}, {T_U32, T_S8, 0, s8_to_s32}, {T_S16, T_S8, 0, s8_to_s16},
 		{T_F32, T_S32, ROUND_RN, s32_to_f32}, {T_F32, T_U32, ROUND_RN, u32_to_f32}, {T_F64, T_S32, ROUND_RN, s32_to_f64},
-		{T_F64, T_U32, ROUND_RN, u32_to_f64}, {T_F64, T_F32, ROUND_RN, f32_to_f64}, {T_F32, T_F64, ROUND_RN, f64_to_f32}};
+		{T_F64, T_U32, ROUND_RN, u32_to_f64}, {T_F64, T_F32, ROUND_RN, f32_to_f64}, {T_F32, T_F64, ROUND_RN, f64_to_f32},
+		{T_F32, T_U16, ROUND_RN, u16_to_f32}, {T_F32, T_S16, ROUND_RN, s16_to_f32}, {T_F32, T_U64, ROUND_RN, u64_to_f32},
+		{T_F32, T_S64, ROUND_RN, s64_to_f32}, {T_F64, T_U64, ROUND_RN, u64_to_f64}, {T_F64, T_S64, ROUND_RN, s64_to_f64},
+		{T_F32, T_F16, ROUND_RN, f16_to_f32}, {T_F32, T_BF16, ROUND_RN, bf16_to_f32}, {T_F16, T_F32, ROUND_RN, f32_to_f16},
+		{T_BF16, T_F32, ROUND_RN, f32_to_bf16}, {T_S32, T_F32, ROUND_RZ_INT, f32_to_s32}, {T_U32, T_F32, ROUND_RZ_INT, f32_to_u32},
+		{T_S64, T_F32, ROUND_RZ_INT, f32_to_s64}, {T_S32, T_F64, ROUND_RZ_INT, f64_to_s32}, {T_S64, T_F64, ROUND_RZ_INT, f64_to_s64},
+		{T_F32, T_F32, ROUND_RN_INT, f32_to_nearest}, {T_F32, T_F32, ROUND_RZ_INT, f32_to_trunc}, {T_F32, T_F32, ROUND_RM_INT, f32_to_floor},
+		{T_F32, T_F32, ROUND_RP_INT, f32_to_ceil}};
 	if (c->flags || slot_from != ckt_ptx_lane_bytes(c->from) || slot_to != ckt_ptx_lane_bytes(c->to))
 		return exec_cvt;
 	for (size_t k = 0; k < sizeof fast / sizeof *fast; k++)
@@ -265,7 +307,8 @@ static void decode_pair(struct ptx_parser *p, struct conversion *c, enum ptx_typ
 		ckt_ptx_bad(p, "unsuitable type");
 	ckt_ptx_need_operands(p, 3, 3);
 	int32_t a = ckt_ptx_source(p, 1, T_F32), b = ckt_ptx_source(p, 2, T_F32), d = ckt_ptx_dest(p, 0, T_B32);
-	struct ptx_insn *i = ckt_ptx_emit(p, exec_cvt_pair);
+	ptx_handler *fn = c->flags || c->rounding != ROUND_RN ? exec_cvt_pair : c->to == T_F16 ? f32_to_f16x2 : f32_to_bf16x2;
+	struct ptx_insn *i = ckt_ptx_emit(p, fn);
 	i->a = a;
 	i->b = b;
 	i->d = d;

@@ -39,26 +39,49 @@ static inline double nan_f64(int op, double x, double y, double z)
 	return ptx_double(bits | quiet);
 }
 
+/* Whether a result is the least normal number, so that flush_result must look closer. */
+static inline uint32_t doubtful(float r) { return (ptx_float_bits(r) & 0x7fffffffu) == 0x800000; }
+
+static void flush_slowly(int op, const float *a, const float *b, const float *c, uint32_t *done, uint32_t m)
+{
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		done[l] = ptx_float_bits(flush_result(op, ROUND_RN, ptx_float(done[l]), ptx_flush(a[l]), ptx_flush(b[l]), ptx_flush(c[l])));
+	}
+}
+
 static inline float saturate(float v) { return v != v ? 0.0f : v < 0 ? 0.0f : v > 1 ? 1.0f : v == 0 ? 0.0f : v; }
 
 /* Fast: round to nearest, nothing flushed or saturated.  Careful: flags looked at. */
-#define F32(name, OP, ATTR, expr)                                                                                                  \
+#define F32(name, OP, ATTR, expr)                                                                                              \
 	ATTR static int name##_f32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                   \
 	{                                                                                                                      \
 		const float *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);                                  \
 		uint32_t *d = ptx_at(w, i->d);                                                                                 \
 		(void)c;                                                                                                       \
-		PTX_FOR_LANES(m, float x = a[l]; float y = b[l]; float z = c[l]; (void)z; d[l] = ptx_canonical(expr););         \
+		PTX_FOR_LANES(m, float x = a[l]; float y = b[l]; float z = c[l]; (void)y; (void)z; d[l] = ptx_canonical(expr););         \
 		return RUN_NEXT;                                                                                               \
 	}                                                                                                                      \
 	ATTR static int name##_f32_flags(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                             \
 	{                                                                                                                      \
 		const float *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);                                  \
-		uint32_t *d = ptx_at(w, i->d);                                                                                 \
-		bool ftz = i->x & FLAG_FTZ, sat = i->x & FLAG_SAT;                                                             \
-		PTX_FOR_LANES(m, float x = ftz ? ptx_flush(a[l]) : a[l]; float y = ftz ? ptx_flush(b[l]) : b[l];               \
-			float z = ftz ? ptx_flush(c[l]) : c[l]; (void)z;                                                       \
-			float r = expr; r = ftz ? flush_result(OP, ROUND_RN, r, x, y, z) : r; d[l] = sat ? ptx_float_bits(saturate(r)) : ptx_canonical(r);); \
+		uint32_t *d = ptx_at(w, i->d), tiny = 0, done[PTX_LANES];                                                      \
+		bool sat = i->x & FLAG_SAT;                                                                                    \
+		if (i->x & FLAG_FTZ) {                                                                                         \
+			float xs[PTX_LANES], ys[PTX_LANES], zs[PTX_LANES];                                                     \
+			for (unsigned l = 0; l < PTX_LANES; l++) {                                                             \
+				xs[l] = ptx_flush(a[l]);                                                                       \
+				ys[l] = ptx_flush(b[l]);                                                                       \
+				zs[l] = ptx_flush(c[l]);                                                                       \
+			}                                                                                                      \
+			PTX_FOR_LANES(m, float x = xs[l]; float y = ys[l]; float z = zs[l]; (void)y; (void)z; done[l] = ptx_float_bits(expr);); \
+			PTX_FOR_LANES(m, float r = ptx_float(done[l]); tiny |= doubtful(r); done[l] = ptx_canonical(ptx_flush(r));); \
+			if (__builtin_expect(tiny != 0, 0))                                                                    \
+				flush_slowly(OP, a, b, c, done, m);                                                            \
+		} else {                                                                                                       \
+			PTX_FOR_LANES(m, float x = a[l]; float y = b[l]; float z = c[l]; (void)y; (void)z; done[l] = ptx_canonical(expr);); \
+		}                                                                                                              \
+		PTX_FOR_LANES(m, d[l] = sat ? ptx_float_bits(saturate(ptx_float(done[l]))) : done[l];);                        \
 		return RUN_NEXT;                                                                                               \
 	}
 #define F64(name, OP, ATTR, expr)                                                                                                  \
@@ -87,12 +110,18 @@ F64(hard_fma, F_FMA, WITH_FMA, __builtin_fma(x, y, z))
 #endif
 
 /* The number of the two when one is NaN; -0 is less than +0. */
-static inline float min_f32(float x, float y) { return x != x ? y : y != y ? x : x == y ? (signbit(x) ? x : y) : x < y ? x : y; }
-static inline float max_f32(float x, float y) { return x != x ? y : y != y ? x : x == y ? (signbit(x) ? y : x) : x > y ? x : y; }
+static inline float least_of_equals(float x, float y) { return ptx_float(ptx_float_bits(x) | ptx_float_bits(y)); }
+static inline float most_of_equals(float x, float y) { return ptx_float(ptx_float_bits(x) & ptx_float_bits(y)); }
+static inline float min_f32(float x, float y) { return x != x ? y : y != y ? x : x == y ? least_of_equals(x, y) : x < y ? x : y; }
+static inline float max_f32(float x, float y) { return x != x ? y : y != y ? x : x == y ? most_of_equals(x, y) : x > y ? x : y; }
 static inline double min_f64(double x, double y) { return x != x ? y : y != y ? x : x == y ? (signbit(x) ? x : y) : x < y ? x : y; }
 static inline double max_f64(double x, double y) { return x != x ? y : y != y ? x : x == y ? (signbit(x) ? y : x) : x > y ? x : y; }
 F32(minimum, F_MIN, NOTHING, min_f32(x, y))
 F32(maximum, F_MAX, NOTHING, max_f32(x, y))
+F32(absolute, F_ABS, NOTHING, fabsf(x))
+F32(negate, F_NEG, NOTHING, -x)
+F32(root, F_SQRT, NOTHING, sqrtf(x))
+F32(reciprocal, F_RCP, NOTHING, 1.0f / x)
 F64(minimum, F_MIN, NOTHING, min_f64(x, y))
 F64(maximum, F_MAX, NOTHING, max_f64(x, y))
 
@@ -266,17 +295,17 @@ static double fma_odd(double x, double y, double z)
 	return ptx_double((lost > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
-static uint16_t one_half(const struct ptx_insn *i, uint16_t xa, uint16_t ya, uint16_t za)
+static inline __attribute__((always_inline)) uint16_t one_half(unsigned flags, int op, uint16_t xa, uint16_t ya, uint16_t za)
 {
-	bool bf = i->x & FLAG_BF16;
-	if (i->z == F_ABS || i->z == F_NEG) {
-		uint16_t r = i->z == F_ABS ? xa & 0x7fff : xa ^ 0x8000;
+	bool bf = flags & FLAG_BF16;
+	if (op == F_ABS || op == F_NEG) {
+		uint16_t r = op == F_ABS ? xa & 0x7fff : xa ^ 0x8000;
 		if ((xa & 0x7fff) > (bf ? 0x7f80 : 0x7c00))
 			return 0x7fff;
-		return (i->x & FLAG_FTZ) && !(r & 0x7c00) ? r & 0x8000 : r;
+		return (flags & FLAG_FTZ) && !(r & 0x7c00) ? r & 0x8000 : r;
 	}
 	double x, y, z, r;
-	if ((i->x & FLAG_FTZ) && !bf) {
+	if ((flags & FLAG_FTZ) && !bf) {
 		xa = xa & 0x7c00 ? xa : xa & 0x8000;
 		ya = ya & 0x7c00 ? ya : ya & 0x8000;
 		za = za & 0x7c00 ? za : za & 0x8000;
@@ -284,17 +313,17 @@ static uint16_t one_half(const struct ptx_insn *i, uint16_t xa, uint16_t ya, uin
 	x = bf ? ckt_ptx_bf16_to_float(xa) : ckt_ptx_half_to_float(xa);
 	y = bf ? ckt_ptx_bf16_to_float(ya) : ckt_ptx_half_to_float(ya);
 	z = bf ? ckt_ptx_bf16_to_float(za) : ckt_ptx_half_to_float(za);
-	if ((i->x & FLAG_NAN) && (x != x || y != y))
+	if ((flags & FLAG_NAN) && (x != x || y != y))
 		return 0x7fff;
-	if (i->x & FLAG_XORSIGN)
-		r = copysign(plain_f64(i->z, fabs(x), fabs(y), 0), signbit(x) != signbit(y) ? -1.0 : 1.0);
+	if (flags & FLAG_XORSIGN)
+		r = copysign(plain_f64(op, fabs(x), fabs(y), 0), signbit(x) != signbit(y) ? -1.0 : 1.0);
 	else
-		r = i->z == F_FMA ? fma_odd(x, y, z) : plain_f64(i->z, x, y, z);
-	if ((i->x & FLAG_FTZ) && !bf && fabs(r) < 0x1p-14 - 0x1p-26)
+		r = op == F_FMA ? fma_odd(x, y, z) : plain_f64(op, x, y, z);
+	if ((flags & FLAG_FTZ) && !bf && fabs(r) < 0x1p-14 - 0x1p-26)
 		r = copysign(0, r);
-	if (i->x & FLAG_SAT)
+	if (flags & FLAG_SAT)
 		r = r > 1 ? 1 : r > 0 ? r : 0;
-	if ((i->x & FLAG_RELU) && r <= 0)
+	if ((flags & FLAG_RELU) && r <= 0)
 		r = 0;
 	return bf ? ckt_ptx_bf16_from_double(r, ROUND_RN) : ckt_ptx_half_from_double(r, ROUND_RN);
 }
@@ -305,12 +334,68 @@ static int any_half(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	uint32_t *d = ptx_at(w, i->d);
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint32_t r = one_half(i, (uint16_t)a[l], (uint16_t)b[l], (uint16_t)c[l]);
+		uint32_t r = one_half(i->x, i->z, (uint16_t)a[l], (uint16_t)b[l], (uint16_t)c[l]);
 		if (i->x & FLAG_PACKED)
-			r |= (uint32_t)one_half(i, (uint16_t)(a[l] >> 16), (uint16_t)(b[l] >> 16), (uint16_t)(c[l] >> 16)) << 16;
+			r |= (uint32_t)one_half(i->x, i->z, (uint16_t)(a[l] >> 16), (uint16_t)(b[l] >> 16), (uint16_t)(c[l] >> 16)) << 16;
 		d[l] = r;
 	}
 	return RUN_NEXT;
+}
+
+/*
+ * The usual ones, without flags.  A float holds sums and products of two f16 well enough to round once more, and a sum with a product
+ * when its lowest bit tells that something was lost.
+ */
+static inline float fma_odd_f32(float x, float y, float z)
+{
+	float p = x * y, sum = p + z, back = sum - p, lost = (p - (sum - back)) + (z - back);
+	uint32_t bits = ptx_float_bits(sum), step = (lost > 0) == (sum > 0) ? 1 : ~0u;
+	return ptx_float(bits + (lost < 0 || lost > 0 ? step & -(~bits & 1) : 0));
+}
+
+#define F16(name, expr)                                                                                                        \
+	static inline uint32_t name##_one_f16(uint32_t a, uint32_t b, uint32_t c)                                              \
+	{                                                                                                                      \
+		float x = ckt_ptx_half_to_float((uint16_t)a), y = ckt_ptx_half_to_float((uint16_t)b), z = ckt_ptx_half_to_float((uint16_t)c); \
+		(void)y;                                                                                                       \
+		(void)z;                                                                                                       \
+		return ptx_half_from_float(expr);                                                                              \
+	}                                                                                                                      \
+	static int name##_f16(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                        \
+	{                                                                                                                      \
+		const uint32_t *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);                               \
+		uint32_t *d = ptx_at(w, i->d);                                                                                 \
+		PTX_FOR_LANES(m, d[l] = name##_one_f16(a[l], b[l], c[l]););                                                    \
+		return RUN_NEXT;                                                                                               \
+	}                                                                                                                      \
+	static int name##_f16x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                      \
+	{                                                                                                                      \
+		const uint32_t *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);                               \
+		uint32_t *d = ptx_at(w, i->d);                                                                                 \
+		PTX_FOR_LANES(m, d[l] = name##_one_f16(a[l], b[l], c[l]) | name##_one_f16(a[l] >> 16, b[l] >> 16, c[l] >> 16) << 16;); \
+		return RUN_NEXT;                                                                                               \
+	}
+F16(add, x + y)
+F16(sub, x - y)
+F16(mul, x *y)
+F16(fma, fma_odd_f32(x, y, z))
+F16(minimum, min_f32(x, y))
+F16(maximum, max_f32(x, y))
+
+static ptx_handler *fast_half(enum float_op op, unsigned flags)
+{
+	bool packed = flags & FLAG_PACKED;
+	if (flags & ~(unsigned)FLAG_PACKED)
+		return any_half;
+	switch (op) {
+	case F_ADD: return packed ? add_f16x2 : add_f16;
+	case F_SUB: return packed ? sub_f16x2 : sub_f16;
+	case F_MUL: return packed ? mul_f16x2 : mul_f16;
+	case F_FMA: return packed ? fma_f16x2 : fma_f16;
+	case F_MIN: return packed ? minimum_f16x2 : minimum_f16;
+	case F_MAX: return packed ? maximum_f16x2 : maximum_f16;
+	default: return any_half;
+	}
 }
 
 /* ---- testp */
@@ -374,6 +459,10 @@ static ptx_handler *fast_f32(enum float_op op, bool flags)
 	case F_DIV: return flags ? divide_f32_flags : divide_f32;
 	case F_MIN: return flags ? minimum_f32_flags : minimum_f32;
 	case F_MAX: return flags ? maximum_f32_flags : maximum_f32;
+	case F_ABS: return flags ? absolute_f32_flags : absolute_f32;
+	case F_NEG: return flags ? negate_f32_flags : negate_f32;
+	case F_SQRT: return flags ? root_f32_flags : root_f32;
+	case F_RCP: return flags ? reciprocal_f32_flags : reciprocal_f32;
 	case F_FMA:
 #if defined(__x86_64__)
 		if (hardware_fma())
@@ -448,10 +537,10 @@ static ptx_handler *choose(struct ptx_parser *p, enum ptx_type type, enum float_
 		if (op > F_FMA || (f->flags & ~FLAG_FTZ))
 			ckt_ptx_bad(p, "unsuitable type");
 		return any_f32x2;
-	case T_BF16X2: f->flags |= FLAG_BF16 | FLAG_PACKED; return any_half;
-	case T_BF16: f->flags |= FLAG_BF16; return any_half;
-	case T_F16X2: f->flags |= FLAG_PACKED; return any_half;
-	case T_F16: return any_half;
+	case T_BF16X2: f->flags |= FLAG_BF16 | FLAG_PACKED; return fast_half(op, f->flags);
+	case T_BF16: f->flags |= FLAG_BF16; return fast_half(op, f->flags);
+	case T_F16X2: f->flags |= FLAG_PACKED; return fast_half(op, f->flags);
+	case T_F16: return fast_half(op, f->flags);
 	default: ckt_ptx_bad(p, "unsuitable type");
 	}
 }

@@ -51,31 +51,63 @@ static inline uint64_t widen(uint64_t v, unsigned bytes, bool sign)
 	return bytes == 1 ? (uint64_t)(int64_t)(int8_t)v : bytes == 2 ? (uint64_t)(int64_t)(int16_t)v : bytes == 4 ? (uint64_t)(int64_t)(int32_t)v : v;
 }
 
-/* The common case: one element of 4 bytes, weak. */
-HANDLER(load_32)
-{
-	uint32_t *d = ptx_at(w, i->d);
-	enum ptx_space space = (enum ptx_space)i->x;
-	for (uint32_t rest = m; rest; rest &= rest - 1) {
-		unsigned l = (unsigned)__builtin_ctz(rest);
-		const uint8_t *from = ckt_ptx_memory(w, l, space, address_of(w, i, l), 4, CKT_SOFT_PAGE_READ);
-		if (!from)
-			return RUN_FAULT;
-		d[l] = __atomic_load_n((const uint32_t *)from, __ATOMIC_RELAXED);
+/*
+ * The common cases: one element of 4 or 8 bytes, weak, in a register of that size, for each space: where a lane's memory lies is
+ * asked of what the compiler knows then.
+ */
+#define PLAIN(name, T, SPACE)                                                                                                  \
+	HANDLER(load_##name)                                                                                                   \
+	{                                                                                                                      \
+		T *d = ptx_at(w, i->d);                                                                                        \
+		for (uint32_t rest = m; rest; rest &= rest - 1) {                                                              \
+			unsigned l = (unsigned)__builtin_ctz(rest);                                                            \
+			const uint8_t *from = ckt_ptx_memory_quick(w, l, SPACE, address_of(w, i, l), sizeof(T), CKT_SOFT_PAGE_READ); \
+			if (!from)                                                                                             \
+				return RUN_FAULT;                                                                              \
+			d[l] = __atomic_load_n((const T *)from, __ATOMIC_RELAXED);                                             \
+		}                                                                                                              \
+		return RUN_NEXT;                                                                                               \
+	}                                                                                                                      \
+	HANDLER(store_##name)                                                                                                  \
+	{                                                                                                                      \
+		const T *b = ptx_at(w, i->b);                                                                                  \
+		for (uint32_t rest = m; rest; rest &= rest - 1) {                                                              \
+			unsigned l = (unsigned)__builtin_ctz(rest);                                                            \
+			uint8_t *to = ckt_ptx_memory_quick(w, l, SPACE, address_of(w, i, l), sizeof(T), CKT_SOFT_PAGE_WRITE);   \
+			if (!to)                                                                                               \
+				return RUN_FAULT;                                                                              \
+			__atomic_store_n((T *)to, b[l], __ATOMIC_RELAXED);                                                     \
+		}                                                                                                              \
+		return RUN_NEXT;                                                                                               \
 	}
-	return RUN_NEXT;
+PLAIN(global_32, uint32_t, SP_GLOBAL)
+PLAIN(global_64, uint64_t, SP_GLOBAL)
+PLAIN(shared_32, uint32_t, SP_SHARED)
+PLAIN(shared_64, uint64_t, SP_SHARED)
+PLAIN(other_32, uint32_t, (enum ptx_space)i->x)
+PLAIN(other_64, uint64_t, (enum ptx_space)i->x)
+
+static ptx_handler *plain_access(bool is_load, enum ptx_space space, unsigned bytes)
+{
+	static ptx_handler *const loads[3][2] = {{load_global_32, load_global_64}, {load_shared_32, load_shared_64}, {load_other_32, load_other_64}};
+	static ptx_handler *const stores[3][2] = {{store_global_32, store_global_64}, {store_shared_32, store_shared_64}, {store_other_32, store_other_64}};
+	unsigned k = space == SP_GLOBAL ? 0 : space == SP_SHARED ? 1 : 2;
+	return (is_load ? loads : stores)[k][bytes == 8];
 }
 
-HANDLER(store_32)
+/* A parameter of the kernel: the same for every lane. */
+HANDLER(load_param)
 {
-	const uint32_t *b = ptx_at(w, i->b);
-	enum ptx_space space = (enum ptx_space)i->x;
-	for (uint32_t rest = m; rest; rest &= rest - 1) {
-		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint8_t *to = ckt_ptx_memory(w, l, space, address_of(w, i, l), 4, CKT_SOFT_PAGE_WRITE);
-		if (!to)
-			return RUN_FAULT;
-		__atomic_store_n((uint32_t *)to, b[l], __ATOMIC_RELAXED);
+	uint64_t address = address_of(w, i, (unsigned)__builtin_ctz(m));
+	const uint8_t *from = ckt_ptx_memory(w, (unsigned)__builtin_ctz(m), SP_PARAM_ENTRY, address, i->y, CKT_SOFT_PAGE_READ);
+	if (!from)
+		return RUN_FAULT;
+	if (i->y == 4) {
+		uint32_t *d = ptx_at(w, i->d), v = *(const uint32_t *)from;
+		PTX_FOR_LANES(m, d[l] = v;);
+	} else {
+		uint64_t *d = ptx_at(w, i->d), v = *(const uint64_t *)from;
+		PTX_FOR_LANES(m, d[l] = v;);
 	}
 	return RUN_NEXT;
 }
@@ -88,7 +120,7 @@ HANDLER(load)
 	unsigned n = i->z & 15, order = i->z >> 4, bytes = i->y;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		const uint8_t *from = ckt_ptx_memory(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_READ);
+		const uint8_t *from = ckt_ptx_memory_quick(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_READ);
 		if (!from)
 			return RUN_FAULT;
 		for (unsigned k = 0; k < n; k++, from += bytes) {
@@ -117,7 +149,7 @@ HANDLER(store)
 	unsigned n = i->z & 15, bytes = i->y;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint8_t *to = ckt_ptx_memory(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_WRITE);
+		uint8_t *to = ckt_ptx_memory_quick(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_WRITE);
 		if (!to)
 			return RUN_FAULT;
 		for (unsigned k = 0; k < n; k++, to += bytes) {
@@ -237,8 +269,11 @@ static void decode_ld_st(struct ptx_parser *p)
 			e->reg = ckt_ptx_source_of(p, o, type);
 		}
 	}
-	bool simple = n == 1 && bytes == 4 && !order && elements[0].slot == 4 && elements[0].reg != PTX_OPERAND_NONE;
-	struct ptx_insn *i = ckt_ptx_emit(p, is_load ? (simple ? load_32 : load) : (simple ? store_32 : store));
+	ptx_handler *fn = is_load ? load : store;
+	if (n == 1 && !order && (bytes == 4 || bytes == 8) && elements[0].slot == bytes && elements[0].reg != PTX_OPERAND_NONE)
+		fn = is_load && address.space == SP_PARAM_ENTRY && (address.operand & (int32_t)PTX_CONST_BIT) ? load_param
+												      : plain_access(is_load, address.space, bytes);
+	struct ptx_insn *i = ckt_ptx_emit(p, fn);
 	i->a = address.operand;
 	i->e = address.bytes;
 	i->imm = address.imm;
