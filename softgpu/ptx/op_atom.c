@@ -165,6 +165,58 @@ static void atomic_128(struct ptx_warp *w, const struct atomic *a, uint8_t *at, 
 		((unsigned __int128 *)ptx_at(w, a->d[0]))[l] = old;
 }
 
+static inline uint64_t address_of(const struct ptx_warp *w, const struct ptx_insn *i, unsigned l)
+{
+	return i->a == PTX_OPERAND_NONE ? (uint64_t)i->imm + w->frame->local_base
+	       : i->e == 4		? ((const uint32_t *)ptx_at(w, i->a))[l] + (uint64_t)i->imm
+					: ((const uint64_t *)ptx_at(w, i->a))[l] + (uint64_t)i->imm;
+}
+
+/*
+ * Sums of 32-bit integers.  Lanes that count at one address are one atomic instruction of the host: each finds what it would have
+ * found had they come one after the other.
+ */
+static int exec_add_32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+{
+	const struct atomic *a = i->side;
+	const uint32_t *b = ptx_at(w, a->b[0]);
+	uint32_t *d = a->d[0] == PTX_OPERAND_NONE ? NULL : ptx_at(w, a->d[0]);
+	enum { ACCESS = CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE };
+	unsigned first = (unsigned)__builtin_ctz(m);
+	uint64_t address = address_of(w, i, first);
+	uint32_t same = 0, sum = 0;
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		same += address_of(w, i, l) == address;
+		sum += b[l];
+	}
+	w->polls += d != NULL;
+	/* An address of local memory is another word for every lane. */
+	if (same == (uint32_t)__builtin_popcount(m) && address < PTX_LOCAL_WINDOW && (a->space == SP_GLOBAL || a->space == SP_SHARED || a->space == SP_GENERIC)) {
+		uint32_t *at = (uint32_t *)ckt_ptx_memory_quick(w, first, a->space, address, 4, ACCESS);
+		if (!at)
+			return RUN_FAULT;
+		uint32_t old = __atomic_fetch_add(at, sum, __ATOMIC_SEQ_CST);
+		for (uint32_t rest = m; d && rest; rest &= rest - 1) {
+			unsigned l = (unsigned)__builtin_ctz(rest);
+			uint32_t next = old + b[l];	/* read before d is written: the two may be one register */
+			d[l] = old;
+			old = next;
+		}
+		return RUN_NEXT;
+	}
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		uint32_t *at = (uint32_t *)ckt_ptx_memory_quick(w, l, a->space, address_of(w, i, l), 4, ACCESS);
+		if (!at)
+			return RUN_FAULT;
+		uint32_t old = __atomic_fetch_add(at, b[l], __ATOMIC_SEQ_CST);
+		if (d)
+			d[l] = old;
+	}
+	return RUN_NEXT;
+}
+
 static int exec_atomic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
 	const struct atomic *a = i->side;
@@ -172,10 +224,8 @@ static int exec_atomic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	w->polls += a->op == A_CAS || a->op == A_EXCH || a->d[0] != PTX_OPERAND_NONE;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint64_t address = i->a == PTX_OPERAND_NONE ? (uint64_t)i->imm + w->frame->local_base
-				   : i->e == 4		    ? ((const uint32_t *)ptx_at(w, i->a))[l] + (uint64_t)i->imm
-							    : ((const uint64_t *)ptx_at(w, i->a))[l] + (uint64_t)i->imm;
-		uint8_t *at = ckt_ptx_memory(w, l, a->space, address, (uint32_t)a->bytes * a->n, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE);
+		uint64_t address = address_of(w, i, l);
+		uint8_t *at = ckt_ptx_memory_quick(w, l, a->space, address, (uint32_t)a->bytes * a->n, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE);
 		if (!at)
 			return RUN_FAULT;
 		bool in_memory = a->space != SP_SHARED && (address < PTX_SHARED_WINDOW || address >= PTX_CODE_WINDOW);
@@ -244,12 +294,15 @@ static void decode_atomic(struct ptx_parser *p)
 	const struct ptx_operand *value = &p->raw.operands[at + 1], *dest = &p->raw.operands[0];
 	if (a->n > 1 && (value->kind != OP_VECTOR || value->n_elements != a->n))
 		ckt_ptx_bad(p, "elements expected");
+	if (a->n > 1 && !is_red && dest->kind != OP_SINK && (dest->kind != OP_VECTOR || dest->n_elements != a->n))
+		ckt_ptx_bad(p, "elements expected");
 	for (unsigned k = 0; k < a->n; k++) {
-		const struct ptx_operand *d = a->n > 1 && !is_red ? &dest->elements[k] : dest;
+		const struct ptx_operand *d = a->n > 1 && dest->kind == OP_VECTOR && !is_red ? &dest->elements[k] : dest;
 		a->b[k] = ckt_ptx_source_of(p, a->n > 1 ? &value->elements[k] : value, a->type);
 		a->d[k] = is_red || d->kind == OP_SINK ? PTX_OPERAND_NONE : ckt_ptx_dest_of(p, d, a->type);
 	}
-	struct ptx_insn *i = ckt_ptx_emit(p, exec_atomic);
+	bool counts = a->op == A_ADD && a->n == 1 && a->bytes == 4 && !ckt_ptx_type_float(a->type);
+	struct ptx_insn *i = ckt_ptx_emit(p, counts ? exec_add_32 : exec_atomic);
 	i->a = address.operand;
 	i->e = address.bytes;
 	i->imm = address.imm;

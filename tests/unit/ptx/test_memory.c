@@ -92,6 +92,48 @@ static void test_atomics(void)
 	CU_ASSERT_EQUAL(words[18], 7);
 }
 
+/* What each lane finds when all add at one address, some of them, or each in local memory of its own: in the order of the lanes. */
+static void test_counting(void)
+{
+	static const char head[] = HEAD ".local .align 4 .b8 l[8]; mul.wide.u32 x, t, 4; add.u64 x, x, o; add.u32 v, t, 1;\n";
+	char text[2048];
+	snprintf(text, sizeof text, "%s%s", head, "mov.b32 a, v; atom.global.add.u32 a, [o+1024], a; st.global.u32 [x], a; ret;\n}\n");
+	run(text, 32, 0, CKT_PTX_FAULT_NONE, NULL);
+	for (unsigned t = 0; t < 32; t++)
+		CU_ASSERT_EQUAL(words[t], t * (t + 1) / 2);
+	CU_ASSERT_EQUAL(words[256], 32 * 33 / 2);
+	snprintf(text, sizeof text, "%s%s", head, "and.b32 b, t, 3; setp.eq.u32 p, b, 3; @p atom.global.add.s32 a, [o+1024], -2; st.global.u32 [x], a; ret;\n}\n");
+	run(text, 32, 0, CKT_PTX_FAULT_NONE, NULL);
+	for (unsigned t = 0; t < 32; t++)
+		CU_ASSERT_EQUAL((int)words[t], t % 4 == 3 ? -2 * (int)(t / 4) : 0);
+	snprintf(text, sizeof text, "%s%s", head, "and.b32 b, t, 1; mul.wide.u32 y, b, 4; add.u64 y, y, o; atom.global.add.u32 a, [y+1024], v; st.global.u32 [x], a; ret;\n}\n");
+	run(text, 32, 0, CKT_PTX_FAULT_NONE, NULL);
+	CU_ASSERT_EQUAL(words[256], 256);
+	CU_ASSERT_EQUAL(words[257], 272);
+	CU_ASSERT_EQUAL(words[30], 256 - 31);
+	CU_ASSERT_EQUAL(words[31], 272 - 32);
+	snprintf(text, sizeof text, "%s%s", head, "mov.u64 y, l; cvta.local.u64 y, y; st.u32 [y], t; atom.add.u32 a, [y], v; ld.local.u32 b, [l]; add.u32 a, a, b; st.global.u32 [x], a; ret;\n}\n");
+	run(text, 32, 0, CKT_PTX_FAULT_NONE, NULL);
+	for (unsigned t = 0; t < 32; t++)
+		CU_ASSERT_EQUAL(words[t], 3 * t + 1);
+}
+
+/* A vector's answer must be one. */
+static void test_atomic_operands(void)
+{
+	static const char *const texts[] = {
+		HEAD "atom.global.add.v2.f32 {f1, f2}, [o], {f1, f2}; ret;\n}\n", HEAD "atom.global.add.v2.f32 f1, [o], {f1, f2}; ret;\n}\n",
+		HEAD "atom.global.add.v2.f32 {f1}, [o], {f1, f2}; ret;\n}\n", HEAD "atom.global.add.v2.f32 _, [o], {f1, f2}; ret;\n}\n",
+		HEAD "atom.global.add.u32 {a}, [o], b; ret;\n}\n"};
+	static const enum ckt_ptx_result want[] = {CKT_PTX_OK, CKT_PTX_INVALID, CKT_PTX_INVALID, CKT_PTX_OK, CKT_PTX_INVALID};
+	for (unsigned k = 0; k < 5; k++) {
+		enum ckt_ptx_result result;
+		struct ckt_ptx_module *module = unit_load(&texts[k], 1, &result);
+		CU_ASSERT_EQUAL(result, want[k]);
+		ckt_ptx_module_destroy(module);
+	}
+}
+
 /* Many blocks on several threads add to one word, also with a loop of compare and exchange. */
 static void test_atomics_between_blocks(void)
 {
@@ -133,5 +175,6 @@ static void test_read_only(void)
 }
 
 static const struct unit_test tests[] = {{"vectors", test_vectors}, {"generic", test_generic}, {"local", test_local_is_private}, {"atomics", test_atomics},
+	{"counting", test_counting}, {"atomic operands", test_atomic_operands},
 	{"atomics between blocks", test_atomics_between_blocks}, {"faults", test_faults}, {"read only", test_read_only}};
 UNIT_MAIN("ptx memory", tests)
