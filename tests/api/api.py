@@ -7,8 +7,8 @@
 
 A call that answers otherwise must stand in tests/truth/api.list with the modes it is meant for and its reason, and a line there that fits
 no difference is a failure, too.  A case that is not recorded yet is run and not compared; a recorded one must not change any more.
-In mode local, a case of the driver API that the soft GPU's driver by itself does not support (it says so) is counted, not compared: no
-session is there to bring what it lacks.
+In mode local, a case that the soft GPU's driver by itself does not support (it says so) is counted, not compared: no session is there to
+bring what it lacks.
 """
 import ctypes
 import datetime
@@ -79,7 +79,7 @@ def differing(real, ours):
 
 def beyond(mode, real, ours):
 	"""Whether the soft GPU's driver, alone in mode local, says that it does not support what this case needs."""
-	return mode == 'local' and any(o is not None and re.match(r'cu[A-Z]\w*: 801 ', o) and not (r and re.match(r'\w+: 801 ', r))
+	return mode == 'local' and any(o is not None and re.match(r'cu(da)?[A-Z]\w*: 801 ', o) and not (r and re.match(r'\w+: 801 ', r))
 				       for _, r, o in differing(real, ours))
 
 
