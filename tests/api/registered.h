@@ -19,6 +19,7 @@ void __cudaRegisterHostVar(void **, const char *, char *, size_t);
 void __cudaRegisterUnifiedTable(void **, void *);
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *, dim3 *, dim3 *, int *);
 char __cudaInitModule(void **);
+void *__cudaGetProcAddress(void);
 
 /* The layouts are those of softgpu/fatbin.c. */
 struct registered_wrapper {

@@ -268,3 +268,10 @@ CASE(host_variable)
 	CALL(cudaGetSymbolAddress, &address, shadow);
 	CALL(cudaGetLastError);
 }
+
+CASE(no_entry)
+{
+	void *f = FUNCTION(__cudaGetProcAddress)();
+	CALLED(__cudaGetProcAddress);
+	YES("null", f == NULL);
+}
