@@ -85,7 +85,7 @@ static inline int api_begin(const char *name)
 static inline int api_answered(const char *name, int result)
 {
 	const char *text = NULL;
-	if (!strncmp(name, "cuda", 4)) {
+	if (!strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6)) {
 		const char *(*get)(int) = (const char *(*)(int))api_symbol("cudaGetErrorName");
 		text = get(result);
 	} else {

@@ -495,3 +495,140 @@ CASE(linear_width)
 	CALL(cudaDeviceGetTexture1DLinearMaxWidth, &width, &d, 999);
 	CALL(cudaGetLastError);
 }
+
+/* Arrays whose memory comes later, and what they will need. */
+CASE(memory_requirements)
+{
+	struct cudaChannelFormatDesc d = channels(8, 4, cudaChannelFormatKindUnsigned);
+	struct cudaArrayMemoryRequirements needs;
+	cudaArray_t array = NULL;
+	cudaMipmappedArray_t mipmap = NULL;
+	if (!CALL(cudaMalloc3DArray, &array, &d, extent(256, 128, 0), cudaArrayDeferredMapping)) {
+		memset(&needs, 0xff, sizeof(needs));
+		CALL(cudaArrayGetMemoryRequirements, &needs, array, 0);
+		YES("enough", needs.size >= 256 * 128 * 4 && needs.alignment && needs.size % needs.alignment == 0);
+		CALL(cudaArrayGetMemoryRequirements, &needs, array, 999);
+		CALL(cudaFreeArray, array);
+	}
+	if (!CALL(cudaMallocMipmappedArray, &mipmap, &d, extent(256, 128, 0), 3, cudaArrayDeferredMapping)) {
+		memset(&needs, 0xff, sizeof(needs));
+		CALL(cudaMipmappedArrayGetMemoryRequirements, &needs, mipmap, 0);
+		YES("enough", needs.size >= 256 * 128 * 5 && needs.alignment && needs.size % needs.alignment == 0);
+		CALL(cudaFreeMipmappedArray, mipmap);
+	}
+	CALL(cudaGetLastError);
+}
+
+CASE(sparse)
+{
+	struct cudaChannelFormatDesc d = channels(8, 4, cudaChannelFormatKindUnsigned);
+	struct cudaArraySparseProperties tiles;
+	cudaArray_t array = NULL;
+	cudaMipmappedArray_t mipmap = NULL;
+	if (!CALL(cudaMalloc3DArray, &array, &d, extent(1024, 1024, 0), cudaArraySparse)) {
+		memset(&tiles, 0xff, sizeof(tiles));
+		CALL(cudaArrayGetSparseProperties, &tiles, array);
+		NUMBER("width", tiles.tileExtent.width);
+		NUMBER("height", tiles.tileExtent.height);
+		NUMBER("depth", tiles.tileExtent.depth);
+		CALL(cudaFreeArray, array);
+	}
+	if (!CALL(cudaMallocMipmappedArray, &mipmap, &d, extent(1024, 1024, 0), 3, cudaArraySparse)) {
+		memset(&tiles, 0xff, sizeof(tiles));
+		CALL(cudaMipmappedArrayGetSparseProperties, &tiles, mipmap);
+		NUMBER("width", tiles.tileExtent.width);
+		NUMBER("first", tiles.miptailFirstLevel);
+		CALL(cudaFreeMipmappedArray, mipmap);
+	}
+	CALL(cudaGetLastError);
+}
+
+/* Pictures of several planes. */
+CASE(planes)
+{
+	struct cudaChannelFormatDesc d, said;
+	struct cudaExtent e;
+	cudaArray_t array = NULL, plane = NULL;
+	unsigned flags = 77;
+	memset(&d, 0, sizeof(d));
+	d.x = d.y = d.z = 8;
+	d.f = cudaChannelFormatKindNV12;
+	if (CALL(cudaMallocArray, &array, &d, 64, 32, 0))
+		return;
+	for (unsigned i = 0; i < 3; i++) {
+		memset(&said, 0xff, sizeof(said));
+		memset(&e, 0xff, sizeof(e));
+		if (CALL(cudaArrayGetPlane, &plane, array, i))
+			continue;
+		YES("another", plane != array);
+		CALL(cudaArrayGetInfo, &said, &e, &flags, plane);
+		FORMAT(&said);
+		EXTENT(&e);
+	}
+	CALL(cudaFreeArray, array);
+	CALL(cudaGetLastError);
+}
+
+CASE(surface_ends)
+{
+	cudaArray_t a = words(8, 6, 0, cudaArraySurfaceLoadStore);
+	cudaSurfaceObject_t s = 0;
+	struct cudaResourceDesc r;
+	memset(&r, 0, sizeof(r));
+	r.resType = cudaResourceTypeArray;
+	r.res.array.array = a;
+	CALL(cudaCreateSurfaceObject, &s, &r);
+	YES("some", s != 0);
+	CALL(cudaDestroySurfaceObject, s);
+	CALL(cudaFreeArray, a);
+	CALL(cudaGetLastError);
+}
+
+/* All of a texture's description but the border. */
+CASE(texture_description)
+{
+	cudaTextureObject_t t = 0;
+	cudaMipmappedArray_t mipmap = NULL;
+	struct cudaChannelFormatDesc c = channels(8, 4, cudaChannelFormatKindUnsigned);
+	struct cudaResourceDesc r, said_resource;
+	struct cudaTextureDesc d, said;
+	memset(&r, 0, sizeof(r));
+	memset(&d, 0, sizeof(d));
+	QUIET(cudaMallocMipmappedArray, &mipmap, &c, extent(16, 8, 0), 3, 0);
+	r.resType = cudaResourceTypeMipmappedArray;
+	r.res.mipmap.mipmap = mipmap;
+	d.addressMode[0] = cudaAddressModeMirror;
+	d.addressMode[1] = cudaAddressModeWrap;
+	d.addressMode[2] = cudaAddressModeClamp;
+	d.filterMode = cudaFilterModeLinear;
+	d.readMode = cudaReadModeNormalizedFloat;
+	d.sRGB = 1;
+	d.normalizedCoords = 1;
+	d.maxAnisotropy = 4;
+	d.mipmapFilterMode = cudaFilterModeLinear;
+	d.mipmapLevelBias = 0.5f;
+	d.minMipmapLevelClamp = 0.25f;
+	d.maxMipmapLevelClamp = 1.5f;
+	CALL(cudaCreateTextureObject, &t, &r, &d, NULL);
+	memset(&said, 0xff, sizeof(said));
+	CALL(cudaGetTextureObjectTextureDesc, &said, t);
+	NUMBER("mode", said.addressMode[0]);
+	NUMBER("mode", said.addressMode[1]);
+	NUMBER("mode", said.addressMode[2]);
+	NUMBER("filter", said.filterMode);
+	NUMBER("read", said.readMode);
+	NUMBER("srgb", said.sRGB);
+	NUMBER("normalized", said.normalizedCoords);
+	NUMBER("anisotropy", said.maxAnisotropy);
+	NUMBER("between", said.mipmapFilterMode);
+	FLOAT("bias", said.mipmapLevelBias);
+	FLOAT("least", said.minMipmapLevelClamp);
+	FLOAT("most", said.maxMipmapLevelClamp);
+	NUMBER("no optimization", said.disableTrilinearOptimization);
+	NUMBER("seamless", said.seamlessCubemap);
+	CALL(cudaGetTextureObjectResourceDesc, &said_resource, t);
+	YES("mipmap", said_resource.resType == cudaResourceTypeMipmappedArray && said_resource.res.mipmap.mipmap == mipmap);
+	CALL(cudaDestroyTextureObject, t);
+	CALL(cudaFreeMipmappedArray, mipmap);
+	CALL(cudaGetLastError);
+}
