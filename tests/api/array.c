@@ -610,3 +610,88 @@ CASE(layers)
 		CALL(cuMemcpy3D_v2, &copy);
 	}
 }
+
+/* Arrays whose memory comes later, and what they will need. */
+CASE(deferred)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d;
+	CUDA_ARRAY_MEMORY_REQUIREMENTS needs;
+	CUarray array = NULL;
+	CUmipmappedArray mipmap = NULL;
+	start();
+	memset(&d, 0, sizeof(d));
+	d.Width = 256;
+	d.Height = 128;
+	d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+	d.NumChannels = 4;
+	d.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
+	if (!CALL(cuArray3DCreate_v2, &array, &d)) {
+		memset(&needs, 0xff, sizeof(needs));
+		CALL(cuArrayGetMemoryRequirements, &needs, array, 0);
+		YES("enough", needs.size >= 256 * 128 * 4 && needs.alignment && needs.size % needs.alignment == 0);
+		CALL(cuArrayGetMemoryRequirements, &needs, array, 999);
+		CALL(cuArrayDestroy, array);
+	}
+	if (!CALL(cuMipmappedArrayCreate, &mipmap, &d, 3)) {
+		memset(&needs, 0xff, sizeof(needs));
+		CALL(cuMipmappedArrayGetMemoryRequirements, &needs, mipmap, 0);
+		YES("enough", needs.size >= 256 * 128 * 5 && needs.alignment && needs.size % needs.alignment == 0);
+		CALL(cuMipmappedArrayDestroy, mipmap);
+	}
+}
+
+CASE(sparse)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d;
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles;
+	CUarray array = NULL;
+	CUmipmappedArray mipmap = NULL;
+	start();
+	memset(&d, 0, sizeof(d));
+	d.Width = d.Height = 1024;
+	d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+	d.NumChannels = 4;
+	d.Flags = CUDA_ARRAY3D_SPARSE;
+	if (!CALL(cuArray3DCreate_v2, &array, &d)) {
+		memset(&tiles, 0xff, sizeof(tiles));
+		CALL(cuArrayGetSparseProperties, &tiles, array);
+		NUMBER("width", tiles.tileExtent.width);
+		NUMBER("height", tiles.tileExtent.height);
+		NUMBER("depth", tiles.tileExtent.depth);
+		CALL(cuArrayDestroy, array);
+	}
+	if (!CALL(cuMipmappedArrayCreate, &mipmap, &d, 3)) {
+		memset(&tiles, 0xff, sizeof(tiles));
+		CALL(cuMipmappedArrayGetSparseProperties, &tiles, mipmap);
+		NUMBER("width", tiles.tileExtent.width);
+		NUMBER("first", tiles.miptailFirstLevel);
+		CALL(cuMipmappedArrayDestroy, mipmap);
+	}
+}
+
+/* Pictures of several planes. */
+CASE(planes)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d, said;
+	CUarray array = NULL, plane = NULL;
+	start();
+	memset(&d, 0, sizeof(d));
+	d.Width = 64;
+	d.Height = 32;
+	d.Format = CU_AD_FORMAT_NV12;
+	d.NumChannels = 3;
+	if (CALL(cuArray3DCreate_v2, &array, &d))
+		return;
+	for (unsigned i = 0; i < 3; i++) {
+		memset(&said, 0xff, sizeof(said));
+		if (CALL(cuArrayGetPlane, &plane, array, i))
+			continue;
+		YES("another", plane != array);
+		CALL(cuArray3DGetDescriptor_v2, &said, plane);
+		NUMBER("width", (long long)said.Width);
+		NUMBER("height", (long long)said.Height);
+		NUMBER("format", said.Format);
+		NUMBER("channels", said.NumChannels);
+	}
+	CALL(cuArrayDestroy, array);
+}

@@ -376,3 +376,44 @@ CASE(programmatic)
 	count = 4;
 	CALL(cuGraphGetEdges, graph, from, to, &count);
 }
+
+CASE(own_stream)
+{
+	CUdeviceptr p;
+	CUgraph graph = NULL, got = NULL;
+	CUgraphNode node = NULL;
+	const CUgraphNode *list = NULL;
+	const CUgraphEdgeData *edges = NULL;
+	CUgraphExec exec = NULL;
+	CUstreamCaptureStatus status = 77;
+	cuuint64_t id = 0;
+	size_t count = 77;
+	start();
+	p = memory(64);
+	QUIET(cuGraphCreate, &graph, 0);
+	QUIET(cuGraphAddEmptyNode, &node, graph, NULL, 0);
+	CALL(cuStreamBeginCaptureToGraph_ptsz, NULL, graph, &node, NULL, 1, CU_STREAM_CAPTURE_MODE_RELAXED);
+	CALL(cuStreamGetCaptureInfo_v2_ptsz, NULL, &status, &id, &got, &list, &count);
+	NUMBER("status", status);
+	YES("some", id != 0);
+	YES("the graph", got == graph);
+	YES("the node", count == 1 && list[0] == node);
+	QUIET(cuMemsetD8Async, p, 1, 8, CU_STREAM_PER_THREAD);
+	CALL(cuStreamUpdateCaptureDependencies_ptsz, NULL, &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	QUIET(cuMemsetD8Async, p + 8, 2, 8, CU_STREAM_PER_THREAD);
+	CALL(cuStreamUpdateCaptureDependencies_v2_ptsz, NULL, &node, NULL, 1, CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
+	CALL(cuStreamGetCaptureInfo_v3_ptsz, NULL, &status, NULL, NULL, &list, &edges, &count);
+	NUMBER("count", (long long)count);
+	CALL(cuStreamEndCapture_ptsz, NULL, &got);
+	YES("the graph", got == graph);
+	CALL(cuGraphGetEdges_v2, graph, NULL, NULL, NULL, &count);
+	NUMBER("count", (long long)count);
+	QUIET(cuGraphInstantiateWithFlags, &exec, graph, 0);
+	QUIET(cuGraphLaunch, exec, NULL);
+	REMARK("launched");
+	CONTENT("p", p, 32);
+	CALL(cuStreamUpdateCaptureDependencies_ptsz, NULL, &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	CALL(cuStreamUpdateCaptureDependencies_v2_ptsz, NULL, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	CALL(cuStreamGetCaptureInfo_v3_ptsz, NULL, &status, &id, NULL, NULL, NULL, NULL);
+	NUMBER("status", status);
+}

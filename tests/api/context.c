@@ -454,3 +454,40 @@ CASE(affinity)
 	CALL(cuCtxGetExecAffinity, &param, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
 	CALL(cuCtxGetExecAffinity, NULL, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
 }
+
+/* By the first versions of the functions, but for making one. */
+CASE(stack_first)
+{
+	CUcontext primary = NULL, other = NULL, got = NULL;
+	QUIET(cuInit, 0);
+	QUIET(cuDevicePrimaryCtxRetain, &primary, 0);
+	CALL(cuCtxPushCurrent_v2, primary);
+	CALL(cuCtxCreate_v2, &other, CU_CTX_SCHED_YIELD, 0);
+	YES("another", other && other != primary);
+	CALL(cuCtxPopCurrent, &got);
+	YES("the new one", got == other);
+	CALL(cuCtxGetCurrent, &got);
+	YES("the primary one", got == primary);
+	CALL(cuCtxPushCurrent, other);
+	CALL(cuCtxPushCurrent_v2, other);
+	CALL(cuCtxGetCurrent, &got);
+	YES("the new one", got == other);
+	CALL(cuCtxDestroy, other);
+	CALL(cuCtxGetCurrent, &got);
+	YES("the primary one", got == primary);
+	CALL(cuCtxPopCurrent, &got);
+	YES("the primary one", got == primary);
+	CALL(cuCtxPopCurrent, &got);
+}
+
+CASE(create_first)
+{
+	CUcontext context = NULL, got = (CUcontext)8;
+	QUIET(cuInit, 0);
+	CALL(cuCtxCreate, &context, 0, 0);
+	CALL(cuCtxGetCurrent, &got);
+	YES("null", got == NULL);
+	CALL(cuCtxCreate, &context, 0, 999);
+	CALL(cuCtxCreate, &context, 3, 0);
+	CALL(cuCtxCreate, NULL, 0, 0);
+}

@@ -458,3 +458,52 @@ CASE(boxes)
 	ops[0].dst.op.ptr.rowLength = 3;
 	CALL(cuMemcpy3DBatchAsync_v2, 1, ops, 0, stream);
 }
+
+CASE(three_peer_own_stream)
+{
+	CUcontext context = start();
+	uint8_t out[32];
+	CUDA_MEMCPY3D_PEER c;
+	CUdeviceptr p = memory(64), q = memory(64);
+	numbers(out, sizeof(out), 1);
+	QUIET(cuMemcpyHtoD_v2, p, out, 32);
+	memset(&c, 0, sizeof(c));
+	c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	c.srcDevice = p;
+	c.dstDevice = q;
+	c.srcContext = c.dstContext = context;
+	c.srcPitch = 8;
+	c.dstPitch = 16;
+	c.srcHeight = c.dstHeight = 2;
+	c.WidthInBytes = 6;
+	c.Height = 2;
+	c.Depth = 1;
+	CALL(cuMemcpy3DPeer_ptds, &c);
+	CONTENT("bytes", q, 32);
+	c.dstXInBytes = 3;
+	CALL(cuMemcpy3DPeerAsync_ptsz, &c, NULL);
+	CONTENT("bytes", q, 32);
+	c.dstPitch = 4;
+	CALL(cuMemcpy3DPeer_ptds, &c);
+	c.dstPitch = 16;
+	c.dstDevice = 8;
+	CALL(cuMemcpy3DPeerAsync_ptsz, &c, NULL);
+}
+
+CASE(batch_own_stream)
+{
+	CUdeviceptr p, q;
+	size_t size = 8, at = 0;
+	CUmemcpyAttributes attributes;
+	start();
+	p = memory(64);
+	q = memory(64);
+	QUIET(cuMemsetD8_v2, p, 3, 8);
+	memset(&attributes, 0, sizeof(attributes));
+	attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+	CALL(cuMemcpyBatchAsync_v2_ptsz, &q, &p, &size, 1, &attributes, &at, 1, CU_STREAM_PER_THREAD);
+	CONTENT("bytes", q, 12);
+	CALL(cuMemcpyBatchAsync_v2_ptsz, &q, &p, &size, 1, &attributes, &at, 1, CU_STREAM_LEGACY);
+	CALL(cuMemcpyBatchAsync_v2, &q, &p, &size, 1, &attributes, &at, 1, CU_STREAM_LEGACY);
+	CALL(cuMemcpyBatchAsync_v2, &q, &p, &size, 1, &attributes, &at, 1, NULL);
+}

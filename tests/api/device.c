@@ -216,3 +216,19 @@ CASE(peers)
 	CALL(cuDeviceGetP2PAttribute, NULL, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0);
 	CALL(cuDeviceGetP2PAttribute, &can, (CUdevice_P2PAttribute)99, 0, 0);
 }
+
+CASE(names)
+{
+	char whole[256], part[8];
+	NEED(cuInit, 0);
+	memset(whole, 0x55, sizeof(whole));
+	CALL(cuDeviceGetName, whole, sizeof(whole), 0);
+	YES("terminated", memchr(whole, 0, sizeof(whole)) != NULL);
+	YES("not empty", whole[0] != 0);
+	memset(part, 0x55, sizeof(part));
+	CALL(cuDeviceGetName, part, sizeof(part), 0);
+	YES("terminated", part[7] == 0);
+	YES("begins so", !strncmp(part, whole, 7));
+	CALL(cuDeviceGetName, whole, sizeof(whole), 999);
+	CALL(cuDeviceGetName, whole, 0, 0);
+}

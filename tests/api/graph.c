@@ -725,3 +725,86 @@ CASE(others)
 	CALL(cuGraphAddExternalSemaphoresSignalNode, &node, graph, NULL, 0, NULL);
 	CALL(cuGraphAddExternalSemaphoresWaitNode, &node, graph, NULL, 0, NULL);
 }
+
+CASE(child)
+{
+	CUgraph graph, child, other, inner = NULL;
+	CUgraphNode node = NULL, set;
+	CUgraphExec exec;
+	CUDA_MEMSET_NODE_PARAMS fill;
+	CUcontext context = start();
+	CUdeviceptr p = memory(64);
+	size_t count = 77;
+	fill = set_params(p, 1, 4);
+	child = new_graph();
+	other = new_graph();
+	graph = new_graph();
+	QUIET(cuGraphAddMemsetNode, &set, child, NULL, 0, &fill, context);
+	fill = set_params(p, 2, 4);
+	QUIET(cuGraphAddMemsetNode, &set, other, NULL, 0, &fill, context);
+	CALL(cuGraphAddChildGraphNode, &node, graph, NULL, 0, child);
+	CALL(cuGraphChildGraphNodeGetGraph, node, &inner);
+	CALL(cuGraphGetNodes, inner, NULL, &count);
+	NUMBER("count", (long long)count);
+	exec = instantiate(graph);
+	CALL(cuGraphExecChildGraphNodeSetParams, exec, node, other);
+	run(exec);
+	REMARK("launched");
+	CONTENT("p", p, 32);
+}
+
+CASE(child_wrong)
+{
+	CUgraph graph, child, other;
+	CUgraphNode node = NULL, set;
+	CUgraphExec exec;
+	CUDA_MEMSET_NODE_PARAMS fill;
+	CUcontext context = start();
+	CUdeviceptr p = memory(64);
+	fill = set_params(p, 1, 4);
+	child = new_graph();
+	other = new_graph();
+	graph = new_graph();
+	QUIET(cuGraphAddMemsetNode, &set, child, NULL, 0, &fill, context);
+	QUIET(cuGraphAddChildGraphNode, &node, graph, NULL, 0, child);
+	exec = instantiate(graph);
+	CALL(cuGraphExecChildGraphNodeSetParams, exec, node, other);
+	QUIET(cuGraphAddEmptyNode, &set, other, NULL, 0);
+	CALL(cuGraphExecChildGraphNodeSetParams, exec, node, other);
+	QUIET(cuGraphAddMemsetNode, &set, other, NULL, 0, &fill, context);
+	CALL(cuGraphExecChildGraphNodeSetParams, exec, node, other);
+	CALL(cuGraphExecChildGraphNodeSetParams, exec, set, child);
+	CALL(cuGraphAddChildGraphNode, &node, graph, NULL, 0, graph);
+}
+
+CASE(operations_of_a_stream)
+{
+	CUdeviceptr p;
+	CUstream stream = NULL;
+	CUstreamBatchMemOpParams ops[3];
+	start();
+	p = memory(64);
+	QUIET(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+	memset(ops, 0, sizeof(ops));
+	ops[0].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	ops[0].writeValue.address = p;
+	ops[0].writeValue.value = 7;
+	ops[1].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+	ops[1].waitValue.address = p;
+	ops[1].waitValue.value = 7;
+	ops[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+	ops[2].operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+	ops[2].writeValue.address = p + 8;
+	ops[2].writeValue.value64 = 0x0102030405060708;
+	CALL(cuStreamBatchMemOp_v2, stream, 3, ops, 0);
+	CALL(cuStreamSynchronize, stream);
+	CONTENT("p", p, 24);
+	ops[0].writeValue.address = p + 16;
+	CALL(cuStreamBatchMemOp_v2_ptsz, NULL, 1, ops, 0);
+	CONTENT("p", p, 24);
+	CALL(cuStreamBatchMemOp_v2, stream, 257, ops, 0);
+	ops[0].writeValue.address = p + 1;
+	CALL(cuStreamBatchMemOp_v2, stream, 1, ops, 0);
+	ops[0].operation = (CUstreamBatchMemOpType)99;
+	CALL(cuStreamBatchMemOp_v2, stream, 1, ops, 0);
+}

@@ -189,3 +189,48 @@ CASE(clusters)
 	CALL(cuOccupancyMaxActiveClusters, NULL, function, &config);
 	CALL(cuOccupancyMaxPotentialClusterSize, NULL, function, &config);
 }
+
+static int attribute(CUdevice_attribute which)
+{
+	int value = 0;
+	QUIET(cuDeviceGetAttribute, &value, which, 0);
+	return value;
+}
+
+/* Beside what the device has. */
+CASE(occupancy_by_device)
+{
+	CUfunction function;
+	CUmodule module;
+	int blocks = -7, size = -7, grid = -7, threads, processors, shared, most;
+	size_t bytes = 77;
+	start();
+	module = load();
+	function = kernel(module, "with_shared");
+	threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+	processors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function, 512, 0);
+	YES("by threads", blocks == threads / 512);
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function, 256, 30000);
+	YES("by shared memory", blocks > 0 && blocks <= shared / 30256 && blocks < threads / 256);
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function, 2048, 0);
+	NUMBER("blocks", blocks);
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, function, 512, 0, CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+	YES("by threads", blocks == threads / 512);
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, function, 512, 0, 0x80);
+	CALL(cuOccupancyMaxPotentialBlockSize, &grid, &size, function, NULL, 0, 0);
+	most = threads / size;
+	YES("fills it", size * most == threads && grid == most * processors);
+	CALL(cuOccupancyMaxPotentialBlockSize, &grid, &size, function, dynamic, 0, 128);
+	NUMBER("block", size);
+	YES("fills it", grid % processors == 0);
+	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, &grid, &size, function, NULL, 0, 256, CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+	NUMBER("block", size);
+	YES("fills it", grid == threads / 256 * processors);
+	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, &grid, &size, function, NULL, 0, 256, 0x80);
+	CALL(cuOccupancyAvailableDynamicSMemPerBlock, &bytes, function, 2, 256);
+	YES("fits", bytes > 10000 && bytes <= (size_t)shared / 2);
+	CALL(cuOccupancyAvailableDynamicSMemPerBlock, &bytes, function, 0, 256);
+	CALL(cuOccupancyAvailableDynamicSMemPerBlock, &bytes, function, 2, 0);
+}

@@ -331,3 +331,122 @@ CASE(notifications)
 	CALL(cuDeviceRegisterAsyncNotification, 0, NULL, NULL, &handle);
 	CALL(cuDeviceRegisterAsyncNotification, 0, notified, NULL, NULL);
 }
+
+CASE(entry_points_first)
+{
+	void *f = (void *)8, *g = NULL;
+	QUIET(cuInit, 0);
+	CALL(cuGetProcAddress, "cuMemAlloc", &f, 13000, 0);
+	YES("the second version", f == api_symbol("cuMemAlloc_v2"));
+	CALL(cuGetProcAddress, "cuMemcpyHtoDAsync", &f, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+	YES("per thread", f == api_symbol("cuMemcpyHtoDAsync_v2_ptsz"));
+	CALL(cuGetProcAddress, "cuMemcpyHtoDAsync", &g, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM);
+	YES("another", f != g);
+	CALL(cuGetProcAddress, "cuNotThere", &f, 13000, 0);
+	YES("null", f == NULL);
+	CALL(cuGetProcAddress, "cuLibraryLoadData", &f, 11000, 0);
+	YES("null", f == NULL);
+	CALL(cuGetProcAddress, "cuMemAlloc", &f, 13000, 0x80);
+	CALL(cuGetProcAddress, "", &f, 13000, 0);
+	CALL(cuGetProcAddress, "cuGetProcAddress", &f, 11030, 0);
+	YES("the first version", f == api_symbol("cuGetProcAddress"));
+	CALL(cuGetProcAddress, "cuGetProcAddress", &f, 13000, 0);
+	YES("the second version", f == api_symbol("cuGetProcAddress_v2"));
+}
+
+/* The bytes are the device's own affair; what depends on what is not. */
+CASE(tensor_map_tiled)
+{
+	CUtensorMap map[4] __attribute__((aligned(64)));
+	char *base = (char *)0x7f0000000000;
+	cuuint64_t dims[] = {64, 32, 8, 4}, strides[] = {256, 8192, 65536};
+	cuuint32_t box[] = {16, 8, 2, 2}, steps[] = {1, 1, 1, 1};
+	start();
+	memset(map, 0xee, sizeof(map));
+	CALL(cuTensorMapEncodeTiled, &map[0], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[1], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	YES("the same", !memcmp(&map[0], &map[1], sizeof(CUtensorMap)));
+	CALL(cuTensorMapReplaceAddress, &map[1], base + 4096);
+	YES("the same", !memcmp(&map[0], &map[1], sizeof(CUtensorMap)));
+	CALL(cuTensorMapEncodeTiled, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base + 4096, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	YES("as replaced", !memcmp(&map[1], &map[2], sizeof(CUtensorMap)));
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+	     CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+	YES("the same", !memcmp(&map[0], &map[3], sizeof(CUtensorMap)));
+	CALL(cuTensorMapReplaceAddress, &map[1], base + 4);
+	YES("as before", !memcmp(&map[1], &map[2], sizeof(CUtensorMap)));
+	strides[0] = 250;
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	strides[0] = 256;
+	dims[1] = 0;
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	dims[1] = 32;
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+	     (CUtensorMapSwizzle)99, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+CASE(tensor_map_im2col)
+{
+	CUtensorMap map[3] __attribute__((aligned(64)));
+	char *base = (char *)0x7f0000000000;
+	cuuint64_t dims[] = {64, 32, 8, 4}, strides[] = {256, 8192, 65536};
+	cuuint32_t steps[] = {1, 1, 1, 1};
+	int lower[] = {-1, -1}, upper[] = {1, 1};
+	start();
+	memset(map, 0xee, sizeof(map));
+	CALL(cuTensorMapEncodeIm2col, &map[0], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides, lower, upper, 16, 32, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeIm2col, &map[1], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base + 4096, dims, strides, lower, upper, 16, 32, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	YES("the same", !memcmp(&map[0], &map[1], sizeof(CUtensorMap)));
+	CALL(cuTensorMapReplaceAddress, &map[0], base + 4096);
+	YES("as replaced", !memcmp(&map[0], &map[1], sizeof(CUtensorMap)));
+	upper[0] = 2;
+	CALL(cuTensorMapEncodeIm2col, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base + 4096, dims, strides, lower, upper, 16, 32, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	YES("the same", !memcmp(&map[1], &map[2], sizeof(CUtensorMap)));
+	CALL(cuTensorMapEncodeIm2col, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, base, dims, strides, lower, upper, 16, 32, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	lower[0] = -200;
+	CALL(cuTensorMapEncodeIm2col, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides, lower, upper, 16, 32, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+CASE(core_dumps_told)
+{
+	bool on = true;
+	size_t size = sizeof(on);
+	QUIET(cuInit, 0);
+	CALL(cuCoredumpGetAttributeGlobal, CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size);
+	NUMBER("on", on);
+	NUMBER("size", (long long)size);
+	start();
+	on = true;
+	CALL(cuCoredumpGetAttribute, CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size);
+	NUMBER("on", on);
+	NUMBER("size", (long long)size);
+	on = true;
+	CALL(cuCoredumpGetAttribute, CU_COREDUMP_LIGHTWEIGHT, &on, &size);
+	NUMBER("on", on);
+	CALL(cuCoredumpSetAttribute, CU_COREDUMP_LIGHTWEIGHT, &on, &size);
+	on = false;
+	CALL(cuCoredumpSetAttribute, CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size);
+	CALL(cuCoredumpGetAttribute, (CUcoredumpSettings)99, &on, &size);
+}
+
+CASE(notification)
+{
+	CUasyncCallbackHandle handle = NULL;
+	start();
+	CALL(cuDeviceRegisterAsyncNotification, 0, notified, NULL, &handle);
+	YES("some", handle != NULL);
+	CALL(cuDeviceUnregisterAsyncNotification, 0, handle);
+	CALL(cuDeviceUnregisterAsyncNotification, 0, handle);
+	CALL(cuDeviceRegisterAsyncNotification, 999, notified, NULL, &handle);
+	CALL(cuDeviceRegisterAsyncNotification, 0, NULL, NULL, &handle);
+}

@@ -335,3 +335,26 @@ CASE(references)
 	CALL(cuModuleGetSurfRef, &surface, module, "not_there");
 	CALL(cuModuleGetTexRef, NULL, module, "not_there");
 }
+
+CASE(library_managed)
+{
+	static const char text[] =
+		".version 7.8\n"
+		".target sm_75\n"
+		".address_size 64\n"
+		".visible .global .attribute(.managed) .align 4 .b8 both[16] = {1, 2, 3, 4};\n";
+	CUlibrary library = NULL;
+	CUdeviceptr both = 0, found = 0;
+	size_t size = 77;
+	start();
+	QUIET(cuLibraryLoadData, &library, text, NULL, NULL, 0, NULL, NULL, 0);
+	CALL(cuLibraryGetManaged, &both, &size, library, "both");
+	NUMBER("size", (long long)size);
+	BYTES("both", (void *)both, 16);
+	CALL(cuLibraryGetManaged, NULL, &size, library, "both");
+	CALL(cuLibraryGetManaged, &found, NULL, library, "both");
+	YES("the same", found == both);
+	CALL(cuLibraryGetManaged, &found, &size, library, "not there");
+	CALL(cuLibraryGetGlobal, &found, &size, library, "both");
+	CALL(cuLibraryUnload, library);
+}

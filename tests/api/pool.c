@@ -257,3 +257,46 @@ CASE(virtual_wrong)
 	CALL(cuMemRelease, handle);
 	CALL(cuMemRelease, handle);
 }
+
+CASE(pool_created)
+{
+	CUmemoryPool pool = NULL, other = NULL;
+	CUmemPoolProps p = props();
+	CUdeviceptr d = 0;
+	start();
+	CALL(cuMemPoolCreate, &pool, &p);
+	YES("some", pool != NULL);
+	CALL(cuMemPoolCreate, &other, &p);
+	YES("another", other && other != pool);
+	CALL(cuMemAllocFromPoolAsync, &d, 1000, pool, NULL);
+	CALL(cuMemPoolDestroy, pool);
+	QUIET(cuMemsetD8Async, d, 3, 1000, NULL);
+	CONTENT("bytes", d, 16);
+	CALL(cuMemFreeAsync, d, NULL);
+	CALL(cuCtxSynchronize);
+	p.allocType = CU_MEM_ALLOCATION_TYPE_INVALID;
+	CALL(cuMemPoolCreate, &pool, &p);
+	CALL(cuMemPoolCreate, NULL, &p);
+}
+
+CASE(pool_attribute)
+{
+	CUmemoryPool pool = NULL;
+	CUmemPoolProps p = props();
+	cuuint64_t value = 1 << 20;
+	int flag = 0;
+	start();
+	QUIET(cuMemPoolCreate, &pool, &p);
+	CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value);
+	value = 77;
+	CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value);
+	NUMBER("threshold", (long long)value);
+	CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &flag);
+	flag = 77;
+	CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &flag);
+	NUMBER("opportunistic", flag);
+	value = 5;
+	CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value);
+	CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value);
+	CALL(cuMemPoolSetAttribute, pool, (CUmemPool_attribute)99, &value);
+}

@@ -332,3 +332,31 @@ CASE(all_of_a_context)
 	CALL(cuEventQuery, event);
 	CONTENT("bytes", p, 20);
 }
+
+CASE(attribute)
+{
+	CUstream stream, other;
+	CUstreamAttrValue value;
+	start();
+	QUIET(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+	QUIET(cuStreamCreate, &other, CU_STREAM_NON_BLOCKING);
+	memset(&value, 0, sizeof(value));
+	value.syncPolicy = CU_SYNC_POLICY_YIELD;
+	CALL(cuStreamSetAttribute, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+	memset(&value, 0, sizeof(value));
+	CALL(cuStreamGetAttribute, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+	NUMBER("policy", value.syncPolicy);
+	value.syncPolicy = CU_SYNC_POLICY_SPIN;
+	CALL(cuStreamSetAttribute_ptsz, other, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+	memset(&value, 0, sizeof(value));
+	CALL(cuStreamGetAttribute_ptsz, other, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+	NUMBER("policy", value.syncPolicy);
+	CALL(cuStreamSetAttribute_ptsz, NULL, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+	memset(&value, 0, sizeof(value));
+	CALL(cuStreamGetAttribute_ptsz, NULL, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+	NUMBER("policy", value.syncPolicy);
+	CALL(cuStreamGetAttribute, stream, (CUstreamAttrID)99, &value);
+	CALL(cuStreamSetAttribute, stream, (CUstreamAttrID)99, &value);
+	value.syncPolicy = (CUsynchronizationPolicy)99;
+	CALL(cuStreamSetAttribute, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+}
