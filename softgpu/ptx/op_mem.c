@@ -44,6 +44,34 @@ static inline void store_element(uint8_t *to, unsigned bytes, uint64_t v)
 	}
 }
 
+typedef long long two_words __attribute__((vector_size(16)));
+
+/*
+ * A whole vector or a word of 16 bytes, which GPUs move in one piece where it lies at a multiple of its size: CUB keeps a status and
+ * its value in one, and reads it while another block writes it.  A host with AVX moves 16 bytes at once too; buffer is aligned so.
+ */
+static inline void load_whole(void *buffer, const uint8_t *from, unsigned bytes)
+{
+	if (bytes <= 8)
+		*(uint64_t *)buffer = load_element(from, bytes);
+	else if ((uintptr_t)from % 16)
+		memcpy(buffer, from, bytes);
+	else
+		for (unsigned k = 0; k < bytes; k += 16)
+			*(two_words *)((uint8_t *)buffer + k) = *(const volatile two_words *)(from + k);
+}
+
+static inline void store_whole(uint8_t *to, const void *buffer, unsigned bytes)
+{
+	if (bytes <= 8)
+		store_element(to, bytes, *(const uint64_t *)buffer);
+	else if ((uintptr_t)to % 16)
+		memcpy(to, buffer, bytes);
+	else
+		for (unsigned k = 0; k < bytes; k += 16)
+			*(volatile two_words *)(to + k) = *(const two_words *)((const uint8_t *)buffer + k);
+}
+
 static inline uint64_t widen(uint64_t v, unsigned bytes, bool sign)
 {
 	if (!sign)
@@ -123,16 +151,18 @@ HANDLER(load)
 		const uint8_t *from = ckt_ptx_memory_quick(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_READ);
 		if (!from)
 			return RUN_FAULT;
-		for (unsigned k = 0; k < n; k++, from += bytes) {
+		_Alignas(16) uint8_t whole[32];
+		load_whole(whole, from, bytes * n);
+		for (unsigned k = 0; k < n; k++) {
 			const struct element *e = &elements[k];
 			if (e->reg == PTX_OPERAND_NONE)
 				continue;
 			void *d = ptx_at(w, e->reg);
 			if (bytes == 16) {
-				memcpy((uint8_t *)d + 16 * l, from, 16);
+				memcpy((uint8_t *)d + 16 * l, whole + 16 * k, 16);
 				continue;
 			}
-			uint64_t v = widen(load_element(from, bytes), bytes, e->sign);
+			uint64_t v = widen(load_element(whole + bytes * k, bytes), bytes, e->sign);
 			if (e->slot == 8)
 				((uint64_t *)d)[l] = v;
 			else
@@ -152,14 +182,16 @@ HANDLER(store)
 		uint8_t *to = ckt_ptx_memory_quick(w, l, (enum ptx_space)i->x, address_of(w, i, l), bytes * n, CKT_SOFT_PAGE_WRITE);
 		if (!to)
 			return RUN_FAULT;
-		for (unsigned k = 0; k < n; k++, to += bytes) {
+		_Alignas(16) uint8_t whole[32] = {0};
+		for (unsigned k = 0; k < n; k++) {
 			const struct element *e = &elements[k];
 			const void *s = ptx_at(w, e->reg);
 			if (bytes == 16)
-				memcpy(to, (const uint8_t *)s + 16 * l, 16);
+				memcpy(whole + 16 * k, (const uint8_t *)s + 16 * l, 16);
 			else
-				store_element(to, bytes, e->slot == 8 ? ((const uint64_t *)s)[l] : ((const uint32_t *)s)[l]);
+				store_element(whole + bytes * k, bytes, e->slot == 8 ? ((const uint64_t *)s)[l] : ((const uint32_t *)s)[l]);
 		}
+		store_whole(to, whole, bytes * n);
 	}
 	return RUN_NEXT;
 }

@@ -81,6 +81,28 @@ static void test_cooperative(void)
 	CU_ASSERT_EQUAL(words[0], 100);
 }
 
+/* One block writes a vector whose words are the same, over and over, while others read it: never the half of one. */
+static void test_whole_vectors(void)
+{
+	static const char *const kinds[][3] = {
+		{"relaxed.gpu.global.v2.u32", "{v, v}", "{a, b}"},
+		{"relaxed.gpu.global.v4.u32", "{v, v, v, v}", "{a, c, c, b}"},
+		{"global.v2.u64", "{x, x}", "{y, z}"},
+	};
+	char text[2048];
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+		snprintf(text, sizeof text,
+			 "%s.reg .b64 z; mov.u32 b, %%ctaid.x; mov.u32 v, 0; mov.u64 x, 0; setp.ne.u32 p, b, 0; @p bra read;\n"
+			 "write: add.u32 v, v, 1; cvt.u64.u32 x, v; st.%s [o+64], %s; setp.lt.u32 p, v, 60000; @p bra write; st.release.gpu.global.u32 [o], 1; ret;\n"
+			 "read: ld.%s %s, [o+64]; %s setp.ne.u32 p, a, b; @p atom.global.add.u32 c, [o+4], 1;\n"
+			 "ld.acquire.gpu.global.u32 c, [o]; setp.eq.u32 p, c, 0; @p bra read; ret;\n}\n",
+			 HEAD, kinds[k][0], kinds[k][1], kinds[k][0], kinds[k][2], k == 2 ? "cvt.u32.u64 a, y; cvt.u32.u64 b, z;" : "");
+		run(load(text), 3, 1, true, 0, CKT_PTX_FAULT_NONE);
+		CU_ASSERT_EQUAL(words[0], 1);
+		CU_ASSERT_EQUAL(words[1], 0);
+	}
+}
+
 static void test_barrier(void)
 {
 	/* Reverses 200 words through shared memory, and counts threads with an odd number by bar.red. */
@@ -187,6 +209,7 @@ static void test_trap(void)
 
 static const struct unit_test tests[] = {
 	{"divergent loop", test_divergent_loop}, {"lane lock", test_lane_lock}, {"plain spin", test_plain_spin}, {"block chain", test_block_chain},
+	{"whole vectors", test_whole_vectors},
 	{"cooperative", test_cooperative}, {"barrier", test_barrier}, {"arrive", test_arrive}, {"deadlock", test_deadlock}, {"early exit", test_early_exit},
 	{"recursion", test_recursion}, {"overflow", test_overflow}, {"indirect", test_indirect}, {"branch table", test_branch_table}, {"cancel", test_cancel},
 	{"trap", test_trap}};
