@@ -123,6 +123,12 @@ def _call(entry, p):
     return lines + _receive(p) + ["}", ""]
 
 
+def _undeclared(name):
+    """Its parameters are not known; the caller takes them off the stack."""
+    return [f"__attribute__((visibility(\"default\"))) CUresult CUDAAPI {name}(void)", "{", "\tstatic bool once;",
+            f'\treturn ckt_call_unsupported("{name}", &once);', "}", ""]
+
+
 def stubs(model):
     procedures = {p.name: p for p in model.procedures if not p.hand}
     lines = [STUBS]
@@ -137,11 +143,13 @@ def stubs(model):
             lines += _per_thread(entry, model.headers.functions[entry.target])
         elif entry.kind in ("waits", "batched"):
             lines += _call(entry, procedures[entry.name])
+    for name in sorted(model.undeclared):
+        lines += _undeclared(name)
     return "\n".join(lines)
 
 
 def version_script(model):
-    names = sorted(e.name for e in model.entries)
+    names = sorted([e.name for e in model.entries] + list(model.undeclared))
     return "/* Made by rpc/gen: what libcuda.so.1 exports, and nothing else. */\n{\nglobal:\n" \
         + "".join(f"\t{n};\n" for n in names) + "local:\n\t*;\n};\n"
 

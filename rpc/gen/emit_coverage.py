@@ -17,6 +17,8 @@ def data(model):
         if entry.reason:
             row["reason"] = entry.reason
         functions.append(row)
+    functions += [{"name": name, "class": "unsupported", "reason": reason} for name, reason in model.undeclared.items()]
+    functions.sort(key=lambda row: row["name"])
     procedures = [{"number": p.number, "name": p.name, "mode": "batched" if p.batched else "waits", "generated": not p.hand}
                   for p in model.procedures]
     return json.dumps({"cuda": model.headers.version, "functions": functions, "procedures": procedures}, indent=1) + "\n"

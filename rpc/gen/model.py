@@ -63,6 +63,8 @@ class Model:
         self.table, self.headers = table, headers
         self.procedures = [self._procedure(p) for p in sorted(table.procedures, key=lambda p: p.number)]
         self.entries = [self._entry(f) for f in headers.functions.values()]
+        # Name -> reason of what NVIDIA's library exports and cuda.h does not declare.
+        self.undeclared = {n: r.reason for r in table.rules if r.kind == "undeclared" for n in r.names}
         self._check_rules()
 
     def messages(self):
@@ -179,6 +181,9 @@ class Model:
     def _check_rules(self):
         functions = self.headers.functions
         for rule in self.table.rules:
+            if rule.kind == "undeclared":
+                self._check_undeclared(rule)
+                continue
             if rule.since > self.headers.version:
                 continue
             for name in rule.names:
@@ -186,6 +191,11 @@ class Model:
                     raise self.table.error(rule.line, f"{name} is not in cuda.h {self.headers.version} (mistyped? or since VERSION)")
                 if rule.target_of(name):
                     self._check_target(rule, name)
+
+    def _check_undeclared(self, rule):
+        for name in rule.names:
+            if name in self.headers.functions:
+                raise self.table.error(rule.line, f"{name} is in cuda.h {self.headers.version}: list it as unsupported")
 
     def _check_target(self, rule, name):
         functions, target_name = self.headers.functions, rule.target_of(name)

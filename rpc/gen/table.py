@@ -59,9 +59,9 @@ class Procedure:
 class Rule:
     """A line behind the procedures: how names of the driver API that are no procedure are answered.
 
-    kind is local, same, per_thread or unsupported; names are exact but for `unsupported`, where they may be patterns; target is the
-    other function of `same` and `per_thread` (None: the name without _ptsz); reason belongs to `unsupported`; since is the CUDA version
-    that brought the name."""
+    kind is local, same, per_thread, unsupported or undeclared; names are exact but for `unsupported`, where they may be patterns; target
+    is the other function of `same` and `per_thread` (None: the name without _ptsz); reason belongs to `unsupported` and `undeclared`;
+    since is the CUDA version that brought the name."""
 
     def __init__(self, kind, names, line, target=None, sync=False, reason=None, since=0):
         self.kind, self.names, self.line = kind, names, line
@@ -259,16 +259,18 @@ class _Parser:
                 self.fail(f"{kind} NAME AS NAME{' [sync]' if kind == 'per_thread' else ''} expected")
             rule = Rule(kind, [self.name(core[1], "a function")], self.line, sync=sync, since=since,
                         target=self.name(core[3], "a function"))
-        elif kind == "unsupported":
+        elif kind in ("unsupported", "undeclared"):
             names = []
             rest = words[1:]
             while rest and rest[0].startswith("cu"):
                 names.append(rest.pop(0))
             if not names or not rest:
-                self.fail("unsupported NAME ... REASON expected (the reason does not begin with cu)")
+                self.fail(f"{kind} NAME ... REASON expected (the reason does not begin with cu)")
+            if kind == "undeclared" and any(is_pattern(n) for n in names):
+                self.fail("undeclared names are written out: no header lists them")
             rule = Rule(kind, names, self.line, reason=" ".join(rest))
         else:
-            self.fail(f"unknown line '{kind}'; there are: NUMBER local same per_thread unsupported")
+            self.fail(f"unknown line '{kind}'; there are: NUMBER local same per_thread unsupported undeclared")
         known = self.table.exact_rules()
         for name in rule.names:
             if not is_pattern(name) and name in known:

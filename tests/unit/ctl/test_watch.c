@@ -1,4 +1,4 @@
-/* Processes watched from outside: that work is seen, that none is seen, and that nothing is left of those that are killed. */
+/* ctl/watch.c: that work is seen, that none is seen, and that nothing is left of those that are killed. */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>

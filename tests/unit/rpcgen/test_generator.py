@@ -141,6 +141,8 @@ class Refusals(unittest.TestCase):
         self.refused("same cuA\n", 1, "same NAME AS NAME")
         self.refused("per_thread cuA\n", 1, "per_thread NAME_ptsz")
         self.refused("unsupported cuA\n", 1, "REASON expected")
+        self.refused("undeclared cuA\n", 1, "REASON expected")
+        self.refused("undeclared cuA* no\n", 1, "written out")
         self.refused("local cuA since\n", 1, "end of the line")
 
     def test_missing_annotation(self):
@@ -201,6 +203,16 @@ class Making(unittest.TestCase):
         model = Fake.model("unsupported cuOld* first\nunsupported cu* second\nunsupported cuOld_v2 exact\n")
         reasons = {e.name: e.reason for e in model.entries}
         self.assertEqual((reasons["cuOld"], reasons["cuOld_v2"], reasons["cuInit"]), ("first", "exact", "second"))
+
+    def test_undeclared(self):
+        model = Fake.model("undeclared cuShown graphics\nlocal cuInit cuText\nunsupported cu* no\n")
+        self.assertEqual(model.undeclared, {"cuShown": "graphics"})
+        self.assertIn("\tcuShown;\n", emit_client.version_script(model))
+        self.assertIn('ckt_call_unsupported("cuShown", &once)', emit_client.stubs(model))
+        rows = {row["name"]: row for row in json.loads(emit_coverage.data(model))["functions"]}
+        self.assertEqual(rows["cuShown"], {"name": "cuShown", "class": "unsupported", "reason": "graphics"})
+        with self.assertRaisesRegex(table.TableError, "cuInit is in cuda.h 13000: list it as unsupported"):
+            Fake.model("undeclared cuInit graphics\nlocal cuText\nunsupported cu* no\n")
 
     def test_since(self):
         model = Fake.model("local cuTomorrow since 13010\n" + EVERYTHING)
@@ -302,7 +314,9 @@ class RealHeaders(unittest.TestCase):
             self.skipTest("no libcuda stub in this toolkit")
         lines = subprocess.run(["nm", "-D", "--defined-only", stub], check=True, capture_output=True, text=True).stdout.splitlines()
         exported = {line.split()[-1] for line in lines if " T " in line}
-        self.assertEqual({e.name for e in self.model.entries}, exported)
+        # Not every toolkit's holds what is about graphics and the debugger.
+        self.assertEqual({e.name for e in self.model.entries} - exported, set())
+        self.assertEqual(exported - {e.name for e in self.model.entries} - set(self.model.undeclared), set())
 
     def test_every_entry_point_has_a_release(self):
         rows = self.model.entry_points()
@@ -316,7 +330,7 @@ class RealHeaders(unittest.TestCase):
 
     def test_coverage_data(self):
         data = json.loads(emit_coverage.data(self.model))
-        self.assertEqual([f["name"] for f in data["functions"]], sorted(e.name for e in self.model.entries))
+        self.assertEqual([f["name"] for f in data["functions"]], sorted([e.name for e in self.model.entries] + list(self.model.undeclared)))
         for f in data["functions"]:
             self.assertTrue(f["class"] != "unsupported" or f["reason"], f["name"])
 
