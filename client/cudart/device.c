@@ -270,3 +270,21 @@ CKT_RT_API cudaError_t cudaDriverGetVersion(int *driverVersion)
 		*driverVersion = 0;
 	return cudaSuccess;
 }
+
+/* The callback takes the driver's structure under another name. */
+CKT_RT_API cudaError_t cudaDeviceRegisterAsyncNotification(int device, cudaAsyncCallback callbackFunc, void *userData,
+							   cudaAsyncCallbackHandle_t *callback)
+{
+	_Static_assert(sizeof(cudaAsyncNotificationInfo_t) == sizeof(CUasyncNotificationInfo), "one layout");
+	cudaError_t error = ckt_rt_check_device(device);
+	CKT_RT_REQUIRE(!error, error);
+	return ckt_rt_cu(cuDeviceRegisterAsyncNotification(ckt_rt_devices[device].handle, (CUasyncCallback)(void (*)(void))callbackFunc,
+							   userData, (CUasyncCallbackHandle *)callback));
+}
+
+CKT_RT_API cudaError_t cudaDeviceUnregisterAsyncNotification(int device, cudaAsyncCallbackHandle_t callback)
+{
+	cudaError_t error = ckt_rt_check_device(device);
+	CKT_RT_REQUIRE(!error, error);
+	return ckt_rt_cu(cuDeviceUnregisterAsyncNotification(ckt_rt_devices[device].handle, (CUasyncCallbackHandle)callback));
+}

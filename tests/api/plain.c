@@ -336,3 +336,17 @@ CASE(second_context)
 	CALL(cuCtxSynchronize);
 	CALL(cuCtxDestroy, other);
 }
+
+static void CUDA_CB notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle)
+{
+	(void)info, (void)data, (void)handle;
+}
+
+CASE(notifications)
+{
+	CUasyncCallbackHandle handle = NULL;
+	start();
+	CALL(cuDeviceRegisterAsyncNotification, 0, notified, NULL, &handle);
+	YES("some", handle != NULL);
+	CALL(cuDeviceUnregisterAsyncNotification, 0, handle);
+}

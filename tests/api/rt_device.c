@@ -487,3 +487,28 @@ CASE(reset)
 	CALL(cudaDeviceReset);
 	CALL(cudaGetLastError);
 }
+
+static void notified(cudaAsyncNotificationInfo_t *info, void *data, cudaAsyncCallbackHandle_t handle)
+{
+	(void)info, (void)data, (void)handle;
+}
+
+CASE(notifications)
+{
+	cudaAsyncCallbackHandle_t handle = NULL, other = NULL;
+	CALL(cudaDeviceRegisterAsyncNotification, 0, notified, NULL, &handle);
+	YES("some", handle != NULL);
+	CALL(cudaDeviceRegisterAsyncNotification, 0, notified, &handle, &other);
+	YES("another", other != handle);
+	CALL(cudaDeviceUnregisterAsyncNotification, 0, handle);
+	CALL(cudaDeviceUnregisterAsyncNotification, 0, other);
+}
+
+CASE(notifications_wrong)
+{
+	cudaAsyncCallbackHandle_t handle = NULL;
+	CALL(cudaDeviceRegisterAsyncNotification, 999, notified, NULL, &handle);
+	CALL(cudaDeviceRegisterAsyncNotification, 0, NULL, NULL, &handle);
+	CALL(cudaDeviceUnregisterAsyncNotification, 999, handle);
+	CALL(cudaGetLastError);
+}
