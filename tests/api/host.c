@@ -261,3 +261,16 @@ CASE(batches)
 	CALL(cuMemDiscardBatchAsync, p, sizes, 0, 0, stream);
 	CALL(cuMemDiscardBatchAsync, p, sizes, 2, 1, stream);
 }
+
+CASE(flags)
+{
+	unsigned flags = 77;
+	void *p = NULL;
+	start();
+	QUIET(cuMemAllocHost_v2, &p, 1000);
+	CALL(cuMemHostGetFlags, &flags, p);
+	HEX("flags", flags);
+	QUIET(cuMemHostAlloc, &p, 4096, CU_MEMHOSTALLOC_WRITECOMBINED);
+	CALL(cuMemHostGetFlags, &flags, p);
+	HEX("flags", flags);
+}
