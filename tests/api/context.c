@@ -491,3 +491,39 @@ CASE(create_first)
 	CALL(cuCtxCreate, &context, 3, 0);
 	CALL(cuCtxCreate, NULL, 0, 0);
 }
+
+/* A context that is destroyed can still be made current. */
+CASE(destroyed)
+{
+	CUcontext primary = NULL, other = NULL, got = NULL;
+	CUdeviceptr p = 0;
+	CUdevice device = -7;
+	CUstream stream = NULL;
+	CUevent event = NULL;
+	unsigned flags = 77;
+	unsigned long long id = 77;
+	QUIET(cuInit, 0);
+	QUIET(cuDevicePrimaryCtxRetain, &primary, 0);
+	QUIET(cuCtxPushCurrent_v2, primary);
+	QUIET(cuCtxCreate_v2, &other, 0, 0);
+	CALL(cuCtxDestroy_v2, other);
+	CALL(cuCtxPushCurrent_v2, other);
+	CALL(cuCtxGetCurrent, &got);
+	YES("it", got == other);
+	CALL(cuCtxGetDevice, &device);
+	CALL(cuCtxGetFlags, &flags);
+	CALL(cuCtxGetId, NULL, &id);
+	CALL(cuCtxSynchronize);
+	CALL(cuMemAlloc_v2, &p, 64);
+	CALL(cuMemFree_v2, 0);
+	CALL(cuStreamCreate, &stream, 0);
+	CALL(cuStreamQuery, NULL);
+	CALL(cuStreamSynchronize, NULL);
+	CALL(cuEventCreate, &event, 0);
+	CALL(cuCtxSetCurrent, other);
+	CALL(cuCtxPopCurrent_v2, &got);
+	YES("it", got == other);
+	CALL(cuCtxSynchronize);
+	CALL(cuCtxGetId, other, &id);
+	CALL(cuCtxDestroy_v2, other);
+}

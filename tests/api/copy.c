@@ -507,3 +507,25 @@ CASE(batch_own_stream)
 	CALL(cuMemcpyBatchAsync_v2, &q, &p, &size, 1, &attributes, &at, 1, CU_STREAM_LEGACY);
 	CALL(cuMemcpyBatchAsync_v2, &q, &p, &size, 1, &attributes, &at, 1, NULL);
 }
+
+/* Stream 0 of the forms whose default stream is the thread's own. */
+CASE(batch_without_stream)
+{
+	CUdeviceptr p, q;
+	size_t size = 8, at = 0, failed = 77;
+	CUmemcpyAttributes attributes;
+	CUDA_MEMCPY3D_BATCH_OP op;
+	start();
+	p = memory(64);
+	q = memory(64);
+	op = box_op(q, p);
+	memset(&attributes, 0, sizeof(attributes));
+	attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+	CALL(cuMemcpyBatchAsync_ptsz, &q, &p, &size, 1, &attributes, &at, 1, &failed, NULL);
+	CALL(cuMemcpyBatchAsync_v2_ptsz, &q, &p, &size, 1, &attributes, &at, 1, NULL);
+	CALL(cuMemcpy3DBatchAsync_ptsz, 1, &op, &failed, 0, NULL);
+	CALL(cuMemcpy3DBatchAsync_v2_ptsz, 1, &op, 0, NULL);
+	CALL(cuMemcpy3DBatchAsync_v2_ptsz, 1, &op, 0, CU_STREAM_PER_THREAD);
+	CALL(cuMemcpy3DBatchAsync_v2, 1, &op, 0, NULL);
+	CALL(cuMemcpy3DBatchAsync_v2, 1, &op, 0, CU_STREAM_PER_THREAD);
+}

@@ -300,3 +300,63 @@ CASE(pool_attribute)
 	CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value);
 	CALL(cuMemPoolSetAttribute, pool, (CUmemPool_attribute)99, &value);
 }
+
+CASE(virtual_parts)
+{
+	const size_t unit = 2 << 20;
+	CUmemAllocationProp p = prop();
+	CUmemGenericAllocationHandle handle = 0;
+	CUdeviceptr d = 0;
+	start();
+	QUIET(cuMemAddressReserve, &d, 4 * unit, 0, 0, 0);
+	QUIET(cuMemCreate, &handle, 2 * unit, &p, 0);
+	CALL(cuMemMap, d, unit, 0, handle, 0);
+	CALL(cuMemMap, d, unit, unit, handle, 0);
+	CALL(cuMemMap, d, 3 * unit, 0, handle, 0);
+	CALL(cuMemMap, d, 2 * unit, 0, handle, 0);
+	CALL(cuMemUnmap, d, 2 * unit);
+	CALL(cuMemUnmap, d, 2 * unit);
+	CALL(cuMemUnmap, d + unit, unit);
+	CALL(cuMemUnmap, d, 4 * unit);
+	CALL(cuMemUnmap, d, 5 * unit);
+	CALL(cuMemUnmap, d + 4096, unit);
+	CALL(cuMemUnmap, 0, unit);
+	CALL(cuMemRelease, handle);
+	CALL(cuMemAddressFree, d, 4 * unit);
+	CALL(cuMemUnmap, d, 2 * unit);
+}
+
+CASE(nothing)
+{
+	CUmemoryPool pool = NULL;
+	CUmemPoolProps p = props();
+	CUdeviceptr d = 8;
+	start();
+	QUIET(cuMemPoolCreate, &pool, &p);
+	CALL(cuMemAllocAsync, &d, 0, NULL);
+	YES("null", d == 0);
+	d = 8;
+	CALL(cuMemAllocFromPoolAsync, &d, 0, pool, NULL);
+	YES("null", d == 0);
+	CALL(cuMemFreeAsync, 0, NULL);
+}
+
+CASE(places_wrong)
+{
+	CUmemoryPool pool = NULL;
+	CUmemPoolProps p = props();
+	CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 999};
+	start();
+	CALL(cuMemGetMemPool, &pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED);
+	CALL(cuMemGetDefaultMemPool, &pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED);
+	location.type = (CUmemLocationType)77;
+	CALL(cuMemGetMemPool, &pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED);
+	location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	location.id = 0;
+	CALL(cuMemGetMemPool, &pool, &location, (CUmemAllocationType)77);
+	p.location.id = -1;
+	CALL(cuMemPoolCreate, &pool, &p);
+	p = props();
+	p.location.type = (CUmemLocationType)77;
+	CALL(cuMemPoolCreate, &pool, &p);
+}

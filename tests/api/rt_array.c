@@ -632,3 +632,75 @@ CASE(texture_description)
 	CALL(cudaFreeMipmappedArray, mipmap);
 	CALL(cudaGetLastError);
 }
+
+/* Which ways to read go with which format and kind of memory. */
+CASE(texture_modes)
+{
+	static const struct {
+		int bits, count;
+		enum cudaChannelFormatKind kind;
+	} formats[] = {
+		{8, 4, cudaChannelFormatKindUnsigned}, {16, 2, cudaChannelFormatKindSigned}, {32, 1, cudaChannelFormatKindUnsigned},
+		{16, 1, cudaChannelFormatKindFloat}, {32, 4, cudaChannelFormatKindFloat},
+	};
+	static const struct {
+		enum cudaTextureFilterMode filter;
+		enum cudaTextureReadMode read;
+	} modes[] = {
+		{cudaFilterModePoint, cudaReadModeElementType}, {cudaFilterModePoint, cudaReadModeNormalizedFloat},
+		{cudaFilterModeLinear, cudaReadModeElementType}, {cudaFilterModeLinear, cudaReadModeNormalizedFloat},
+	};
+	void *p = NULL;
+	QUIET(cudaMalloc, &p, 65536);
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+		struct cudaChannelFormatDesc c = channels(formats[i].bits, formats[i].count, formats[i].kind);
+		cudaArray_t array = NULL;
+		cudaMipmappedArray_t mipmap = NULL;
+		QUIET(cudaMallocArray, &array, &c, 16, 8, 0);
+		QUIET(cudaMallocMipmappedArray, &mipmap, &c, extent(16, 8, 0), 2, 0);
+		for (int kind = cudaResourceTypeArray; kind <= cudaResourceTypePitch2D; kind++) {
+			struct cudaResourceDesc r;
+			memset(&r, 0, sizeof(r));
+			r.resType = (enum cudaResourceType)kind;
+			switch (r.resType) {
+			case cudaResourceTypeArray:
+				r.res.array.array = array;
+				break;
+			case cudaResourceTypeMipmappedArray:
+				r.res.mipmap.mipmap = mipmap;
+				break;
+			case cudaResourceTypeLinear:
+				r.res.linear.devPtr = p;
+				r.res.linear.desc = c;
+				r.res.linear.sizeInBytes = 4096;
+				break;
+			default:
+				r.res.pitch2D.devPtr = p;
+				r.res.pitch2D.desc = c;
+				r.res.pitch2D.width = 16;
+				r.res.pitch2D.height = 8;
+				r.res.pitch2D.pitchInBytes = 512;
+			}
+			for (size_t k = 0; k < sizeof(modes) / sizeof(*modes); k++) {
+				struct cudaTextureDesc d;
+				cudaTextureObject_t t = 0;
+				memset(&d, 0, sizeof(d));
+				d.filterMode = modes[k].filter;
+				d.readMode = modes[k].read;
+				d.normalizedCoords = kind == cudaResourceTypeMipmappedArray;
+				if (!CALL(cudaCreateTextureObject, &t, &r, &d, NULL))
+					QUIET(cudaDestroyTextureObject, t);
+			}
+		}
+	}
+}
+
+CASE(no_objects)
+{
+	CALL(cudaFree, NULL);
+	CALL(cudaDestroyTextureObject, 0);
+	CALL(cudaDestroySurfaceObject, 0);
+	CALL(cudaDestroyTextureObject, 12345);
+	CALL(cudaDestroySurfaceObject, 12345);
+	CALL(cudaGetLastError);
+}
