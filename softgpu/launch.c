@@ -56,9 +56,12 @@ static void device_free(void *data, void *address)
 	ckt_soft_heap_free(data, address);
 }
 
-static void run_launch(struct ckt_soft_context *context, void *payload)
+static void run_launch(struct ckt_soft_context *stream_context, void *payload)
 {
 	struct launch *launch = payload;
+	/* In a graph, the kernel's context need not be the stream's. */
+	struct ckt_soft_context *context = launch->function->module->context;
+	(void)stream_context;
 	if (ckt_soft_context_result(context) == CUDA_SUCCESS) {
 		struct ckt_ptx_device device = {
 			.n_sm = context->device->n_sm,
@@ -190,14 +193,17 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_soft_function *function;
-	result = ckt_soft_function_get(request->function, context, &function);
-	if (result != CUDA_SUCCESS)
-		return result;
 	struct ckt_soft_stream *stream;
 	result = ckt_soft_stream_get(context, request->stream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* A kernel of a library goes where the stream is. */
+	struct ckt_soft_function *function;
+	if (!ckt_soft_in_graph)
+		context = stream->context;
+	result = ckt_soft_function_get(request->function, context, &function);
 	if (result != CUDA_SUCCESS) {
-		ckt_soft_object_put(&function->object);
+		ckt_soft_object_put(&stream->object);
 		return result;
 	}
 	size_t size = sizeof(struct launch) + function->info->param_bytes;
@@ -216,10 +222,10 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 				launch->cluster[i] = (uint32_t)atomic_load(&function->cluster_set[i]);
 		launch->dynamic_shared = request->dynamic_shared;
 		launch->cooperative = request->cooperative;
-		if (stream->context != function->module->context)
+		if (stream->context != function->module->context && !ckt_soft_in_graph)
 			result = CUDA_ERROR_INVALID_HANDLE;
 		if (result == CUDA_SUCCESS)
-			result = check_shape(launch, context->device);
+			result = check_shape(launch, function->module->context->device);
 		if (result == CUDA_SUCCESS)
 			result = copy_params(launch, kernel_params, extra);
 		/* Always run: it is what drops the reference. */

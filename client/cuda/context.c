@@ -88,6 +88,18 @@ static void pop(void)
 	ckt_call_context = stack->depth ? stack->ids[stack->depth - 1] : 0;
 }
 
+/* The worker has ended all that was in the context. */
+static void forget_contents(uint64_t context)
+{
+	ckt_managed_forget_context(context);
+	ckt_module_forget_context(context);
+	ckt_range_remove_context(context);
+	ckt_array_forget_context(context);
+	ckt_stream_forget_context(context);
+	ckt_event_forget_context(context);
+	ckt_call_forget_fault(context);
+}
+
 /* ---- Primary contexts */
 
 CKT_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
@@ -123,11 +135,9 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	pthread_mutex_lock(&primary_lock);
 	result = CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .device = (uint32_t)device);
 	if (!result) {
-		ckt_managed_forget_context(ckt_handle_primary((unsigned)device));
-		ckt_range_remove_context(ckt_handle_primary((unsigned)device));
-		primaries[device].aside = 0;
-		ckt_array_forget_context(ckt_handle_primary((unsigned)device));
-		ckt_call_forget_fault(ckt_handle_primary((unsigned)device));
+		forget_contents(ckt_handle_primary((unsigned)device));
+		primary->aside = 0;
+		atomic_store(&primary->peers, 0);
 		/* Who has it still current is told so, until it is retained again. */
 		primary->destroyed = true;
 	}
@@ -241,10 +251,7 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	if (result)
 		return result;
 	context->destroyed = true;
-	ckt_managed_forget_context(context->object.id);
-	ckt_range_remove_context(context->object.id);
-	ckt_array_forget_context(context->object.id);
-	ckt_call_forget_fault(context->object.id);
+	forget_contents(context->object.id);
 	if (stack && stack->depth && stack->ids[stack->depth - 1] == context->object.id)
 		pop();
 	ckt_object_remove(&context->object);

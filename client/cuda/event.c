@@ -56,6 +56,19 @@ CKT_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 	return result;
 }
 
+static void forget_of_context(struct ckt_object *object, void *data)
+{
+	if (object->context != *(uint64_t *)data)
+		return;
+	ckt_capture_event_forget(object->id);
+	ckt_object_remove(object);
+}
+
+void ckt_event_forget_context(uint64_t context)
+{
+	ckt_object_each(CKT_KIND_EVENT, forget_of_context, &context);
+}
+
 CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned int flags)
 {
 	uint64_t id;

@@ -117,6 +117,10 @@ CUresult ckt_blob_send(const void *data, size_t size, uint8_t *ret_hash);
 CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUjit_option *options, void **values, CUmodule *ret_module);
 CUresult ckt_module_function(struct ckt_module *module, const char *name, struct ckt_function **ret_function);
 CUresult ckt_module_unload(struct ckt_module *module);
+/* What lived in a context that has ended or was reset: its handles are no handles any more. */
+void ckt_module_forget_context(uint64_t context);
+void ckt_stream_forget_context(uint64_t context);
+void ckt_event_forget_context(uint64_t context);
 /* Address, size and whether it is declared __managed__; then the program can use it from here on. */
 CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *address, size_t *size, bool *ret_managed);
 /* Calls visit for the names of at most max functions, in the module's order; stops at the first error. */
@@ -162,6 +166,7 @@ struct ckt_range {
 	uint64_t buffer_id;
 	bool sync;			/* what is done to it is done when the call returns */
 	bool mapped;			/* host memory that the device has at the same address (mapped.c) */
+	uint64_t readers, writers;	/* of a mapping: bit d: device d, not its own, may read, read and write */
 };
 
 void ckt_range_add(const struct ckt_range *range);
@@ -191,6 +196,8 @@ bool ckt_range_is_device(uint64_t address, uint64_t size);
 bool ckt_range_overlaps(uint64_t address, uint64_t size);
 /* Of every range of that kind whose base is in [address, address + size). */
 void ckt_range_set_flags(uint64_t address, uint64_t size, enum ckt_range_kind kind, unsigned flags);
+/* Of mappings: what a device that is not their own may do with them. */
+void ckt_range_set_peer(uint64_t address, uint64_t size, CUdevice device, unsigned flags);
 /* The host range that begins at base is mapped from here on. */
 void ckt_range_set_mapped(uint64_t base);
 /* The same, and says in the debug log what is wrong with the range where it is not. */
@@ -273,6 +280,11 @@ struct ckt_copy2d {
 	bool async;
 };
 CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size, CUstream stream, bool async);
+/*
+ * A copy between contexts that is not asynchronous comes behind what the default streams of both have been given (before: true, ahead of
+ * the copy), and ahead of what they will be given (false, behind it).
+ */
+CUresult ckt_copy_join(CUcontext dst_context, CUcontext src_context, bool before);
 CUresult ckt_copy_2d(const struct ckt_copy2d *copy);
 /* To the host from what an executable graph has left of it: src is the same host memory.  Goes on in the background. */
 CUresult ckt_copy_fetch(const struct ckt_copy2d *copy, uint64_t exec, uint64_t stream);

@@ -179,7 +179,13 @@ static CUresult capture(struct ckt_capture_stream *capturing, CUfunction handle,
 	return result ? result : ckt_node_set_kernel(node, &spec);
 }
 
-static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
+static uint64_t context_of(uint64_t stream)
+{
+	const struct ckt_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY) ? ckt_object_find(stream, CKT_KIND_STREAM) : NULL;
+	return of ? of->context : ckt_call_context;
+}
+
+static CUresult launch_here(CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
 {
 	struct ckt_function *f;
 	struct ckt_context *context;
@@ -190,6 +196,8 @@ static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, voi
 		result = ckt_context_current(&context);
 	if (!result)
 		result = ckt_stream_resolve(stream, &l->stream);
+	if (!result && f->object.context != context_of(l->stream))
+		result = CUDA_ERROR_INVALID_HANDLE;
 	if (!result)
 		result = check(f, l, context->device);
 	if (result)
@@ -213,6 +221,17 @@ static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, voi
 	if (__builtin_expect(shared != 0, 0))
 		return launch_shared(f, l, params, packed, (uint32_t)size);
 	return l->attr_count ? send_ex(f, l, params, packed, (uint32_t)size) : send_plain(f, l, params, packed, (uint32_t)size);
+}
+
+/* A function belongs to a context, and so does a stream; a kernel of a library goes where the stream is. */
+static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
+{
+	uint64_t saved = ckt_call_context;
+	if (ckt_handle_kind(ckt_handle_id(handle)) == CKT_KIND_KERNEL)
+		ckt_call_context = context_of(ckt_handle_id(stream));
+	CUresult result = launch_here(handle, l, stream, params, extra);
+	ckt_call_context = saved;
+	return result;
 }
 
 CKT_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,

@@ -52,20 +52,24 @@ static CUresult module_in(struct library *library, struct ckt_module **ret_modul
 	CUresult result = ckt_context_current(&context);
 	if (result)
 		return result;
+	struct loaded *place = NULL;
 	for (unsigned i = 0; i < library->loaded_count; i++) {
-		if (library->loaded[i].context == context->object.id) {
-			*ret_module = ckt_object_find(library->loaded[i].module, CKT_KIND_MODULE);
-			if (*ret_module)
-				return CUDA_SUCCESS;
-		}
+		*ret_module = ckt_object_find(library->loaded[i].module, CKT_KIND_MODULE);
+		if (*ret_module && library->loaded[i].context == context->object.id)
+			return CUDA_SUCCESS;
+		/* Its context has ended or was reset. */
+		if (!*ret_module)
+			place = &library->loaded[i];
 	}
-	if (library->loaded_count == CONTEXTS_MAX)
+	if (!place && library->loaded_count == CONTEXTS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUmodule module;
 	result = ckt_module_load(library->data, library->size, library->n_options, library->options, library->values, &module);
 	if (result)
 		return result;
-	library->loaded[library->loaded_count++] = (struct loaded){.context = context->object.id, .module = ckt_handle_id(module)};
+	if (!place)
+		place = &library->loaded[library->loaded_count++];
+	*place = (struct loaded){.context = context->object.id, .module = ckt_handle_id(module)};
 	*ret_module = ckt_object_find(ckt_handle_id(module), CKT_KIND_MODULE);
 	return CUDA_SUCCESS;
 }

@@ -130,12 +130,8 @@ CUresult ckt_file_read(const char *path, void **ret_data, size_t *ret_size)
 	return result;
 }
 
-CUresult ckt_module_unload(struct ckt_module *module)
+static void forget(struct ckt_module *module)
 {
-	ckt_host_settle();
-	CUresult result = CKT_WAITED(module_unload, MODULE_UNLOAD, CKT_CALL_F_NUMBERED, NULL, .id = module->object.id);
-	if (result)
-		return result;
 	ckt_managed_forget_owner(module->object.id);
 	ckt_range_remove_owner(module->object.id);
 	for (struct ckt_function *f = module->functions; f;) {
@@ -145,7 +141,26 @@ CUresult ckt_module_unload(struct ckt_module *module)
 	}
 	module->functions = NULL;
 	ckt_object_remove(&module->object);
-	return CUDA_SUCCESS;
+}
+
+static void forget_of_context(struct ckt_object *object, void *data)
+{
+	if (object->context == *(uint64_t *)data)
+		forget((struct ckt_module *)object);
+}
+
+void ckt_module_forget_context(uint64_t context)
+{
+	ckt_object_each(CKT_KIND_MODULE, forget_of_context, &context);
+}
+
+CUresult ckt_module_unload(struct ckt_module *module)
+{
+	ckt_host_settle();
+	CUresult result = CKT_WAITED(module_unload, MODULE_UNLOAD, CKT_CALL_F_NUMBERED, NULL, .id = module->object.id);
+	if (!result)
+		forget(module);
+	return result;
 }
 
 CKT_EXPORT CUresult cuModuleUnload(CUmodule handle)

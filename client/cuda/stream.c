@@ -114,21 +114,25 @@ static CUresult per_thread(uint64_t *ret_id)
 	CUresult result = ckt_context_current(&context);
 	if (result)
 		return result;
-	for (struct thread_stream *s = thread_streams; s; s = s->next) {
-		if (s->context == context->object.id) {
-			*ret_id = s->stream;
-			return CUDA_SUCCESS;
-		}
+	struct thread_stream *entry = thread_streams;
+	while (entry && entry->context != context->object.id)
+		entry = entry->next;
+	/* It went if the context did, a primary one to come again. */
+	if (entry && ckt_object_find(entry->stream, CKT_KIND_STREAM)) {
+		*ret_id = entry->stream;
+		return CUDA_SUCCESS;
 	}
-	struct thread_stream *entry = malloc(sizeof *entry);
 	struct ckt_stream *stream;
+	result = create(CU_STREAM_DEFAULT, 0, &stream);
+	if (result)
+		return result;
+	if (entry) {
+		*ret_id = entry->stream = stream->object.id;
+		return CUDA_SUCCESS;
+	}
+	entry = malloc(sizeof *entry);
 	if (!entry)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = create(CU_STREAM_DEFAULT, 0, &stream);
-	if (result) {
-		free(entry);
-		return result;
-	}
 	*entry = (struct thread_stream){.next = thread_streams, .context = context->object.id, .stream = stream->object.id};
 	thread_streams = entry;
 	pthread_once(&thread_streams_once, make_key);
@@ -208,6 +212,19 @@ CKT_EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 	if (!result)
 		ckt_object_remove(&stream->object);
 	return result;
+}
+
+static void forget_of_context(struct ckt_object *object, void *data)
+{
+	if (object->context != *(uint64_t *)data)
+		return;
+	ckt_capture_stream_gone(object->id);
+	ckt_object_remove(object);
+}
+
+void ckt_stream_forget_context(uint64_t context)
+{
+	ckt_object_each(CKT_KIND_STREAM, forget_of_context, &context);
 }
 
 CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
