@@ -121,9 +121,9 @@ int ckt_soft_device_attribute(const struct ckt_soft_device *device, CUdevice_att
 	case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
 		return arch->capability >= 90;
 	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-		return device->ordinal + 1;
+		return device->serial + 1;
 	case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
-		return device->ordinal;
+		return device->serial;
 	default:
 		break;
 	}

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rpc/visible.h"
 #include "softgpu/soft.h"
 
 /* Shared memory and residency per compute capability, from the CUDA programming guide's table of technical specifications. */
@@ -105,7 +106,6 @@ static CUresult parse_devices(void)
 	if (!list || !*list)
 		list = "12.0:8G";
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	uint64_t wish = 0x300000000000;	/* far from programs, libraries, and the range that Cricket's workers reserve for themselves */
 	for (const char *p = list;;) {
 		const char *end = strchrnul(p, ',');
 		struct ckt_soft_device *device = &devices[n_devices];
@@ -122,15 +122,47 @@ static CUresult parse_devices(void)
 			n_devices = 0;
 			return CUDA_ERROR_NO_DEVICE;
 		}
-		device->ordinal = n_devices++;
-		device->arena_wish = wish;
-		wish += 2 * device->total_bytes;
+		device->serial = device->ordinal = n_devices++;
 		device->n_sm = cores > 0 ? (unsigned)cores : 1;
 		pthread_mutex_init(&device->lock, NULL);
 		if (!*end)
 			return CUDA_SUCCESS;
 		p = end + 1;
 	}
+}
+
+/* Stable per place in CRICKET_SOFT_DEVICES and capability: "CRICKET-SOFT" and both numbers. */
+static void device_uuid(const struct ckt_soft_device *device, uint8_t ret_uuid[16])
+{
+	memcpy(ret_uuid, "CRICKET-SOFT", 12);
+	ret_uuid[12] = 0;
+	ret_uuid[13] = (uint8_t)device->arch->capability;
+	ret_uuid[14] = 0;
+	ret_uuid[15] = (uint8_t)device->serial;
+}
+
+/* CUDA_VISIBLE_DEVICES, as any driver has it. */
+static CUresult narrow_devices(void)
+{
+	const char *text = getenv("CUDA_VISIBLE_DEVICES");
+	uint8_t uuids[CKT_SOFT_DEVICES_MAX][CKT_VISIBLE_UUID];
+	unsigned chosen[CKT_SOFT_DEVICES_MAX], all = (unsigned)n_devices;
+	if (!text)
+		return CUDA_SUCCESS;
+	for (unsigned i = 0; i < all; i++)
+		device_uuid(&devices[i], uuids[i]);
+	n_devices = (int)ckt_visible_select(text, (const uint8_t(*)[CKT_VISIBLE_UUID])uuids, all, chosen);
+	struct ckt_soft_device *before = malloc(sizeof(devices));
+	if (!before)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(before, devices, sizeof(devices));
+	for (int i = 0; i < n_devices; i++) {
+		devices[i] = before[chosen[i]];
+		devices[i].ordinal = i;
+		pthread_mutex_init(&devices[i].lock, NULL);
+	}
+	free(before);
+	return n_devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
 CUresult ckt_soft_devices_init(void)
@@ -142,6 +174,8 @@ CUresult ckt_soft_devices_init(void)
 		result = CUDA_ERROR_NOT_INITIALIZED;
 	} else if (state == 0) {
 		result = parse_devices();
+		if (result == CUDA_SUCCESS)
+			result = narrow_devices();
 		if (result == CUDA_SUCCESS) {
 			pthread_atfork(NULL, NULL, forked_child);
 			atomic_store_explicit(&initialized, 1, memory_order_release);
@@ -233,12 +267,7 @@ CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 	CUresult result = device_of(uuid, dev, &d);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Stable per ordinal and capability: "CRICKET SOFT" and both numbers. */
-	memcpy(uuid->bytes, "CRICKET-SOFT", 12);
-	uuid->bytes[12] = 0;
-	uuid->bytes[13] = (char)d->arch->capability;
-	uuid->bytes[14] = 0;
-	uuid->bytes[15] = (char)d->ordinal;
+	device_uuid(d, (uint8_t *)uuid->bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -305,7 +334,7 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 		return result;
 	char text[16];
 	/* A domain no real machine uses, so that nobody takes it for a real card. */
-	int n = snprintf(text, sizeof(text), "CC00:%02X:00.0", (unsigned)d->ordinal + 1);
+	int n = snprintf(text, sizeof(text), "CC00:%02X:00.0", (unsigned)d->serial + 1);
 	if (len <= n)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(pciBusId, text, (size_t)n + 1);

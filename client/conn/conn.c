@@ -401,7 +401,11 @@ static CUresult open_session(void)
 			snprintf(conn->address_text, sizeof conn->address_text, "%s", moved);
 			continue;
 		}
-		ckt_log_user("no GPU: %s: %s", conn->address_text, message);
+		/* CUDA says nothing of a program that is to see no GPU. */
+		if (result == -ENODEV && getenv("CUDA_VISIBLE_DEVICES"))
+			ckt_debug("no GPU: %s: %s", conn->address_text, message);
+		else
+			ckt_log_user("no GPU: %s: %s", conn->address_text, message);
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	snprintf(conn->session, sizeof conn->session, "%s", ok.session);

@@ -10,6 +10,7 @@
 #include "client/conn/conn.h"
 #include "client/conn/settings.h"
 #include "rpc/log.h"
+#include "rpc/visible.h"
 
 enum { TOKEN_MAX = 4096, HELLO_XID = 0 };
 
@@ -102,6 +103,32 @@ static uint8_t *put_hello(uint8_t *p, const struct ckt_greeting *greeting, const
 	return ckt_put_fixed(p, args, args_size);
 }
 
+/* CUDA_VISIBLE_DEVICES is read by who knows the GPUs: it goes along in pieces. */
+struct visible {
+	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 1];
+	char names[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 1][64 + 1];
+	unsigned count;
+};
+
+static int put_visible(struct visible *visible, char *ret_message, size_t message_size)
+{
+	const char *text = getenv("CUDA_VISIBLE_DEVICES");
+	visible->count = 0;
+	if (text && strlen(text) > CKT_VISIBLE_TEXT_MAX) {
+		snprintf(ret_message, message_size, "CUDA_VISIBLE_DEVICES is longer than %d characters", CKT_VISIBLE_TEXT_MAX);
+		return -EMSGSIZE;
+	}
+	if (!text)
+		return 0;
+	do {
+		snprintf(visible->names[visible->count], sizeof visible->names[0], CKT_VISIBLE_CAPABILITY "%.*s", CKT_VISIBLE_PIECE, text);
+		visible->pieces[visible->count] = (ckt_capability){.name = visible->names[visible->count], .value = visible->count};
+		visible->count++;
+		text += strnlen(text, CKT_VISIBLE_PIECE);
+	} while (*text);
+	return 0;
+}
+
 static int send_hello(int fd, const struct ckt_greeting *greeting, enum ckt_hello_kind kind, int64_t deadline_ms, char *ret_message,
 		      size_t message_size)
 {
@@ -109,9 +136,9 @@ static int send_hello(int fd, const struct ckt_greeting *greeting, enum ckt_hell
 	char program[CKT_NAME_MAX], host[CKT_NAME_MAX];
 	size_t token_size = 0;
 	if (!offers(greeting, CKT_AUTH_NONE)) {
-		int result = read_token(token, &token_size, ret_message, message_size);
-		if (result)
-			return result;
+		int error = read_token(token, &token_size, ret_message, message_size);
+		if (error)
+			return error;
 	}
 	program_name(program, sizeof program);
 	if (gethostname(host, sizeof host))
@@ -129,6 +156,14 @@ static int send_hello(int fd, const struct ckt_greeting *greeting, enum ckt_hell
 		.build = (char *)CKT_VERSION,
 	};
 	memcpy(hello.secret, ckt_conn.secret, sizeof hello.secret);
+	struct visible visible;
+	int result = kind == CKT_HELLO_NEW ? put_visible(&visible, ret_message, message_size) : 0;
+	if (result)
+		return result;
+	if (kind == CKT_HELLO_NEW) {
+		hello.capabilities.capabilities_val = visible.pieces;
+		hello.capabilities.capabilities_len = visible.count;
+	}
 	XDR xdr;
 	xdrmem_create(&xdr, (char *)args, sizeof args - 128, XDR_ENCODE);
 	if (!xdr_ckt_hello_args(&xdr, &hello))
@@ -152,6 +187,8 @@ static int refusal(const struct ckt_hello_res *res, char *ret_moved_to, size_t m
 		return -EAGAIN;
 	case CKT_HELLO_SHUTTING_DOWN:
 		return -EAGAIN;
+	case CKT_HELLO_NO_DEVICE:
+		return -ENODEV;
 	default:
 		return -EACCES;
 	}

@@ -90,6 +90,7 @@ static void server_process(const struct soft *soft, const struct run_options *op
 		dup2(log, STDERR_FILENO);
 	/* A user's own configuration must not reach the private server's clients or GPUs. */
 	unsetenv("REMOTE_GPU_ADDRESS");
+	unsetenv("CUDA_VISIBLE_DEVICES");
 	sigprocmask(SIG_SETMASK, &soft->before, NULL);
 	execv(path, command);
 	dprintf(STDERR_FILENO, "%s: %s\n", path, strerror(errno));

@@ -30,11 +30,12 @@ struct driver_api {
 	int (*get)(int *device, int ordinal);
 	int (*name)(char *name, int length, int device);
 	int (*memory)(size_t *bytes, int device);
+	int (*uuid)(uint8_t uuid[16], int device);
 };
 
 static int load(const char *library, struct driver_api *api, struct probe *probe)
 {
-	static const char *const names[] = {"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2"};
+	static const char *const names[] = {"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetUuid_v2"};
 	void **slots = (void **)api;
 	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
@@ -78,6 +79,7 @@ static int ask(const char *library, struct probe *probe)
 			strcpy(gpu->name, "unknown");
 		else if (!api.memory(&bytes, device))
 			gpu->memory_bytes = bytes;
+		api.uuid(gpu->uuid, device);
 		gpu->name[sizeof gpu->name - 1] = 0;
 	}
 	return 0;

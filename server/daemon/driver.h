@@ -11,6 +11,7 @@
 struct ckt_driver_gpu {
 	char name[128];
 	uint64_t memory_bytes;
+	uint8_t uuid[16];
 };
 
 struct ckt_driver_info {

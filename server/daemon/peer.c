@@ -262,7 +262,11 @@ static void start_session(struct ckt_peer *peer)
 	struct ckt_session *session;
 	char message[CKT_MESSAGE_MAX];
 	struct ckt_session_spec spec = {.uid = peer->who.uid, .hello = &peer->hello, .image_fd = -1, .gpu = -1};
-	if (ckt_session_create(peer->server, &spec, &session, message, sizeof message)) {
+	int error = ckt_session_create(peer->server, &spec, &session, message, sizeof message);
+	if (error == -ENODEV) {
+		/* The program wanted it so. */
+		refuse(peer, CKT_HELLO_NO_DEVICE, "%s", message);
+	} else if (error) {
 		ckt_error("%s", message);
 		refuse(peer, CKT_HELLO_FAILED, "%s", message);
 	} else {

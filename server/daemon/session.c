@@ -20,6 +20,7 @@
 #include "pause.h"
 #include "request.h"
 #include "rpc/log.h"
+#include "rpc/visible.h"
 
 enum {
 	START_TIMEOUT_MS = 120000,	/* a driver's first context after boot takes long, and a restore reads the whole image */
@@ -374,16 +375,67 @@ static int send_images(struct ckt_session *session, const struct ckt_session_spe
 	return 0;
 }
 
+/* What a session may have by --gpus. */
+static u_int server_gpus(const struct ckt_server *server, u_int ret_gpus[CKT_DEVICES_MAX])
+{
+	bool all = server->gpu_count == 0;
+	u_int count = all ? server->driver.gpu_count : server->gpu_count;
+	for (u_int i = 0; i < count && i < CKT_DEVICES_MAX; i++)
+		ret_gpus[i] = all ? i : server->gpus[i];
+	return count < CKT_DEVICES_MAX ? count : CKT_DEVICES_MAX;
+}
+
+/* The pieces of the client's CUDA_VISIBLE_DEVICES behind one another; false where it has none. */
+static bool visible_text(const ckt_hello_args *hello, char ret_text[CKT_VISIBLE_TEXT_MAX + 1])
+{
+	size_t used = 0;
+	bool any = false;
+	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
+		const ckt_capability *c = &hello->capabilities.capabilities_val[i];
+		if (strncmp(c->name, CKT_VISIBLE_CAPABILITY, strlen(CKT_VISIBLE_CAPABILITY)) != 0)
+			continue;
+		const char *piece = c->name + strlen(CKT_VISIBLE_CAPABILITY);
+		size_t length = strlen(piece);
+		any = true;
+		if (length > CKT_VISIBLE_TEXT_MAX - used)
+			break;
+		memcpy(ret_text + used, piece, length);
+		used += length;
+	}
+	ret_text[used] = 0;
+	return any;
+}
+
+/* A program may see less than the server gives it, in an order of its own: never more.  -ENODEV where nothing is left. */
+static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
+{
+	const struct ckt_server *server = session->server;
+	char text[CKT_VISIBLE_TEXT_MAX + 1];
+	u_int gpus[CKT_DEVICES_MAX], chosen[CKT_DEVICES_MAX], count = server_gpus(server, gpus);
+	uint8_t uuids[CKT_DEVICES_MAX][CKT_VISIBLE_UUID];
+	if (!visible_text(hello, text))
+		return 0;
+	for (u_int i = 0; i < count; i++)
+		memcpy(uuids[i], server->driver.gpus[gpus[i]].uuid, CKT_VISIBLE_UUID);
+	session->narrowed = true;
+	session->visible_count = ckt_visible_select(text, uuids, count, chosen);
+	for (u_int i = 0; i < session->visible_count; i++)
+		session->visible[i] = gpus[chosen[i]];
+	return session->visible_count ? 0 : -ENODEV;
+}
+
 /* The server's GPUs; the one that was asked for changes places with the first, so that a session's further ones stay. */
 static u_int list_gpus(const struct ckt_session *session, u_int ret_gpus[CKT_DEVICES_MAX])
 {
 	const struct ckt_server *server = session->server;
-	bool all = server->gpu_count == 0;
-	u_int count = all ? server->driver.gpu_count : server->gpu_count, wanted = (u_int)session->gpu;
-	if (session->gpu < 0 && all)
+	u_int wanted = (u_int)session->gpu;
+	if (session->narrowed) {
+		memcpy(ret_gpus, session->visible, session->visible_count * sizeof *ret_gpus);
+		return session->visible_count;
+	}
+	if (session->gpu < 0 && server->gpu_count == 0)
 		return 0;	/* the worker takes what there is */
-	for (u_int i = 0; i < count && i < CKT_DEVICES_MAX; i++)
-		ret_gpus[i] = all ? i : server->gpus[i];
+	u_int count = server_gpus(server, ret_gpus);
 	for (u_int i = 0; i < count && session->gpu >= 0; i++)
 		if (ret_gpus[i] == wanted) {
 			ret_gpus[i] = ret_gpus[0];
@@ -480,6 +532,13 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 	session->child = true;
 	session->gpu = spec->gpu;
 	session->status.gpu = spec->gpu >= 0 ? spec->gpu : server->gpu_count ? (int)server->gpus[0] : 0;
+	if (spec->hello && narrow(session, spec->hello)) {
+		snprintf(ret_message, message_size, "CUDA_VISIBLE_DEVICES leaves none of the GPUs of %s", server->host);
+		session_free(session, false);
+		return -ENODEV;
+	}
+	if (session->visible_count)
+		session->status.gpu = (int)session->visible[0];
 	if (spec->hello) {
 		free(session->status.program_name);
 		session->status.program_name = copy(spec->hello->program_name);

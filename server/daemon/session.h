@@ -54,6 +54,8 @@ struct ckt_session {
 	uint32_t uid;			/* the owner, CKT_UID_UNKNOWN where not known */
 	time_t started;
 	int gpu;			/* wanted by a restore; -1 */
+	bool narrowed;			/* the program asked for these alone, by CUDA_VISIBLE_DEVICES */
+	unsigned visible[CKT_DEVICES_MAX], visible_count;
 	struct ckt_peer *holder;	/* whose connection keeps it frozen, see image.c */
 	struct ckt_peer *preloader;	/* whose connection it is taken ahead for; STARTING until that is done */
 	bool preloading;		/* an answer is awaited */
