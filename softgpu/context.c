@@ -134,9 +134,15 @@ static CUresult context_start(struct ckt_soft_context *context)
 	context->shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
 	context->peers = 0;
 	struct ckt_soft_device *device = context->device;
+	/*
+	 * Far from programs, libraries, and the range that Cricket's workers reserve for themselves; each device behind the one that was used
+	 * before it, so that which of them a process works with does not show in its addresses.
+	 */
+	static _Atomic uint64_t next_arena = 0x300000000000;
 	pthread_mutex_lock(&device->lock);
 	/* Twice the memory: fragmented addresses shall not be what runs out. */
-	if (!device->arena_ready && ckt_soft_arena_init(&device->arena, device->arena_wish, 2 * device->total_bytes) == 0)
+	if (!device->arena_ready &&
+	    ckt_soft_arena_init(&device->arena, atomic_fetch_add(&next_arena, 2 * device->total_bytes), 2 * device->total_bytes) == 0)
 		device->arena_ready = true;
 	bool ready = device->arena_ready;
 	pthread_mutex_unlock(&device->lock);

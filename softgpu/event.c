@@ -168,7 +168,7 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
 		result = ckt_soft_stream_get(context, hStream, &stream);
 	if (result == CUDA_SUCCESS && (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL))
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && stream->context != event->context)
+	if (result == CUDA_SUCCESS && stream->context != event->context && !ckt_soft_in_graph)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	if (result == CUDA_SUCCESS)
 		result = record(event, stream);

@@ -238,6 +238,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 	pthread_mutex_lock(&ckt_soft_graph_lock);
 	struct ckt_soft_exec *exec = ckt_soft_object_get(hGraphExec, CKT_SOFT_GRAPH_EXEC);
 	CUresult result = exec && exec->graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	ckt_soft_in_graph = true;
 	if (result == CUDA_SUCCESS && exec->last)
 		result = cuStreamWaitEvent(hStream, exec->last, 0);
 	else if (result == CUDA_SUCCESS)
@@ -246,6 +247,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 		result = launch_graph(exec->graph, exec->order, hStream);
 	if (result == CUDA_SUCCESS)
 		result = cuEventRecord(exec->last, hStream);
+	ckt_soft_in_graph = false;
 	if (exec)
 		ckt_soft_object_put(&exec->object);
 	pthread_mutex_unlock(&ckt_soft_graph_lock);

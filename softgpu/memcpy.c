@@ -72,9 +72,18 @@ static CUresult check_contexts(CUcontext first, CUcontext second)
 	return CUDA_SUCCESS;
 }
 
+/* A copy between contexts comes behind all that either was given. */
+static CUresult settle_contexts(CUcontext first, CUcontext second)
+{
+	CUresult result = check_contexts(first, second);
+	if (result == CUDA_SUCCESS && first)
+		result = cuCtxSynchronize_v2(first);
+	return result == CUDA_SUCCESS && second && second != first ? cuCtxSynchronize_v2(second) : result;
+}
+
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-	CUresult result = check_contexts(dstContext, srcContext);
+	CUresult result = settle_contexts(dstContext, srcContext);
 	return result == CUDA_SUCCESS ? cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount) : result;
 }
 
@@ -268,7 +277,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream, bool 
 {
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = check_contexts(c->dstContext, c->srcContext);
+	CUresult result = wait ? settle_contexts(c->dstContext, c->srcContext) : check_contexts(c->dstContext, c->srcContext);
 	if (result != CUDA_SUCCESS)
 		return result;
 	CUDA_MEMCPY3D plain = {

@@ -120,6 +120,7 @@ struct ckt_soft_arch {
 
 struct ckt_soft_device {
 	int ordinal;
+	int serial;				/* its place in CRICKET_SOFT_DEVICES */
 	const struct ckt_soft_arch *arch;
 	uint64_t total_bytes;
 	atomic_uint_fast64_t used_bytes;
@@ -130,7 +131,6 @@ struct ckt_soft_device {
 	bool arena_ready;
 	/* The same in every process: a checkpoint is restored only where module variables lie as they lay, and where the kernel would
 	 * put the range depends on what other threads map meanwhile. */
-	uint64_t arena_wish;
 	struct ckt_soft_arena arena;
 };
 
@@ -301,6 +301,8 @@ void ckt_soft_stream_close(struct ckt_soft_stream *stream);
 void ckt_soft_stream_unlink(struct ckt_soft_stream *stream);
 /* The _ptds and _ptsz entry points: while > 0, stream 0 means the thread's own default stream. */
 extern __thread int ckt_soft_per_thread_default;
+/* The calling thread launches a graph: all of it goes to one stream, also what belongs to another context than that. */
+extern __thread bool ckt_soft_in_graph;
 
 /* ---- module.c, fatbin.c, link.c, library.c, function.c */
 

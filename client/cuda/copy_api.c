@@ -53,14 +53,55 @@ CKT_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
 	return ckt_copy(dst, is_device(dst), src, is_device(src), size, stream, true);
 }
 
+/* The default stream of one context waits for what another's has been given. */
+static CUresult wait_between(uint64_t waiting, uint64_t before)
+{
+	uint64_t saved = ckt_call_context;
+	CUevent event;
+	if (waiting == before)
+		return CUDA_SUCCESS;
+	ckt_call_context = before;
+	CUresult result = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	if (!result) {
+		result = cuEventRecord(event, NULL);
+		ckt_call_context = waiting;
+		if (!result)
+			result = cuStreamWaitEvent(NULL, event, 0);
+		cuEventDestroy(event);
+	}
+	ckt_call_context = saved;
+	return result;
+}
+
+/* None means the current one, as an H200 has it. */
+static bool is_context(CUcontext context)
+{
+	return !context || ckt_object_find(ckt_handle_id(context), CKT_KIND_CONTEXT);
+}
+
+CUresult ckt_copy_join(CUcontext dst_context, CUcontext src_context, bool before)
+{
+	uint64_t here = ckt_call_context, others[2] = {ckt_handle_id(src_context), ckt_handle_id(dst_context)};
+	CUresult result = is_context(dst_context) && is_context(src_context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	for (int i = 0; i < 2 && !result; i++)
+		if (others[i] && (i == 0 || others[1] != others[0]))
+			result = before ? wait_between(here, others[i]) : wait_between(others[i], here);
+	return result;
+}
+
 CKT_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t size)
 {
-	return ckt_copy(dst, true, src, true, size, NULL, false);
+	CUresult result = ckt_copy_join(dst_context, src_context, true);
+	if (!result)
+		result = ckt_copy(dst, true, src, true, size, NULL, false);
+	return result ? result : ckt_copy_join(dst_context, src_context, false);
 }
 
 CKT_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t size,
 				      CUstream stream)
 {
+	if (!is_context(dst_context) || !is_context(src_context))
+		return CUDA_ERROR_INVALID_CONTEXT;
 	return ckt_copy(dst, true, src, true, size, stream, true);
 }
 

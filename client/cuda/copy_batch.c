@@ -148,7 +148,13 @@ CKT_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy)
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D plain = without_contexts(copy);
-	return cuMemcpy3D_v2(&plain);
+	/* The host is in no context. */
+	CUcontext src = copy->srcMemoryType == CU_MEMORYTYPE_HOST ? NULL : copy->srcContext;
+	CUcontext dst = copy->dstMemoryType == CU_MEMORYTYPE_HOST ? NULL : copy->dstContext;
+	CUresult result = ckt_copy_join(dst, src, true);
+	if (!result)
+		result = cuMemcpy3D_v2(&plain);
+	return result ? result : ckt_copy_join(dst, src, false);
 }
 
 CKT_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy, CUstream stream)

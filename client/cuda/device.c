@@ -212,6 +212,8 @@ CKT_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice pe
 CKT_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer)
 {
 	int can;
+	struct ckt_reply reply;
+	struct ckt_device_p2p_attribute_res res;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = cuDeviceCanAccessPeer(&can, device, peer);
@@ -219,16 +221,14 @@ CKT_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute at
 		return result;
 	if (device == peer)
 		return CUDA_ERROR_INVALID_DEVICE;
-	switch (attribute) {
-	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
-		*value = 0;
-		return CUDA_SUCCESS;
-	case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
-		*value = can;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
+	result = CKT_WAITED(device_p2p_attribute, DEVICE_P2P_ATTRIBUTE, CKT_CALL_F_ANYWAY, &reply, .attribute = attribute, .device = (uint32_t)device,
+			    .peer = (uint32_t)peer);
+	if (result)
+		return result;
+	if (ckt_device_p2p_attribute_res_get(&reply.results, &res))
+		*value = res.value;
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
 }

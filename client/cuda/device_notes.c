@@ -48,13 +48,34 @@ CKT_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities
 	return ckt_device_get(device, &result) ? no_atomics(capabilities, operations, count) : result;
 }
 
+static CUresult ask_atomic(CUatomicOperation operation, CUdevice from, CUdevice to, unsigned *ret_capabilities)
+{
+	struct ckt_reply reply;
+	struct ckt_device_p2p_atomic_res res;
+	CUresult result = CKT_WAITED(device_p2p_atomic, DEVICE_P2P_ATOMIC, CKT_CALL_F_ANYWAY, &reply, .operation = operation, .device = (uint32_t)from,
+				     .peer = (uint32_t)to);
+	if (result)
+		return result;
+	if (ckt_device_p2p_atomic_res_get(&reply.results, &res))
+		*ret_capabilities = res.capabilities;
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+
 CKT_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
 						      CUdevice from, CUdevice to)
 {
 	CUresult result;
 	if (!ckt_device_get(from, &result) || !ckt_device_get(to, &result))
 		return result;
-	return from == to ? CUDA_ERROR_INVALID_DEVICE : no_atomics(capabilities, operations, count);
+	if (from == to)
+		return CUDA_ERROR_INVALID_DEVICE;
+	result = no_atomics(capabilities, operations, count);
+	for (unsigned i = 0; i < count && !result; i++)
+		result = ask_atomic(operations[i], from, to, &capabilities[i]);
+	return result;
 }
 
 /* A callback for each device, of which there is never anything to tell: a session's limit is known from the start. */

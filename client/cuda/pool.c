@@ -8,10 +8,18 @@
 #include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
 
+/* Bit d: what device d, not the pool's own, may do with its memory. */
+struct access {
+	_Atomic uint64_t readers, writers;
+};
+
 struct ckt_pool {
 	struct ckt_object object;
 	CUdevice device;
+	struct access access;
 };
+
+static struct access default_access[CKT_DEVICES_MAX];
 
 static _Atomic uint64_t current_pools[CKT_DEVICES_MAX];	/* 0: the default pool */
 static _Atomic bool freed_on_stream;
@@ -218,24 +226,49 @@ CKT_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute
 	return result;
 }
 
-/* ---- Access: a pool's own device has it, no other can be given it yet (cuDeviceCanAccessPeer says so). */
+/* ---- Access.  The session's memory is open to every device that can reach it; who may is kept here, for CUDA's answers. */
+
+static struct access *access_of(CUmemoryPool handle)
+{
+	struct ckt_pool *pool = ckt_object_find(ckt_handle_id(handle), CKT_KIND_POOL);
+	return pool ? &pool->access : &default_access[ckt_handle_slot(ckt_handle_id(handle)) - 1];
+}
+
+static CUresult check_access(const CUmemAccessDesc *desc, CUdevice own)
+{
+	CUresult result;
+	int can = 1;
+	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_device_get(desc->location.id, &result))
+		return result;
+	if (desc->location.id == own)
+		return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+	    desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		cuDeviceCanAccessPeer(&can, desc->location.id, own);
+	return can ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
 
 CKT_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
 	CUdevice device = 0;
-	CUresult result;
+	CUresult result = CUDA_SUCCESS;
 	if (!find(pool, &device) || (count && !map))
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++) {
-		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-			return CUDA_ERROR_INVALID_VALUE;
-		if (!ckt_device_get(map[i].location.id, &result))
-			return result;
-		bool own = map[i].location.id == device;
-		if (own ? map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE : map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-			return own ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE;
+	for (size_t i = 0; i < count && !result; i++)
+		result = check_access(&map[i], device);
+	for (size_t i = 0; i < count && !result; i++) {
+		struct access *access = access_of(pool);
+		uint64_t bit = 1ull << map[i].location.id;
+		atomic_fetch_and(&access->readers, ~bit);
+		atomic_fetch_and(&access->writers, ~bit);
+		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+			atomic_fetch_or(map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? &access->readers : &access->writers, bit);
 	}
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CKT_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location)
@@ -244,9 +277,13 @@ CKT_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool po
 	CUresult result;
 	if (!flags || !location || !find(pool, &device) || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (ckt_device_get(location->id, &result))
-		*flags = location->id == device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	return result;
+	if (!ckt_device_get(location->id, &result))
+		return result;
+	struct access *access = access_of(pool);
+	bool writes = location->id == device || atomic_load(&access->writers) >> location->id & 1;
+	bool reads = atomic_load(&access->readers) >> location->id & 1;
+	*flags = writes ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : reads ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return CUDA_SUCCESS;
 }
 
 /* ---- Allocation on a stream */

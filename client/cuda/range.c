@@ -169,6 +169,20 @@ void ckt_range_set_flags(uint64_t address, uint64_t size, enum ckt_range_kind ki
 	pthread_rwlock_unlock(&lock);
 }
 
+void ckt_range_set_peer(uint64_t address, uint64_t size, CUdevice device, unsigned flags)
+{
+	uint64_t bit = 1ull << device;
+	pthread_rwlock_wrlock(&lock);
+	for (size_t at = address ? upper(address - 1) : 0; at < count && ranges[at].base - address < size; at++)
+		if (ranges[at].kind == CKT_RANGE_MAPPED) {
+			ranges[at].readers &= ~bit;
+			ranges[at].writers &= ~bit;
+			ranges[at].readers |= flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? bit : 0;
+			ranges[at].writers |= flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? bit : 0;
+		}
+	pthread_rwlock_unlock(&lock);
+}
+
 void ckt_range_set_mapped(uint64_t base)
 {
 	pthread_rwlock_wrlock(&lock);

@@ -264,11 +264,11 @@ CKT_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 	return result;
 }
 
-/* Every device but the memory's own is without access, which cuDeviceCanAccessPeer says beforehand. */
-static CUresult read_access(const CUmemAccessDesc *desc, CUdevice own, bool *ret_own)
+static CUresult check_access(const CUmemAccessDesc *desc, CUdevice own)
 {
 	static bool once;
 	CUresult result;
+	int can = 1;
 	if (desc->location.type == CU_MEM_LOCATION_TYPE_HOST || desc->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
 	    desc->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
 		return ckt_call_unsupported("cuMemSetAccess for the host", &once);
@@ -278,26 +278,54 @@ static CUresult read_access(const CUmemAccessDesc *desc, CUdevice own, bool *ret
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_device_get(desc->location.id, &result))
 		return result;
-	*ret_own = desc->location.id == own;
-	return *ret_own || desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	if (desc->location.id != own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		cuDeviceCanAccessPeer(&can, desc->location.id, own);
+	return can ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* Of mappings side by side, all of one device's memory. */
+static CUresult set_run(uint64_t address, uint64_t size, CUdevice own, const CUmemAccessDesc *desc)
+{
+	CUresult result = check_access(desc, own);
+	if (result)
+		return result;
+	if (desc->location.id == own) {
+		result = CKT_WAITED(mem_set_access, MEM_SET_ACCESS, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size, .access = desc->flags);
+		if (!result)
+			ckt_range_set_flags(address, size, CKT_RANGE_MAPPED, desc->flags);
+		return result;
+	}
+	result = CKT_WAITED(mem_set_peer_access, MEM_SET_PEER_ACCESS, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size,
+			    .device = (uint32_t)desc->location.id, .access = desc->flags);
+	if (!result)
+		ckt_range_set_peer(address, size, desc->location.id, desc->flags);
+	return result;
+}
+
+/* Precondition: vmm_lock held, the range is made up of whole mappings. */
+static CUresult set_access(uint64_t address, uint64_t size, const CUmemAccessDesc *desc)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (uint64_t at = address, end = address + size; at < end && !result;) {
+		struct ckt_range first, next;
+		ckt_range_find(at, &first);
+		uint64_t behind = at + first.size;
+		while (behind < end && ckt_range_find(behind, &next) && next.device == first.device)
+			behind += next.size;
+		result = set_run(at, behind - at, first.device, desc);
+		at = behind;
+	}
+	return result;
 }
 
 CKT_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-	struct ckt_range range;
 	if (!desc || !count)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm_lock);
-	CUresult result = whole(address, size) && ckt_range_find(address, &range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count && !result; i++) {
-		bool own = false;
-		result = read_access(&desc[i], range.device, &own);
-		if (!result && own)
-			result = CKT_WAITED(mem_set_access, MEM_SET_ACCESS, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size,
-					    .access = desc[i].flags);
-		if (!result && own)
-			ckt_range_set_flags(address, size, CKT_RANGE_MAPPED, desc[i].flags);
-	}
+	CUresult result = whole(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count && !result; i++)
+		result = set_access(address, size, &desc[i]);
 	pthread_mutex_unlock(&vmm_lock);
 	return result;
 }
@@ -312,6 +340,10 @@ CKT_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocatio
 		return result;
 	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_MAPPED)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = location->id == range.device ? range.flags : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	if (location->id == range.device)
+		*flags = range.flags;
+	else
+		*flags = range.writers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE :
+			 range.readers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }

@@ -117,6 +117,8 @@ CUresult ckt_context_primary(struct ckt_worker *worker, unsigned device, struct 
 		make_current(worker, object);
 		object->ctx.fences = ckt_fences_create(real, SPARE_EVENTS);
 		ckt_journal_context(object);
+		if (device)
+			ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_PRIMARY, .device = device});
 		ckt_hash_load(worker, device);
 		if (before)
 			make_current(worker, before);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 
@@ -116,4 +117,42 @@ bool ckt_device_can_access(const struct ckt_worker *worker, unsigned device, uns
 	int can = 0;
 	return ckt_driver.cuDeviceCanAccessPeer &&
 	       ckt_driver.cuDeviceCanAccessPeer(&can, worker->devices[device].ordinal, worker->devices[peer].ordinal) == CUDA_SUCCESS && can;
+}
+
+/* ---- Handlers */
+
+int ckt_worker_device_p2p_attribute(struct ckt_wcall *call)
+{
+	struct ckt_device_p2p_attribute_args args;
+	struct ckt_device_p2p_attribute_res res = {0};
+	if (!ckt_device_p2p_attribute_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	const struct ckt_worker_device *device = ckt_worker_device_find(call->worker, args.device), *peer = ckt_worker_device_find(call->worker, args.peer);
+	if (!device || !peer)
+		return CUDA_ERROR_INVALID_DEVICE;
+	CUresult result = ckt_driver.cuDeviceGetP2PAttribute ?
+				  ckt_driver.cuDeviceGetP2PAttribute(&res.value, (CUdevice_P2PAttribute)args.attribute, device->ordinal, peer->ordinal) :
+				  CUDA_ERROR_NOT_SUPPORTED;
+	if (!result)
+		ckt_device_p2p_attribute_res_put(ckt_wcall_results(call, ckt_device_p2p_attribute_res_size(&res)), &res);
+	return result;
+}
+
+int ckt_worker_device_p2p_atomic(struct ckt_wcall *call)
+{
+	struct ckt_device_p2p_atomic_args args;
+	struct ckt_device_p2p_atomic_res res = {0};
+	if (!ckt_device_p2p_atomic_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	const struct ckt_worker_device *device = ckt_worker_device_find(call->worker, args.device), *peer = ckt_worker_device_find(call->worker, args.peer);
+	if (!device || !peer)
+		return CUDA_ERROR_INVALID_DEVICE;
+	CUatomicOperation operation = (CUatomicOperation)args.operation;
+	/* A driver without the question has no such operation to tell of. */
+	CUresult result = ckt_driver.cuDeviceGetP2PAtomicCapabilities ?
+				  ckt_driver.cuDeviceGetP2PAtomicCapabilities(&res.capabilities, &operation, 1, device->ordinal, peer->ordinal) :
+				  CUDA_SUCCESS;
+	if (!result)
+		ckt_device_p2p_atomic_res_put(ckt_wcall_results(call, ckt_device_p2p_atomic_res_size(&res)), &res);
+	return result;
 }

@@ -68,15 +68,18 @@ static uint64_t bytes_on(const ckt_image *image, unsigned d)
 
 /* ---- Checks */
 
-static int check_device(struct loading *l, unsigned d)
+/* Whether its context came in the course of the program, among what moves addresses: then it does so again. */
+static bool in_journal(const ckt_image *image, unsigned d)
+{
+	for (unsigned i = 0; i < image->journal.journal_len; i++)
+		if (image->journal.journal_val[i].kind == CKT_JOURNAL_PRIMARY && image->journal.journal_val[i].device == d)
+			return true;
+	return false;
+}
+
+static int check_memory(struct loading *l, unsigned d)
 {
 	struct ckt_worker_device *device = &l->worker->devices[d];
-	const ckt_image_device *saved = &l->image.devices.devices_val[d];
-	if (saved->major != device->major || saved->minor != device->minor) {
-		l->other_model = true;
-		ckt_worker_note(l->worker, "began on %.64s (capability %d.%d) and goes on on %.64s (%d.%d): what the program knows of its GPU is the former's",
-				saved->name, saved->major, saved->minor, device->name, device->major, device->minor);
-	}
 	struct ckt_object *context;
 	size_t free_bytes, total;
 	uint64_t need = bytes_on(&l->image, d);
@@ -91,6 +94,18 @@ static int check_device(struct loading *l, unsigned d)
 			      (unsigned long long)(need >> 20), device->name, (unsigned long long)(free_bytes >> 20),
 			      (unsigned long long)(need - free_bytes + (1 << 20) - 1) >> 20);
 	return 0;
+}
+
+static int check_device(struct loading *l, unsigned d)
+{
+	struct ckt_worker_device *device = &l->worker->devices[d];
+	const ckt_image_device *saved = &l->image.devices.devices_val[d];
+	if (saved->major != device->major || saved->minor != device->minor) {
+		l->other_model = true;
+		ckt_worker_note(l->worker, "began on %.64s (capability %d.%d) and goes on on %.64s (%d.%d): what the program knows of its GPU is the former's",
+				saved->name, saved->major, saved->minor, device->name, device->major, device->minor);
+	}
+	return in_journal(&l->image, d) ? 0 : check_memory(l, d);
 }
 
 static int check(struct loading *l, const ckt_worker_start_args *args)
@@ -303,6 +318,14 @@ static int replay_journal(struct loading *l)
 			if (result)
 				error = fail(l, result, "context", entry->id);
 			break;
+		case CKT_JOURNAL_PRIMARY:
+			if (entry->device >= worker->device_count)
+				error = refuse(l, -EBADMSG, "the image is damaged: its journal has a context of GPU %u", entry->device);
+			else if ((result = ckt_context_primary(worker, entry->device, &object)))
+				error = fail(l, result, "the primary context of GPU", entry->device);
+			else
+				error = check_memory(l, entry->device);
+			break;
 		case CKT_JOURNAL_CONTEXT_DESTROY:
 			if (object && ckt_handle_kind(object->id) == CKT_KIND_CONTEXT && !object->ctx.primary)
 				ckt_context_destroy(worker, object);
@@ -468,6 +491,28 @@ static int map_memory(struct loading *l)
 	return 0;
 }
 
+/* A GPU that reached another's memory must do so where the session goes on, or its kernels would fault. */
+static int map_for_peers(struct loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	for (unsigned i = 0; i < l->image.peer_accesses.peer_accesses_len; i++) {
+		const ckt_image_peer_access *p = &l->image.peer_accesses.peer_accesses_val[i];
+		uint64_t size = 0;
+		for (unsigned k = 0; k < l->image.mappings.mappings_len && !size; k++)
+			if (l->image.mappings.mappings_val[k].address == p->address)
+				size = l->image.mappings.mappings_val[k].size;
+		for (unsigned d = 0; d < CKT_DEVICES_MAX; d++) {
+			if (!((p->readers | p->writers) >> d & 1))
+				continue;
+			CUresult result = ckt_vmm_set_peer_access(worker, p->address, size, d, p->writers >> d & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE :
+														      CU_MEM_ACCESS_FLAGS_PROT_READ);
+			if (result)
+				return fail(l, result, "a GPU's access to another's memory at", p->address);
+		}
+	}
+	return 0;
+}
+
 static int map_physicals(struct loading *l)
 {
 	struct ckt_worker *worker = l->worker;
@@ -502,7 +547,7 @@ static int map_physicals(struct loading *l)
 		if (result)
 			return fail(l, result, "the mapping at", m->address);
 	}
-	return 0;
+	return map_for_peers(l);
 }
 
 /* What was mapped for the contents alone goes again. */

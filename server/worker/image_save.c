@@ -468,12 +468,16 @@ static int take_vmm(struct saving *s)
 	ckt_image *image = &s->image;
 	image->reservations.reservations_val = list(vmm->reservation_count, sizeof(ckt_image_reservation));
 	image->mappings.mappings_val = list(vmm->mapping_count, sizeof(ckt_image_mapping));
+	image->peer_accesses.peer_accesses_val = list(vmm->mapping_count, sizeof(ckt_image_peer_access));
 	for (size_t i = 0; i < vmm->reservation_count; i++)
 		image->reservations.reservations_val[image->reservations.reservations_len++] =
 			(ckt_image_reservation){vmm->reservations[i].address, vmm->reservations[i].size};
 	for (size_t i = 0; i < vmm->mapping_count; i++) {
 		struct ckt_mapping *m = &vmm->mappings[i];
 		image->mappings.mappings_val[image->mappings.mappings_len++] = (ckt_image_mapping){m->address, m->size, m->offset, m->physical, m->access};
+		if (m->readers | m->writers)
+			image->peer_accesses.peer_accesses_val[image->peer_accesses.peer_accesses_len++] =
+				(ckt_image_peer_access){m->address, m->readers, m->writers};
 	}
 	size_t count;
 	int result = 0;

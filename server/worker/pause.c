@@ -208,7 +208,7 @@ static CUresult map_all(struct ckt_worker *worker)
 		struct ckt_mapping *m = &worker->vmm.mappings[i];
 		struct ckt_object *object = ckt_objects_find(&worker->objects, m->physical);
 		CUresult result = object ? ckt_driver.cuMemMap(m->address, m->size, m->offset, object->physical.handle, 0) : CUDA_ERROR_INVALID_VALUE;
-		if (!result && m->access && (result = put_access(worker, object->physical.device, m->address, m->size, m->access)))
+		if (!result && (result = ckt_vmm_put_access(worker, m)))
 			ckt_driver.cuMemUnmap(m->address, m->size);
 		if (result) {
 			unmap_all(worker, i);

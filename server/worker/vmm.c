@@ -155,6 +155,30 @@ CUresult ckt_vmm_unmap(struct ckt_worker *worker, uint64_t address, uint64_t siz
 	return CUDA_SUCCESS;
 }
 
+static CUresult give(struct ckt_worker *worker, const struct ckt_mapping *m, unsigned device, unsigned access)
+{
+	CUmemAccessDesc desc = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = worker->devices[device].ordinal},
+				.flags = (CUmemAccess_flags)access};
+	return ckt_driver.cuMemSetAccess(m->address, m->size, &desc, 1);
+}
+
+static unsigned own_device(struct ckt_worker *worker, const struct ckt_mapping *m)
+{
+	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, m->physical, CKT_KIND_PHYSICAL);
+	return object ? object->physical.device : 0;
+}
+
+static void note_peer(struct ckt_mapping *m, unsigned device, unsigned access)
+{
+	uint64_t bit = 1ull << device;
+	m->readers &= ~bit;
+	m->writers &= ~bit;
+	if (access == CU_MEM_ACCESS_FLAGS_PROT_READ)
+		m->readers |= bit;
+	else if (access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		m->writers |= bit;
+}
+
 CUresult ckt_vmm_set_access(struct ckt_worker *worker, uint64_t address, uint64_t size, unsigned access)
 {
 	struct ckt_vmm *vmm = &worker->vmm;
@@ -164,16 +188,42 @@ CUresult ckt_vmm_set_access(struct ckt_worker *worker, uint64_t address, uint64_
 	/* What is mapped side by side may be the memory of different devices. */
 	for (size_t i = first; i < first + count; i++) {
 		struct ckt_mapping *m = &vmm->mappings[i];
-		struct ckt_object *object = ckt_objects_find_kind(&worker->objects, m->physical, CKT_KIND_PHYSICAL);
-		unsigned device = object ? object->physical.device : 0;
-		CUmemAccessDesc desc = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = worker->devices[device].ordinal},
-					.flags = (CUmemAccess_flags)access};
-		CUresult result = ckt_driver.cuMemSetAccess(m->address, m->size, &desc, 1);
+		CUresult result = give(worker, m, own_device(worker, m), access);
 		if (result)
 			return result;
 		m->access = access;
 	}
 	return CUDA_SUCCESS;
+}
+
+CUresult ckt_vmm_set_peer_access(struct ckt_worker *worker, uint64_t address, uint64_t size, unsigned device, unsigned access)
+{
+	struct ckt_vmm *vmm = &worker->vmm;
+	size_t first, count;
+	if (device >= worker->device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!whole(vmm, address, size, &first, &count))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = first; i < first + count; i++) {
+		struct ckt_mapping *m = &vmm->mappings[i];
+		CUresult result = give(worker, m, device, access);
+		if (result)
+			return result;
+		if (own_device(worker, m) == device)
+			m->access = access;
+		else
+			note_peer(m, device, access);
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_vmm_put_access(struct ckt_worker *worker, const struct ckt_mapping *mapping)
+{
+	CUresult result = mapping->access ? give(worker, mapping, own_device(worker, mapping), mapping->access) : CUDA_SUCCESS;
+	for (unsigned d = 0; d < worker->device_count && !result; d++)
+		if ((mapping->readers | mapping->writers) >> d & 1)
+			result = give(worker, mapping, d, mapping->writers >> d & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ);
+	return result;
 }
 
 CUresult ckt_vmm_free(struct ckt_worker *worker, uint64_t address, uint64_t size)
@@ -275,4 +325,12 @@ int ckt_worker_mem_set_access(struct ckt_wcall *call)
 	if (!ckt_mem_set_access_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	return ckt_vmm_set_access(call->worker, args.address, args.size, args.access);
+}
+
+int ckt_worker_mem_set_peer_access(struct ckt_wcall *call)
+{
+	struct ckt_mem_set_peer_access_args args;
+	if (!ckt_mem_set_peer_access_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	return ckt_vmm_set_peer_access(call->worker, args.address, args.size, args.device, args.access);
 }

@@ -2,7 +2,7 @@
  * Virtual memory management by the program: reserved addresses, physical memory, and what is mapped where.
  *
  *	reservation  |......MMMMMMMM....MMMM......|   addresses of a device's slice, with nothing of the allocator's in them
- *	mapping             ^ part of a physical object, with the access that its own device has
+ *	mapping             ^ part of a physical object, with the access that each device has
  *
  * The driver refuses what is wrong inside a reservation; here it is made sure that a program touches nothing outside its own
  * reservations, because the window around them is the session's as far as the driver knows.
@@ -25,7 +25,8 @@ struct ckt_reservation {
 struct ckt_mapping {
 	uint64_t address, size, offset;
 	uint64_t physical;		/* id */
-	unsigned access;		/* CUmemAccess_flags */
+	unsigned access;		/* CUmemAccess_flags of the memory's own device */
+	uint64_t readers, writers;	/* bit d: device d may read, read and write */
 };
 
 struct ckt_vmm {
@@ -43,6 +44,9 @@ CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size,
 /* Of whole mappings, without a gap. */
 CUresult ckt_vmm_unmap(struct ckt_worker *worker, uint64_t address, uint64_t size);
 CUresult ckt_vmm_set_access(struct ckt_worker *worker, uint64_t address, uint64_t size, unsigned access);
+CUresult ckt_vmm_set_peer_access(struct ckt_worker *worker, uint64_t address, uint64_t size, unsigned device, unsigned access);
+/* Tells the driver what access a mapping has that was just mapped, again or for the first time. */
+CUresult ckt_vmm_put_access(struct ckt_worker *worker, const struct ckt_mapping *mapping);
 /* Frees a reservation without mappings. */
 CUresult ckt_vmm_free(struct ckt_worker *worker, uint64_t address, uint64_t size);
 /* An address at which the whole of the physical memory can be read and written, or 0. */

@@ -13,6 +13,7 @@ Modes:
   migrate     moved ten times between two servers while the program works
   pause       paused and resumed 100 times, its memory with the host in between
   memory      stopped with its image in the server's memory, and restored from there, three times
+  hop         moved four times between the first two GPUs of one server while the program works
   card        with nothing set, stopped on purpose, its server killed, --pause seconds later restored elsewhere
 
 All from checkpoint on go over --transport: tcp (client over TCP, cricketctl on the server's host), unix, or far (everything over TCP, as from
@@ -231,10 +232,13 @@ def text(data):
     return data.decode("utf-8", "replace")
 
 
-def clean_environment():
-    """The caller's environment without anything that would lead a program elsewhere."""
-    return {k: v for k, v in os.environ.items()
-            if not k.startswith(("CRICKET_", "CKT_TEST_")) and k not in ("REMOTE_GPU_ADDRESS", "LD_PRELOAD", "LD_AUDIT")}
+def clean_environment(visible=None):
+    """The caller's environment without anything that would lead a program elsewhere, and the program's CUDA_VISIBLE_DEVICES."""
+    env = {k: v for k, v in os.environ.items()
+           if (not k.startswith(("CRICKET_", "CKT_TEST_")) or k == "CRICKET_SOFT_DEVICES") and k not in ("REMOTE_GPU_ADDRESS", "LD_PRELOAD", "LD_AUDIT")}
+    if visible is not None:
+        env["CUDA_VISIBLE_DEVICES"] = visible
+    return env
 
 
 class Program:
@@ -275,7 +279,7 @@ class Program:
 
 
 def launch(tree, arg, directory, command, address, extra_env=None):
-    env = clean_environment()
+    env = clean_environment(arg.visible)
     env.update(extra_env or {})
     if arg.launcher == "preload":
         env["REMOTE_GPU_ADDRESS"] = address
@@ -340,17 +344,17 @@ def interpreter():
 
 def run_native(tree, arg, directory, command):
     del tree
-    judge(arg, Program(directory, command, clean_environment()).wait(arg.timeout))
+    judge(arg, Program(directory, command, clean_environment(arg.visible)).wait(arg.timeout))
 
 
 def run_local(tree, arg, directory, command):
     # On a machine with a GPU its own driver, otherwise the soft GPU; either way our runtime and no wire.
     driver = arg.driver if arg.driver != "soft" else os.path.join(tree.soft, "libcuda.so.1")
-    judge(arg, Program(directory, [tree.tool("cricket-run"), "--server", f"local:{driver}", *command], clean_environment()).wait(arg.timeout))
+    judge(arg, Program(directory, [tree.tool("cricket-run"), "--server", f"local:{driver}", *command], clean_environment(arg.visible)).wait(arg.timeout))
 
 
 def run_soft(tree, arg, directory, command):
-    judge(arg, Program(directory, [tree.tool("cricket-run"), "--soft", *command], clean_environment()).wait(arg.timeout))
+    judge(arg, Program(directory, [tree.tool("cricket-run"), "--soft", *command], clean_environment(arg.visible)).wait(arg.timeout))
 
 
 def run_remote(tree, arg, directory, command):
@@ -550,6 +554,19 @@ def route_memory(j):
     j.finish(server)
 
 
+def route_hop(j):
+    server = j.server()
+    session = j.start(server)
+    for i in range(4):
+        gpu = 1 - i % 2
+        done = json.loads(j.ctl(server, "migrate", session, "--gpu", str(gpu), "--json"))
+        j.claimed([server], session)
+        now = [s["gpu"] for s in j.sessions(server)]
+        if done["session"] != session or now != [gpu]:
+            raise Failure(f"move {i}: {done}; the sessions are on GPUs {now}")
+    j.finish(server)
+
+
 def route_card(j):
     """As a user does it: no variable is set, and the state file lies in the home."""
     home = os.path.join(j.directory, "home")
@@ -567,7 +584,7 @@ def route_card(j):
         os.environ["HOME"] = before
 
 
-ROUTES = {"card": route_card, "checkpoint": route_checkpoint, "again": route_again, "twice": route_twice, "migrate": route_migrate,
+ROUTES = {"hop": route_hop, "card": route_card, "checkpoint": route_checkpoint, "again": route_again, "twice": route_twice, "migrate": route_migrate,
           "pause": route_pause, "memory": route_memory}
 
 
@@ -593,6 +610,7 @@ def arguments(argv):
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
     parser.add_argument("--python", metavar="PATH", help="the interpreter for a program in Python; otherwise $CKT_TEST_PYTHON")
     parser.add_argument("--server-arg", action="append", default=[], metavar="ARG")
+    parser.add_argument("--visible", metavar="LIST", help="the program's CUDA_VISIBLE_DEVICES")
     parser.add_argument("--expected", metavar="DIR", help="where the texts to compare with are kept")
     parser.add_argument("--source", metavar="FILE", help="the program's source: a changed one starts with a new text")
     parser.add_argument("--stderr-has", metavar="TEXT")
