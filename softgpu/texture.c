@@ -288,7 +288,7 @@ static CUresult use_view(struct texture *texture, const CUDA_RESOURCE_VIEW_DESC 
 	bool layered = t->shape == CKT_PTX_TEXTURE_1D_LAYERED || t->shape == CKT_PTX_TEXTURE_2D_LAYERED || t->shape == CKT_PTX_TEXTURE_CUBEMAP_LAYERED;
 	if (layered && (view->firstLayer || view->lastLayer)) {
 		unsigned unit = t->shape == CKT_PTX_TEXTURE_CUBEMAP_LAYERED ? 6 : 1;
-		if (view->lastLayer < view->firstLayer || (view->lastLayer + 1) > image->depth / unit)
+		if (view->lastLayer < view->firstLayer || view->lastLayer >= image->depth / unit)
 			return CUDA_ERROR_INVALID_VALUE;
 		for (unsigned i = 0; i < CKT_SOFT_LEVELS_MAX && texture->levels[i].memory; i++) {
 			texture->levels[i].memory += texture->levels[i].slice_bytes * view->firstLayer * unit;
