@@ -286,8 +286,8 @@ struct ckt_soft_stream {
 	CUstreamAttrValue attributes[32];
 };
 
-/* Stream of a handle, the special ones included, with a reference.  CUDA_ERROR_INVALID_HANDLE, also for another context's stream
- * unless any_context. */
+/* Stream of a handle with a reference; the special ones are those of the context, any other may be another context's.
+ * CUDA_ERROR_INVALID_HANDLE. */
 CUresult ckt_soft_stream_get(struct ckt_soft_context *context, CUstream handle, struct ckt_soft_stream **ret_stream);
 /* Copies payload.  wait_for/wait_ticket: a further condition, or NULL. */
 CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work run, const void *payload, size_t payload_bytes,
