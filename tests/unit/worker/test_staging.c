@@ -1,0 +1,70 @@
+/* Staging memory: pieces of their sizes, none handed out twice, the ring waits for what is in flight. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/worker/fence.h"
+#include "server/worker/staging.h"
+#include "tests/unit/worker/inside.h"
+
+static void test_to_host(void)
+{
+	struct ckt_staging *staging = &ckt_worker.staging;
+	static struct ckt_staging_piece *pieces[CKT_STAGING_TO_HOST + CKT_STAGING_SMALLS + 1];
+	size_t count = 0, small = 0;
+	/* Small ones first, then the large ones serve small requests too. */
+	while ((pieces[count] = ckt_staging_to_host(staging, CKT_STAGING_SMALL)) && count < COUNT(pieces) - 1) {
+		small += pieces[count]->size == CKT_STAGING_SMALL;
+		memset(pieces[count]->data, (int)count, pieces[count]->size);
+		count++;
+	}
+	IS(count, CKT_STAGING_TO_HOST + CKT_STAGING_SMALLS);
+	IS(small, CKT_STAGING_SMALLS);
+	CU_ASSERT_PTR_NULL(ckt_staging_to_host(staging, 1));
+	unsigned wrong = 0;
+	for (size_t i = 0; i < count; i++) {
+		wrong += pieces[i]->data[0] != (uint8_t)i || pieces[i]->data[pieces[i]->size - 1] != (uint8_t)i;
+		wrong += pieces[i]->data < staging->base || pieces[i]->data + pieces[i]->size > staging->base + staging->size;
+	}
+	IS(wrong, 0);
+	for (size_t i = 0; i < count; i++)
+		ckt_staging_give(staging, pieces[i]);
+	/* Large requests leave the small pieces alone. */
+	for (count = 0; (pieces[count] = ckt_staging_to_host(staging, CKT_STAGING_SMALL + 1)); count++)
+		IS(pieces[count]->size, CKT_STAGING_PIECE);
+	IS(count, CKT_STAGING_TO_HOST);
+	while (count)
+		ckt_staging_give(staging, pieces[--count]);
+	struct ckt_staging_piece *own = ckt_staging_own(100000);
+	YES(own->own && own->size == 100000);
+	memset(own->data, 1, own->size);
+	ckt_staging_give(staging, own);
+}
+
+static void test_to_device(void)
+{
+	struct ckt_staging *staging = &ckt_worker.staging;
+	struct ckt_fences *fences = ckt_worker.current->ctx.fences;
+	struct ckt_staging_piece *ring[CKT_STAGING_TO_DEVICE];
+	size_t spare = fences->spare_count;
+	for (unsigned i = 0; i < CKT_STAGING_TO_DEVICE; i++) {
+		ring[i] = ckt_staging_to_device(staging);
+		IS(ring[i]->size, CKT_STAGING_PIECE);
+		for (unsigned k = 0; k < i; k++)
+			YES(ring[k] != ring[i]);
+		IS(ckt_staging_sent(ring[i], fences, CU_STREAM_LEGACY), CUDA_SUCCESS);
+		CU_ASSERT_PTR_NOT_NULL(ring[i]->event);
+	}
+	IS(fences->spare_count, spare - CKT_STAGING_TO_DEVICE);
+	/* The ring comes round: the first is idle again, its event given back. */
+	YES(ckt_staging_to_device(staging) == ring[0]);
+	CU_ASSERT_PTR_NULL(ring[0]->event);
+	IS(fences->spare_count, spare - CKT_STAGING_TO_DEVICE + 1);
+	ckt_staging_forget(staging, fences);
+	IS(fences->spare_count, spare);
+	for (unsigned i = 0; i < CKT_STAGING_TO_DEVICE; i++)
+		CU_ASSERT_PTR_NULL(ring[i]->event);
+	ckt_staging_forget(staging, fences);
+	IS(fences->spare_count, spare);
+}
+
+UNIT_SUITE(staging, {"to host", test_to_host}, {"to device", test_to_device})
