@@ -16,8 +16,26 @@ const char *inside_driver;
 static int sent;	/* our end */
 static sem_t stop;
 
+/* `--start DRIVER GPU`: how a fresh worker's start goes, on a line. */
+static int only_start(const char *driver, const char *gpu)
+{
+	struct ckt_worker *worker = &ckt_worker;
+	char message[CKT_MESSAGE_MAX] = "";
+	u_int gpus[] = {(u_int)atoi(gpu)};
+	ckt_worker_start_args args = {.session = (char *)"0123456789ab", .socket = (char *)"", .driver = (char *)driver, .gpus = {1, gpus}};
+	pthread_mutex_init(&worker->mail_lock, NULL);
+	pthread_cond_init(&worker->mail_cond, NULL);
+	worker->client_fd = worker->new_client.fd = -1;
+	int status = ckt_worker_start(worker, &args, -1, message, sizeof message);
+	printf("%d %s\n", status, message);
+	fflush(stdout);
+	_exit(0);
+}
+
 int unit_setup(int argc, char **argv)
 {
+	if (argc == 4 && !strcmp(argv[1], "--start"))
+		return only_start(argv[2], argv[3]);
 	struct ckt_worker *worker = &ckt_worker;
 	char message[CKT_MESSAGE_MAX] = "";
 	int ends[2], output[2];

@@ -1,0 +1,135 @@
+/* Pausing: memory goes to the host and comes back the same at the same addresses, and a step that fails leaves all as it was. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/store.h"
+#include "server/worker/pause.h"
+#include "tests/unit/worker/inside.h"
+
+enum { SIZE = 6 << 20, PHYSICAL = 4 << 20 };
+
+static uint64_t memory, mapped;
+
+static uint64_t free_bytes(void)
+{
+	size_t bytes = 0, total;
+	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
+	IS(ckt_driver.cuMemGetInfo_v2(&bytes, &total), CUDA_SUCCESS);
+	return bytes;
+}
+
+static void begin(void)
+{
+	MUST(ckt_vmm_physical_make(&ckt_worker, ID(PHYSICAL, 1), 0, PHYSICAL), CUDA_SUCCESS);
+	MUST(ckt_vmm_reserve(&ckt_worker, 0, PHYSICAL, 0, 0, &mapped), CUDA_SUCCESS);
+	MUST(ckt_vmm_map(&ckt_worker, mapped, PHYSICAL, 0, ID(PHYSICAL, 1)), CUDA_SUCCESS);
+	MUST(ckt_vmm_set_access(&ckt_worker, mapped, PHYSICAL, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_SUCCESS);
+	memory = inside_memory(SIZE, 7);
+	inside_fill(memory + CKT_IMAGE_CHUNK, 0, CKT_IMAGE_CHUNK);
+	inside_fill(memory + SIZE - 4, 8, 4);
+	inside_fill(mapped, 9, PHYSICAL);
+}
+
+static void check(void)
+{
+	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
+	IS(inside_word(memory), 7);
+	IS(inside_word(memory + CKT_IMAGE_CHUNK), 0);
+	IS(inside_word(memory + SIZE - 8), 7);
+	IS(inside_word(memory + SIZE - 4), 8);
+	IS(inside_word(mapped), 9);
+	IS(inside_word(mapped + PHYSICAL - 4), 9);
+	CU_ASSERT_PTR_NULL(ckt_pause_copy(memory, 0));
+	CU_ASSERT_PTR_NULL(ckt_pause_copy(0, ID(PHYSICAL, 1)));
+}
+
+static bool readable(uint64_t address)
+{
+	uint32_t word;
+	return ckt_driver.cuMemcpyDtoH_v2(&word, address, 4) == CUDA_SUCCESS;
+}
+
+static void test_pause(void)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t given = 0, taken = 0;
+	begin();
+	uint64_t before = free_bytes();
+	for (int round = 0; round < 2; round++) {
+		IS(ckt_pause(&ckt_worker, &given, message, sizeof message), 0);
+		YES(given >= SIZE + PHYSICAL);
+		IS(free_bytes(), before + given);
+		NO(readable(memory));
+		NO(readable(mapped));
+		const uint8_t *copy = ckt_pause_copy(memory, 0);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
+		IS(copy[0], 7);
+		IS(copy[CKT_IMAGE_CHUNK], 0);
+		IS(copy[SIZE - 4], 8);
+		const uint8_t *physical = ckt_pause_copy(12345, ID(PHYSICAL, 1));
+		CU_ASSERT_PTR_NOT_NULL_FATAL(physical);
+		IS(physical[PHYSICAL - 4], 9);
+		CU_ASSERT_PTR_NULL(ckt_pause_copy(memory + CKT_IMAGE_CHUNK, 0));
+		CU_ASSERT_PTR_NULL(ckt_pause_copy(0, ID(PHYSICAL, 2)));
+		IS(ckt_resume(&ckt_worker, &taken, message, sizeof message), 0);
+		IS(taken, given);
+		check();
+		IS(free_bytes(), before);
+	}
+}
+
+static void test_faults(void)
+{
+	static const struct {
+		const char *fault;
+		bool pausing;
+		int result;
+		const char *words;
+	} cases[] = {
+		{"fail:20", true, -EIO, "copying the GPU's memory to the host"},
+		{"fail:22", false, -ENOMEM, "the session stays paused"},
+		{"fail:23", false, -EIO, "copying the memory back to the GPU"},
+	};
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t bytes, before = free_bytes();
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		if (!cases[i].pausing)
+			IS(ckt_pause(&ckt_worker, &bytes, message, sizeof message), 0);
+		uint64_t now = free_bytes();
+		setenv("CRICKET_FAULT", cases[i].fault, 1);
+		IS(cases[i].pausing ? ckt_pause(&ckt_worker, &bytes, message, sizeof message) : ckt_resume(&ckt_worker, &bytes, message, sizeof message),
+		   cases[i].result);
+		unsetenv("CRICKET_FAULT");
+		HAS(message, cases[i].words);
+		IS(free_bytes(), now);
+		if (!cases[i].pausing)
+			IS(ckt_resume(&ckt_worker, &bytes, message, sizeof message), 0);
+		check();
+		IS(free_bytes(), before);
+	}
+}
+
+/* Somebody else has the memory meanwhile: it is said how much is missing, and later it comes back. */
+static void test_short(void)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t given, missing = 0, other, before = free_bytes();
+	IS(ckt_pause(&ckt_worker, &given, message, sizeof message), 0);
+	uint64_t taken = (free_bytes() - given / 2) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
+	MUST(ckt_window_create(&ckt_worker, 0, taken, &other), CUDA_SUCCESS);
+	IS(ckt_resume(&ckt_worker, &missing, message, sizeof message), -ENOMEM);
+	IS(missing, given - free_bytes());
+	HAS(message, "too little memory free");
+	CU_ASSERT_PTR_NOT_NULL(ckt_pause_copy(memory, 0));
+	ckt_driver.cuMemRelease(other);
+	IS(ckt_resume(&ckt_worker, &missing, message, sizeof message), 0);
+	check();
+	IS(free_bytes(), before);
+	IS(ckt_vmm_unmap(&ckt_worker, mapped, PHYSICAL), CUDA_SUCCESS);
+	IS(ckt_vmm_free(&ckt_worker, mapped, PHYSICAL), CUDA_SUCCESS);
+	ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, ID(PHYSICAL, 1)));
+	inside_free(memory);
+}
+
+UNIT_SUITE(pause, {"pause", test_pause}, {"faults", test_faults}, {"short of memory", test_short})
