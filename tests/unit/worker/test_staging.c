@@ -45,7 +45,9 @@ static void test_to_device(void)
 	struct ckt_staging *staging = &ckt_worker.staging;
 	struct ckt_fences *fences = ckt_worker.current->ctx.fences;
 	struct ckt_staging_piece *ring[CKT_STAGING_TO_DEVICE];
+	ckt_staging_forget(staging, fences);
 	size_t spare = fences->spare_count;
+	staging->next_to_device = 0;
 	for (unsigned i = 0; i < CKT_STAGING_TO_DEVICE; i++) {
 		ring[i] = ckt_staging_to_device(staging);
 		IS(ring[i]->size, CKT_STAGING_PIECE);
