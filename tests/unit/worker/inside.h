@@ -51,7 +51,8 @@ unsigned inside_call_cut(const char *name, const uint8_t *args, size_t size);
 		taken_;                                                                                                                   \
 	})
 
-#define ID(kind, n) ckt_handle_make(CKT_KIND_##kind, 1, 1000 + (n))
+/* Slots are common to all kinds. */
+#define ID(kind, n) ckt_handle_make(CKT_KIND_##kind, 1, 1000 + 1000 * CKT_KIND_##kind + (n))
 
 extern const char *inside_driver;
 /* Memory of the session, set to a value for each word. */

@@ -27,7 +27,7 @@ static void test_busy(void)
 	YES(stream->stream.dirty);
 	inside_spin(real);
 	IS(inside_freeze(100, message), -EBUSY);
-	HAS(message, "on stream 0x2000000010003e9 does not finish");
+	HAS(message, "on stream 0x200000001000bb9 does not finish");
 	NO(ckt_worker.frozen);
 	/* It went on serving: the next try is a new one, and once the work ends it succeeds. */
 	inside_stop();
