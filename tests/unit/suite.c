@@ -67,6 +67,6 @@ int main(int argc, char **argv)
 	unsigned failed = CU_get_number_of_failures() + (CU_get_error() != CUE_SUCCESS) + (run == 0);
 	CU_cleanup_registry();
 	if (unit_teardown)
-		unit_teardown();
+		unit_teardown(failed != 0);
 	return failed != 0;
 }

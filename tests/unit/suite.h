@@ -17,8 +17,8 @@ struct unit_test {
 void unit_add(const char *suite, const struct unit_test *tests, size_t count);
 /* With main's arguments, before the first suite; not 0 ends the program with that status.  Executables that need none define none. */
 int unit_setup(int argc, char **argv) __attribute__((weak));
-/* After the last one. */
-void unit_teardown(void) __attribute__((weak));
+/* After the last one; may end the process with that status itself. */
+void unit_teardown(int status) __attribute__((weak));
 
 /* UNIT_SUITE(name, {"what", test_what}, ...) at the end of a file. */
 #define UNIT_SUITE(suite, ...)                                                                                                            \

@@ -1,0 +1,335 @@
+/* See inside.h. */
+#include "inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "rpc/log.h"
+
+struct ckt_server server;
+struct fake_worker worker;
+char directory[64];
+unsigned sessions_gone;
+
+void ckt_server_session_gone(struct ckt_server *s)
+{
+	(void)s;
+	sessions_gone++;
+}
+
+int unit_setup(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	snprintf(directory, sizeof directory, "/tmp/ckt-daemon-XXXXXX");
+	if (!mkdtemp(directory) || ckt_loop_init(&server.loop))
+		return 2;
+	ckt_log_init("test", CKT_LOG_ERROR, NULL);
+	ckt_options_init(&server.options);
+	snprintf(server.socket_path, sizeof server.socket_path, "%s/s", directory);
+	snprintf(server.socket_dir, sizeof server.socket_dir, "%s/s.d", directory);
+	snprintf(server.host, sizeof server.host, "here");
+	server.lock_fd = server.image_dir_fd = -1;
+	server.driver.gpu_count = 1;
+	server.driver.gpus[0].memory_bytes = 1000000;
+	return mkdir(server.socket_dir, 0700) ? 2 : 0;
+}
+
+void unit_teardown(int status)
+{
+	(void)status;
+	char command[128];
+	snprintf(command, sizeof command, "rm -rf '%s'", directory);
+	if (system(command))
+		fprintf(stderr, "%s is left\n", directory);
+}
+
+/* ---- The loop */
+
+static void stop(struct ckt_timer *timer)
+{
+	(void)timer;
+	server.loop.stop = true;
+}
+
+void run_for(int ms)
+{
+	struct ckt_timer timer = {.fire = stop};
+	server.loop.stop = false;
+	ckt_timer_set(&server.loop, &timer, ms);
+	ckt_loop_run(&server.loop);
+	ckt_timer_clear(&timer);
+	server.loop.stop = false;
+}
+
+bool run_until(bool (*condition)(void *data), void *data)
+{
+	for (int i = 0; i < 3000; i++) {
+		if (condition(data))
+			return true;
+		run_for(2);
+	}
+	return false;
+}
+
+static bool is_readable(void *data)
+{
+	struct pollfd p = {.fd = *(int *)data, .events = POLLIN};
+	return poll(&p, 1, 0) > 0;
+}
+
+/* ---- Workers */
+
+static void answer(int fd, uint32_t xid, uint32_t proc)
+{
+	struct ckt_worker_result result = {.status = worker.status, .message = (char *)(worker.message ? worker.message : ""), .bytes = worker.bytes};
+	struct ckt_worker_save2_res saved = {.status = worker.status, .message = result.message, .bytes = worker.bytes};
+	struct ckt_worker_status_res status = {.session = (char *)"", .state = CKT_STATE_RUNNING, .program_name = (char *)"program", .client = (char *)"",
+					       .memory_bytes = worker.bytes, .note = (char *)""};
+	struct ckt_worker_progress_res progress = {.phase = (char *)"save", .done_bytes = 1, .total_bytes = worker.bytes};
+	bool is_save = proc == CKT_WORKER_SAVE2, is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
+	uint8_t *data;
+	size_t size;
+	if (ckt_net_encode_reply(xid, 0, is_save ? (xdrproc_t)xdr_ckt_worker_save2_res : is_status ? (xdrproc_t)xdr_ckt_worker_status_res :
+				 is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res : (xdrproc_t)xdr_ckt_worker_result,
+				 is_save ? (void *)&saved : is_status ? (void *)&status : is_progress ? (void *)&progress : (void *)&result, &data, &size))
+		return;
+	if (worker.accept_stat)
+		ckt_reply_header_put(data, &(struct ckt_reply_header){.xid = xid, .accept_stat = worker.accept_stat});
+	if (worker.garbage)
+		memset(data, 0xee, size);
+	ckt_net_write_record(fd, data, size, -1, -1);
+	free(data);
+}
+
+static void *serve(void *opaque)
+{
+	int fd = (int)(intptr_t)opaque, passed;
+	uint8_t *data;
+	size_t size;
+	while (!ckt_net_read_record(fd, CKT_RECORD_MAX, -1, &data, &size, &passed)) {
+		struct ckt_cursor c = {.p = data, .end = data + size};
+		struct ckt_call_header header = {0};
+		ckt_call_header_get(&c, &header);
+		free(data);
+		if (passed >= 0) {
+			worker.descriptors++;
+			close(passed);
+		}
+		worker.calls[header.proc % 64]++;
+		if (worker.hang_up)
+			break;
+		if (!worker.silent)
+			answer(fd, header.xid, header.proc);
+	}
+	close(fd);
+	return NULL;
+}
+
+static void *accept_all(void *opaque)
+{
+	pthread_t thread;
+	for (int fd; (fd = accept((int)(intptr_t)opaque, NULL, NULL)) >= 0;)
+		if (pthread_create(&thread, NULL, serve, (void *)(intptr_t)fd) == 0)
+			pthread_detach(thread);
+	return NULL;
+}
+
+struct ckt_session *session_new(const char *id)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct ckt_session *session = calloc(1, sizeof *session), **place = &server.sessions;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	pthread_t thread;
+	snprintf(address.sun_path, sizeof address.sun_path, "%.80s/%s.sock", server.socket_dir, id);
+	if (bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 8) ||
+	    pthread_create(&thread, NULL, accept_all, (void *)(intptr_t)fd))
+		abort();
+	pthread_detach(thread);
+	*session = (struct ckt_session){.server = &server, .phase = CKT_SESSION_LIVE, .pid = -1, .uid = geteuid(), .gpu = -1, .pidfd = {.fd = fd},
+					.started = 1000, .status = {.program_name = (char *)"program", .client = (char *)"", .note = (char *)"",
+					.session = (char *)"", .state = CKT_STATE_RUNNING}};
+	snprintf(session->id, sizeof session->id, "%s", id);
+	for (int i = 0; i < CKT_LINKS; i++)
+		session->links[i].stream.source.fd = -1;
+	while (*place && strcmp((*place)->id, id) < 0)
+		place = &(*place)->next;
+	session->next = *place;
+	*place = session;
+	server.session_count++;
+	memset(&worker, 0, sizeof worker);
+	return session;
+}
+
+void session_drop(struct ckt_session *session)
+{
+	struct ckt_session **place = &server.sessions;
+	char path[CKT_PATH_MAX + 32];
+	while (*place != session)
+		place = &(*place)->next;
+	*place = session->next;
+	server.session_count--;
+	for (int i = 0; i < CKT_LINKS; i++)
+		if (session->links[i].stream.source.fd >= 0)
+			ckt_stream_fini(&session->links[i].stream);
+	ckt_timer_clear(&session->timer);
+	ckt_timer_clear(&session->pause_timer);
+	snprintf(path, sizeof path, "%s/%s.sock", server.socket_dir, session->id);
+	unlink(path);
+	shutdown(session->pidfd.fd, SHUT_RDWR);
+	free(session);
+}
+
+/* ---- Peers */
+
+int peer_new(ckt_greeting *ret_greeting)
+{
+	ckt_greeting greeting = {0};
+	int fds[2];
+	size_t size;
+	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	ckt_peer_accept(&server, fds[1]);
+	uint8_t *data = receive(fds[0], &size);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(data);
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	struct ckt_call_header header;
+	YES(ckt_call_header_get(&c, &header) && header.proc == CKT_CALLBACK_GREETING && !ckt_net_decode(&c, (xdrproc_t)xdr_ckt_greeting, &greeting));
+	free(data);
+	if (ret_greeting)
+		*ret_greeting = greeting;
+	else
+		xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
+	return fds[0];
+}
+
+struct ckt_peer *peer_last(void)
+{
+	return server.peers_last;
+}
+
+void send_bytes(int fd, const void *data, size_t size, int pass_fd)
+{
+	IS(ckt_net_write_record(fd, data, size, ckt_net_now_ms() + 5000, pass_fd), 0);
+}
+
+uint8_t *receive(int fd, size_t *ret_size)
+{
+	uint8_t *data = NULL;
+	if (!run_until(is_readable, &fd) || ckt_net_read_record(fd, CKT_RECORD_MAX, ckt_net_now_ms() + 5000, &data, ret_size, NULL))
+		return NULL;
+	return data;
+}
+
+ckt_hello_args hello_args(ckt_hello_kind kind, const char *session)
+{
+	return (ckt_hello_args){.protocol = CKT_PROTOCOL_VERSION, .kind = kind, .session = (char *)session, .program_name = (char *)"test",
+				.host = (char *)"there", .pid = 1, .build = (char *)"test"};
+}
+
+int hello(int fd, const ckt_hello_args *args, const uint8_t *nonce, const char *token, char *ret_text)
+{
+	char body[4096], text[512];
+	XDR xdr;
+	xdrmem_create(&xdr, body, sizeof body, XDR_ENCODE);
+	if (!xdr_ckt_hello_args(&xdr, (ckt_hello_args *)args))
+		return -2;
+	u_int length = xdr_getpos(&xdr);
+	uint8_t record[4200], *p = record, hmac[CKT_AUTH_HMAC_SIZE];
+	const uint32_t head[] = {7, 0, 2, CRICKET_SESSION_PROG, 1, CKT_SESSION_HELLO};
+	for (size_t i = 0; i < COUNT(head); i++)
+		p = ckt_put_u32(p, head[i]);
+	if (token) {
+		struct ckt_token t = {.size_bytes = strlen(token)};
+		memcpy(t.bytes, token, t.size_bytes);
+		ckt_auth_hmac(&t, nonce, body, length, hmac);
+		p = ckt_put_opaque(ckt_put_u32(p, CKT_AUTH_CRICKET_TOKEN), hmac, sizeof hmac);
+	} else {
+		p = ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
+	}
+	p = ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
+	memcpy(p, body, length);
+	send_bytes(fd, record, (size_t)(p - record) + length, -1);
+	size_t size;
+	uint8_t *data = receive(fd, &size);
+	if (!data)
+		return -1;
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	struct ckt_reply_header header = {0};
+	ckt_hello_res res = {0};
+	YES(ckt_reply_header_get(&c, &header) && header.xid == 7 && !ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_res, &res));
+	int status = (int)res.status;
+	snprintf(text, sizeof text, "%s%s", status ? res.ckt_hello_res_u.refused.message : "", status ? res.ckt_hello_res_u.refused.moved_to : "");
+	if (ret_text)
+		strcpy(ret_text, text);
+	xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
+	free(data);
+	return status;
+}
+
+int control_new(void)
+{
+	ckt_hello_args args = hello_args(CKT_HELLO_CONTROL, "");
+	int fd = peer_new(NULL);
+	MUST(hello(fd, &args, NULL, NULL, NULL), CKT_HELLO_OK);
+	return fd;
+}
+
+bool control(int fd, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_res, void *res)
+{
+	uint8_t *data;
+	size_t size;
+	if (ckt_net_encode_call(9, CRICKET_CONTROL_PROG, proc, xdr_args, args, &data, &size))
+		return false;
+	send_bytes(fd, data, size, pass_fd);
+	free(data);
+	data = receive(fd, &size);
+	if (!data)
+		return false;
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	struct ckt_reply_header header = {0};
+	bool good = ckt_reply_header_get(&c, &header) && header.xid == 9 && !header.accept_stat;
+	if (good && xdr_res)
+		good = ckt_net_decode(&c, xdr_res, res) == 0;
+	free(data);
+	return good;
+}
+
+/* ---- Files */
+
+char *path_in(const char *name)
+{
+	static char paths[4][256];
+	static unsigned next;
+	char *path = paths[next++ % 4];
+	snprintf(path, sizeof paths[0], "%s/%s", directory, name);
+	return path;
+}
+
+void write_file(const char *path, const char *text, int mode)
+{
+	FILE *file = fopen(path, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	fputs(text, file);
+	fclose(file);
+	IS(chmod(path, (mode_t)mode), 0);
+}
+
+const char *read_file(const char *path)
+{
+	static char text[4096];
+	FILE *file = fopen(path, "r");
+	text[0] = 0;
+	if (file) {
+		text[fread(text, 1, sizeof text - 1, file)] = 0;
+		fclose(file);
+	}
+	return text;
+}

@@ -1,0 +1,55 @@
+/*
+ * The server inside the test: its loop, run by the test itself, peers over socket pairs and sessions whose worker is a thread that answers
+ * what a test tells it to.
+ */
+#pragma once
+
+#include "control.h"
+#include "peer.h"
+#include "server.h"
+#include "session.h"
+#include "stage.h"
+#include "tests/unit/suite.h"
+
+extern struct ckt_server server;
+extern char directory[64];	/* everything lies in it */
+extern unsigned sessions_gone;
+
+/* What the worker of every session answers, and what it was asked. */
+extern struct fake_worker {
+	int status;
+	const char *message;
+	uint64_t bytes;
+	bool silent, garbage, hang_up;
+	uint32_t accept_stat;
+	_Atomic unsigned calls[64], descriptors;
+} worker;
+
+/* Runs the loop until the condition holds; false where it does not within some seconds. */
+bool run_until(bool (*condition)(void *data), void *data);
+/* Runs it that long in any case. */
+void run_for(int ms);
+
+/* A session that lives, with its worker. */
+struct ckt_session *session_new(const char *id);
+void session_drop(struct ckt_session *session);
+
+/* A peer of the server over a UNIX socket that has read its greeting, our end of it. */
+int peer_new(ckt_greeting *ret_greeting);
+/* The same after a hello as cricketctl. */
+int control_new(void);
+/* The server's side of the latest peer. */
+struct ckt_peer *peer_last(void);
+void send_bytes(int fd, const void *data, size_t size, int pass_fd);
+/* The next record, NULL where the connection ended; free() it. */
+uint8_t *receive(int fd, size_t *ret_size);
+/* The status of the answer to a hello; -1 where the connection ended without one.  ret_text: its message or "moved to". */
+int hello(int fd, const ckt_hello_args *args, const uint8_t *nonce, const char *token, char *ret_text);
+ckt_hello_args hello_args(ckt_hello_kind kind, const char *session);
+/* A control call; false where there is no proper answer. */
+bool control(int fd, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_res, void *res);
+/* A file in the directory. */
+char *path_in(const char *name);
+void write_file(const char *path, const char *text, int mode);
+/* Its beginning; "" where there is none. */
+const char *read_file(const char *path);

@@ -1,0 +1,99 @@
+/* Hooks: executables of a directory that only its owner writes, in the order of their names, one event after the other. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "events.h"
+#include "inside.h"
+
+static char hooks[128], message[256];
+
+static void test_check(void)
+{
+	snprintf(hooks, sizeof hooks, "%s", path_in("hooks"));
+	IS(ckt_hooks_check(hooks, message, sizeof message), -ENOENT);
+	HAS(message, "--hooks: ");
+	write_file(path_in("hookfile"), "x", 0755);
+	IS(ckt_hooks_check(path_in("hookfile"), message, sizeof message), -ENOTDIR);
+	IS(mkdir(hooks, 0755), 0);
+	static const struct {
+		int mode, result;
+	} modes[] = {{0755, 0}, {0700, 0}, {0775, -EPERM}, {0757, -EPERM}, {0777, -EPERM}};
+	for (size_t i = 0; i < COUNT(modes); i++) {
+		IS(chmod(hooks, (mode_t)modes[i].mode), 0);
+		IS(ckt_hooks_check(hooks, message, sizeof message), modes[i].result);
+	}
+	HAS(message, "chmod go-w");
+	IS(chmod(hooks, 0755), 0);
+	if (geteuid() == 0) {
+		IS(chown(hooks, 4242, 4242), 0);
+		IS(ckt_hooks_check(hooks, message, sizeof message), -EPERM);
+		IS(chown(hooks, 0, 0), 0);
+	}
+}
+
+static unsigned lines(const char *path)
+{
+	unsigned count = 0;
+	for (const char *p = read_file(path); *p; p++)
+		count += *p == '\n';
+	return count;
+}
+
+static bool ran(void *data)
+{
+	return lines(path_in("hooks.out")) >= *(unsigned *)data;
+}
+
+static void add(const char *name, const char *letter, int mode)
+{
+	char path[256], script[512];
+	snprintf(path, sizeof path, "%s/%s", hooks, name);
+	snprintf(script, sizeof script, "#!/bin/sh\necho %s $CRICKET_EVENT $CRICKET_SESSION \"$CRICKET_DETAIL\" $CRICKET_EVENT_NUMBER $REMOTE_GPU_ADDRESS >> %s\n",
+		 letter, path_in("hooks.out"));
+	write_file(path, script, mode);
+}
+
+static void test_run(void)
+{
+	char expected[1024];
+	unsigned wanted = 6;
+	add("20-second", "B", 0755);
+	add("10-first", "A", 0755);
+	add("30-not-executable", "X", 0644);
+	add(".hidden", "X", 0755);
+	add("40-backup~", "X", 0755);
+	server.options.hooks = hooks;
+	static const char *const names[] = {"started", "saved", "ended"};
+	for (unsigned i = 0; i < 3; i++) {
+		struct ckt_control_event event = {.number = 7 + i, .when = 5, .name = (char *)names[i], .session = (char *)"0000000000e1",
+						  .program_name = (char *)"p", .detail = (char *)"some thing"};
+		ckt_hooks_run(&server, &event);
+	}
+	YES(run_until(ran, &wanted));
+	size_t n = 0;
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned h = 0; h < 2; h++)
+			n += (size_t)snprintf(expected + n, sizeof expected - n, "%c %s 0000000000e1 some thing %u unix:%s\n", 'A' + (int)h, names[i], 7 + i,
+					      server.socket_path);
+	TEXT(read_file(path_in("hooks.out")), expected);
+	/* A full queue drops the newest and goes on. */
+	unlink(path_in("hooks.out"));
+	unlink(path_in("hooks/10-first"));
+	struct ckt_control_event event = {.name = (char *)"lost", .session = (char *)"", .program_name = (char *)"", .detail = (char *)""};
+	for (int i = 0; i < 300; i++)
+		ckt_hooks_run(&server, &event);
+	wanted = 40;	/* the whole queue takes its time; that many show that it moves */
+	YES(run_until(ran, &wanted));
+	unlink(path_in("hooks/20-second"));
+	for (unsigned before = ~0u, now = 0; before != now; now = lines(path_in("hooks.out"))) {
+		before = now;
+		run_for(100);
+	}
+	server.options.hooks = NULL;
+}
+
+UNIT_SUITE(hooks, {"check", test_check}, {"run", test_run})

@@ -1,0 +1,204 @@
+/* Connections up to their hello: who gets in, what refusals say, and bytes that are no hello. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "inside.h"
+#include "marks.h"
+
+static int ask(ckt_hello_args args, const char *token, char *ret_text)
+{
+	ckt_greeting greeting;
+	int fd = peer_new(&greeting), status = hello(fd, &args, (const uint8_t *)greeting.nonce, token, ret_text);
+	xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
+	close(fd);
+	run_for(3);
+	return status;
+}
+
+static void test_hello(void)
+{
+	char text[512];
+	ckt_hello_args args = hello_args(CKT_HELLO_CONTROL, "");
+	IS(ask(args, NULL, text), CKT_HELLO_OK);
+	args.protocol++;
+	IS(ask(args, NULL, text), CKT_HELLO_BAD_VERSION);
+	HAS(text, "install the same");
+	args = hello_args((ckt_hello_kind)99, "");
+	IS(ask(args, NULL, text), -1);
+	IS(ask(hello_args(CKT_HELLO_RESUME, "0123456789ab"), NULL, text), CKT_HELLO_NO_SESSION);
+	HAS(text, "0123456789ab is not on here");
+	ckt_mark_write(&server, "0123456789ab", CKT_MARK_PARKED, "x");
+	IS(ask(hello_args(CKT_HELLO_RESUME, "0123456789ab"), NULL, text), CKT_HELLO_PARKED);
+	ckt_mark_write(&server, "0123456789ab", CKT_MARK_MOVED, "there:7350");
+	IS(ask(hello_args(CKT_HELLO_DATA, "0123456789ab"), NULL, text), CKT_HELLO_MOVED);
+	HAS(text, "there:7350");
+	for (int i = 0; i < CKT_MARKS; i++)
+		ckt_mark_remove(&server, "0123456789ab", (enum ckt_mark)i);
+	server.stopping = true;
+	IS(ask(hello_args(CKT_HELLO_NEW, ""), NULL, text), CKT_HELLO_SHUTTING_DOWN);
+	server.stopping = false;
+	IS(server.peers_waiting, 0);
+	CU_ASSERT_PTR_NULL(server.peers_first);
+}
+
+static void test_token(void)
+{
+	char text[512];
+	ckt_greeting greeting;
+	server.token = (struct ckt_token){.bytes = "right", .size_bytes = 5};
+	/* Over a UNIX socket the kernel says who it is: no token is needed, but a wrong one is refused. */
+	IS(ask(hello_args(CKT_HELLO_CONTROL, ""), NULL, text), CKT_HELLO_OK);
+	IS(ask(hello_args(CKT_HELLO_CONTROL, ""), "right", text), CKT_HELLO_OK);
+	IS(ask(hello_args(CKT_HELLO_CONTROL, ""), "wrong", text), CKT_HELLO_DENIED);
+	HAS(text, "CRICKET_TOKEN_FILE");
+	/* From elsewhere. */
+	static const struct {
+		int kind;
+		bool insecure, token_there;
+		const char *token;
+		int status;
+	} cases[] = {
+		{CKT_PEER_LOOPBACK, false, true, NULL, CKT_HELLO_DENIED}, {CKT_PEER_LOOPBACK, false, true, "right", CKT_HELLO_OK},
+		{CKT_PEER_REMOTE, false, true, NULL, CKT_HELLO_DENIED},	 {CKT_PEER_REMOTE, false, true, "right", CKT_HELLO_OK},
+		{CKT_PEER_REMOTE, true, true, NULL, CKT_HELLO_OK},	 {CKT_PEER_REMOTE, false, false, NULL, CKT_HELLO_DENIED},
+		{CKT_PEER_LOOPBACK, false, false, NULL, CKT_HELLO_OK},	 {CKT_PEER_REMOTE, true, false, NULL, CKT_HELLO_OK},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		server.token.size_bytes = cases[i].token_there ? 5 : 0;
+		server.options.insecure = cases[i].insecure;
+		ckt_hello_args args = hello_args(CKT_HELLO_CONTROL, "");
+		int fd = peer_new(&greeting);
+		peer_last()->who.kind = cases[i].kind;
+		peer_last()->who.uid = 12345;
+		if (!IS(hello(fd, &args, (const uint8_t *)greeting.nonce, cases[i].token, text), cases[i].status))
+			CU_FAIL("of a row of the table");
+		xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
+		close(fd);
+		run_for(3);
+	}
+	server.options.insecure = false;
+	server.token.size_bytes = 0;
+}
+
+static void test_garbage(void)
+{
+	static const char *const cases[] = {"", "hello", "GET / HTTP/1.0\r\nHost: here\r\nAccept: everything\r\n\r\n"};
+	uint8_t record[200] = {0};
+	size_t size;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		int fd = peer_new(NULL);
+		send_bytes(fd, cases[i], strlen(cases[i]), -1);
+		CU_ASSERT_PTR_NULL(receive(fd, &size));
+		close(fd);
+	}
+	/* Each word of the header must be what it is. */
+	static const uint32_t head[] = {7, 0, 2, CRICKET_SESSION_PROG, 1, CKT_SESSION_HELLO, CKT_AUTH_NONE, 0, CKT_AUTH_NONE, 0};
+	for (size_t wrong = 1; wrong < COUNT(head); wrong++) {
+		uint8_t *p = record;
+		for (size_t i = 0; i < COUNT(head); i++)
+			p = ckt_put_u32(p, head[i] + (i == wrong));
+		int fd = peer_new(NULL);
+		send_bytes(fd, record, sizeof record, -1);
+		CU_ASSERT_PTR_NULL(receive(fd, &size));
+		close(fd);
+	}
+	/* A record longer than any hello ends it before it has come. */
+	int fd = peer_new(NULL);
+	IS(write(fd, "\x80\x00\x10\x01", 4), 4);
+	CU_ASSERT_PTR_NULL(receive(fd, &size));
+	close(fd);
+	IS(server.peers_waiting, 0);
+}
+
+/* Nobody fills the table for five seconds: the oldest that said nothing goes. */
+static void test_many(void)
+{
+	int first = peer_new(NULL), fds[2];
+	static int others[CKT_PEERS_WAITING_MAX];
+	for (int i = 0; i < CKT_PEERS_WAITING_MAX; i++) {
+		MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+		ckt_peer_accept(&server, fds[1]);
+		others[i] = fds[0];
+	}
+	IS(server.peers_waiting, CKT_PEERS_WAITING_MAX);
+	size_t size;
+	CU_ASSERT_PTR_NULL(receive(first, &size));
+	close(first);
+	for (int i = 0; i < CKT_PEERS_WAITING_MAX; i++)
+		close(others[i]);
+	run_for(20);
+	IS(server.peers_waiting, 0);
+	CU_ASSERT_PTR_NULL(server.peers_first);
+}
+
+static void test_rights(void)
+{
+	uid_t self = geteuid(), other = self + 1;
+	const struct {
+		uint32_t uid;
+		bool token;
+		uint32_t owner;
+		bool may;
+	} cases[] = {
+		{self, false, self, true},	{0, false, other, true},   {other, false, other, true},		      {other, false, self, false},
+		{other, true, self, true},	{self, false, other, true}, {CKT_UID_UNKNOWN, false, self, false},	      {CKT_UID_UNKNOWN, true, self, true},
+		{CKT_UID_UNKNOWN, false, CKT_UID_UNKNOWN, true}, {other, false, CKT_UID_UNKNOWN, false},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct ckt_peer peer = {.server = &server, .token = cases[i].token, .who = {.uid = cases[i].uid}};
+		IS(ckt_peer_may(&peer, cases[i].owner), cases[i].may);
+	}
+}
+
+/* Held by a callback to come, a peer outlives its connection. */
+static void test_hold(void)
+{
+	int fd = control_new();
+	struct ckt_peer *peer = peer_last();
+	ckt_peer_hold(peer);
+	ckt_peer_hold(peer);
+	ckt_peer_close(peer);
+	YES(peer->gone);
+	CU_ASSERT_PTR_NULL(server.peers_first);
+	ckt_peer_close(peer);
+	NO(ckt_peer_release(peer));
+	NO(ckt_peer_release(peer));
+	close(fd);
+}
+
+static struct ckt_peer *slot_peer;
+
+static void end_wait(struct ckt_timer *timer)
+{
+	YES(slot_peer->wants_slot);
+	ckt_timer_set(&server.loop, &slot_peer->timer, 0);
+}
+
+static void test_full(void)
+{
+	char text[512];
+	struct ckt_session *session = session_new("0000000000b1");
+	server.options.max_sessions = 1;
+	/* It waits for a place, and one that comes free while the server stops is none. */
+	ckt_greeting greeting;
+	int fd = peer_new(&greeting);
+	struct ckt_peer *peer = peer_last();
+	ckt_hello_args args = hello_args(CKT_HELLO_NEW, "");
+	/* It waits for some seconds; not here. */
+	slot_peer = peer;
+	struct ckt_timer hurry = {.fire = end_wait};
+	ckt_timer_set(&server.loop, &hurry, 20);
+	IS(hello(fd, &args, (const uint8_t *)greeting.nonce, NULL, text), CKT_HELLO_FULL);
+	HAS(text, "--max-sessions");
+	ckt_timer_clear(&hurry);
+	xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
+	close(fd);
+	server.options.max_sessions = 0;
+	run_for(3);
+	session_drop(session);
+}
+
+UNIT_SUITE(peer, {"hello", test_hello}, {"token", test_token}, {"garbage", test_garbage}, {"many", test_many}, {"rights", test_rights}, {"hold", test_hold},
+	   {"full", test_full})

@@ -1,0 +1,60 @@
+/* Copies of our own files where the workers' user reaches them: named by their contents, shared, and never somebody else's. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inside.h"
+
+static void test_refused(void)
+{
+	char path[CKT_PATH_MAX];
+	snprintf(path, sizeof path, "%s", path_in("no-such"));
+	IS(ckt_reach_copy(path), -ENOENT);
+	snprintf(path, sizeof path, "%s", path_in("empty"));
+	write_file(path, "", 0644);
+	IS(ckt_reach_copy(path), -EINVAL);
+	TEXT(path, path_in("empty"));	/* what failed is left as it was */
+}
+
+static void test_copy(void)
+{
+	char path[CKT_PATH_MAX], again[CKT_PATH_MAX], other[CKT_PATH_MAX];
+	struct stat st, then;
+	if (geteuid() != 0)
+		return;	/* its precondition */
+	snprintf(path, sizeof path, "%s", path_in("reach-test"));
+	write_file(path, "contents of reach-test", 0700);
+	strcpy(again, path);
+	MUST(ckt_reach_copy(path), 0);
+	IS(strncmp(path, "/run/cricket/libexec/", 21), 0);
+	TEXT(strrchr(path, '/'), "/reach-test");
+	TEXT(read_file(path), "contents of reach-test");
+	IS(stat(path, &st), 0);
+	IS(st.st_mode & 07777, 0755);
+	/* Shared; mended where somebody cut it; another file with other contents. */
+	MUST(ckt_reach_copy(again), 0);
+	TEXT(again, path);
+	IS(stat(again, &then), 0);
+	IS(then.st_ino, st.st_ino);
+	IS(truncate(path, 3), 0);
+	snprintf(again, sizeof again, "%s", path_in("reach-test"));
+	MUST(ckt_reach_copy(again), 0);
+	TEXT(read_file(path), "contents of reach-test");
+	snprintf(other, sizeof other, "%s", path_in("reach-test"));
+	write_file(other, "other contents", 0700);
+	MUST(ckt_reach_copy(other), 0);
+	YES(strcmp(other, path) != 0);
+	const char *const made[] = {path, other};
+	for (int i = 0; i < 2; i++) {
+		char parent[CKT_PATH_MAX];
+		snprintf(parent, sizeof parent, "%s", made[i]);
+		unlink(parent);
+		*strrchr(parent, '/') = 0;
+		IS(rmdir(parent), 0);	/* nothing temporary is left beside it */
+	}
+}
+
+UNIT_SUITE(reach, {"refused", test_refused}, {"copy", test_copy})

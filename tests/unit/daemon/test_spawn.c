@@ -1,0 +1,119 @@
+/* Starting workers: descriptor 3, a clean environment, no privileges, and failures that name the step. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "inside.h"
+
+static int listener(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", path_in("spawn.sock"));
+	unlink(address.sun_path);
+	MUST(bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 1), 0);
+	return fd;
+}
+
+static void test_start(void)
+{
+	char message[512] = "", script[512];
+	pid_t pid = -1;
+	int fd = listener(), status = -1;
+	const char *out = path_in("spawn.out");
+	struct stat st;
+	snprintf(script, sizeof script,
+		 "#!/bin/sh\n{ echo args: \"$@\"; env; echo cwd: $(pwd); ulimit -s; ulimit -c; test -S /dev/fd/3 && echo socket;\n"
+		 "grep NoNewPrivs /proc/self/status; ls /proc/self/fd | wc -l; } > %s 2>&1\n",
+		 out);
+	snprintf(server.worker_path, sizeof server.worker_path, "%s", path_in("worker.sh"));
+	write_file(server.worker_path, script, 0755);
+	getrlimit(RLIMIT_NOFILE, &server.descriptors);
+	setenv("CUDA_VISIBLE_DEVICES", "7", 1);
+	setenv("CUDA_CACHE_PATH", "/x", 1);
+	setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+	setenv("SECRET", "x", 1);
+	server.options.log_level = (char *)"info";
+	MUST(ckt_spawn_worker(&server, fd, &pid, message, sizeof message), 0);
+	IS(waitpid(pid, &status, 0), pid);
+	IS(status, 0);
+	const char *text = read_file(out);
+	HAS(text, "args: --log-level info\n");
+	HAS(text, "CUDA_VISIBLE_DEVICES=7\n");
+	HAS(text, "CUDA_CACHE_PATH=/x\n");
+	HAS(text, "CUDA_MODULE_LOADING=EAGER\n");
+	HAS(text, "GLIBC_TUNABLES=");
+	HAS(text, "cwd: /\n8192\n0\n");
+	HAS(text, "socket\n");
+	HAS(text, "NoNewPrivs:\t1");
+	NO(strstr(text, "SECRET") || strstr(text, "CUDA_LAUNCH_BLOCKING") || strstr(text, "HOME=/"));
+	IS(stat(out, &st), 0);
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	unsetenv("CUDA_CACHE_PATH");
+	unsetenv("CUDA_LAUNCH_BLOCKING");
+	unsetenv("SECRET");
+	close(fd);
+}
+
+static void test_failures(void)
+{
+	char message[512] = "";
+	pid_t pid = -1;
+	int fd = listener();
+	snprintf(server.worker_path, sizeof server.worker_path, "%s", path_in("no-worker"));
+	IS(ckt_spawn_worker(&server, fd, &pid, message, sizeof message), -ENOENT);
+	HAS(message, "exec of ");
+	HAS(message, "no-worker");
+	write_file(server.worker_path, "#!/bin/sh\n", 0644);
+	IS(ckt_spawn_worker(&server, fd, &pid, message, sizeof message), -EACCES);
+	IS(ckt_spawn_worker(&server, 999, &pid, message, sizeof message), -EBADF);
+	HAS(message, "descriptors");
+	IS(pid, -1);
+	IS(waitpid(-1, NULL, WNOHANG), -1);	/* no child is left */
+	close(fd);
+}
+
+static void test_user(void)
+{
+	char message[512] = "";
+	struct ckt_worker_user kept = server.user;
+	server.options.user = (char *)"no-such-user-here";
+	YES(ckt_spawn_find_user(&server, message, sizeof message) < 0);
+	HAS(message, "no-such-user-here");
+	if (geteuid() == 0) {
+		server.options.user = (char *)"root";
+		IS(ckt_spawn_find_user(&server, message, sizeof message), -EINVAL);
+		HAS(message, "workers never are");
+		server.options.user = (char *)"nobody";
+		IS(ckt_spawn_find_user(&server, message, sizeof message), 0);
+		YES(server.user.change && server.user.uid != 0 && server.user.group_count > 0);
+		/* Who may not enter the directory, may not execute what is in it; the file is copied where it can be reached. */
+		snprintf(server.worker_path, sizeof server.worker_path, "%s", path_in("spawn-worker"));
+		write_file(server.worker_path, "#!/bin/sh\nexit 0 # spawn test\n", 0755);
+		snprintf(server.driver.path, sizeof server.driver.path, "%s", path_in("driver"));
+		write_file(server.driver.path, "x", 0600);
+		IS(ckt_spawn_check(&server, message, sizeof message), -EACCES);
+		HAS(message, "user 'nobody' may not read");
+		IS(strncmp(server.worker_path, "/run/cricket/libexec/", 21), 0);
+		unlink(server.worker_path);
+		*strrchr(server.worker_path, '/') = 0;
+		rmdir(server.worker_path);
+	}
+	server.options.user = NULL;
+	server.user = kept;
+	snprintf(server.worker_path, sizeof server.worker_path, "/bin/sh");
+	snprintf(server.driver.path, sizeof server.driver.path, "/bin/sh");
+	IS(ckt_spawn_check(&server, message, sizeof message), 0);
+	snprintf(server.driver.path, sizeof server.driver.path, "/nowhere/libcuda.so.1");
+	IS(ckt_spawn_check(&server, message, sizeof message), -EACCES);
+	HAS(message, "read /nowhere/libcuda.so.1");
+}
+
+UNIT_SUITE(spawn, {"start", test_start}, {"failures", test_failures}, {"user", test_user})

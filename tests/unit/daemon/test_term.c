@@ -1,0 +1,84 @@
+/* --on-term checkpoint:DIR: every session in a directory of its own, under its name only once it is whole. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inside.h"
+#include "marks.h"
+#include "term.h"
+
+static bool over(void *data)
+{
+	(void)data;
+	return server.term_saves == 0;
+}
+
+static bool exists(const char *name)
+{
+	char path[256];
+	struct stat st;
+	snprintf(path, sizeof path, "%s/term/%s", directory, name);
+	return stat(path, &st) == 0;
+}
+
+static void test_save(void)
+{
+	char option[128], text[64];
+	struct ckt_session *session = session_new("0000000000aa"), *held = session_new("0000000000ab");
+	ckt_term_save_all(&server);	/* not asked for */
+	IS(server.term_saves, 0);
+	snprintf(option, sizeof option, "checkpoint:%s/term", directory);
+	server.options.on_term = option;
+	held->holder = (struct ckt_peer *)&held;	/* somebody saves it already */
+	/* What an earlier server left half written goes. */
+	IS(mkdir(path_in("term"), 0755), 0);
+	IS(mkdir(path_in("term/0000000000aa.partial"), 0700), 0);
+	write_file(path_in("term/0000000000aa.partial/manifest"), "old", 0600);
+	ckt_term_save_all(&server);
+	IS(server.term_saves, 1);
+	YES(exists("0000000000aa.partial") && !exists("0000000000aa.partial/manifest") && !exists("0000000000aa"));
+	YES(run_until(over, NULL));
+	run_for(20);
+	YES(exists("0000000000aa") && !exists("0000000000aa.partial"));
+	IS(worker.calls[CKT_WORKER_SAVE2], 1);
+	IS(worker.calls[CKT_WORKER_RELEASE], 1);
+	IS(worker.descriptors, 1);
+	YES(ckt_mark_read(&server, "0000000000aa", CKT_MARK_PARKED, text, sizeof text));
+	TEXT(text, "program");
+	NO(exists("0000000000ab"));
+	ckt_mark_remove(&server, "0000000000aa", CKT_MARK_PARKED);
+	held->holder = NULL;
+	session_drop(held);
+	session_drop(session);
+}
+
+static void test_failures(void)
+{
+	char text[64];
+	struct ckt_session *session = session_new("0000000000ac");
+	worker.status = -ENOSPC;
+	worker.message = "no space";
+	ckt_term_save_all(&server);
+	YES(run_until(over, NULL));
+	NO(exists("0000000000ac") || exists("0000000000ac.partial"));
+	NO(ckt_mark_read(&server, "0000000000ac", CKT_MARK_PARKED, text, sizeof text));
+	/* The place is taken by another image that is not empty. */
+	worker.status = 0;
+	IS(mkdir(path_in("term/0000000000ac"), 0700), 0);
+	write_file(path_in("term/0000000000ac/manifest"), "precious", 0600);
+	ckt_term_save_all(&server);
+	YES(run_until(over, NULL));
+	TEXT(read_file(path_in("term/0000000000ac/manifest")), "precious");
+	NO(exists("0000000000ac.partial"));
+	/* It cannot even begin. */
+	server.options.on_term = (char *)"checkpoint:/dev/null/x";
+	ckt_term_save_all(&server);
+	IS(server.term_saves, 0);
+	server.options.on_term = NULL;
+	run_for(20);
+	session_drop(session);
+}
+
+UNIT_SUITE(term, {"save", test_save}, {"failures", test_failures})
