@@ -19,6 +19,8 @@ struct ckt_server server;
 struct fake_worker worker;
 char directory[64];
 unsigned sessions_gone;
+/* As they were made: tests put others in their place. */
+static struct ckt_options kept_options;
 
 void ckt_server_session_gone(struct ckt_server *s)
 {
@@ -34,6 +36,7 @@ int unit_setup(int argc, char **argv)
 		return 2;
 	ckt_log_init("test", CKT_LOG_ERROR, NULL);
 	ckt_options_init(&server.options);
+	kept_options = server.options;
 	snprintf(server.socket_path, sizeof server.socket_path, "%s/s", directory);
 	snprintf(server.socket_dir, sizeof server.socket_dir, "%s/s.d", directory);
 	snprintf(server.host, sizeof server.host, "here");
@@ -47,6 +50,9 @@ void unit_teardown(int status)
 {
 	(void)status;
 	char command[128];
+	server.options = kept_options;
+	ckt_options_fini(&server.options);
+	ckt_loop_fini(&server.loop);
 	snprintf(command, sizeof command, "rm -rf '%s'", directory);
 	if (system(command))
 		fprintf(stderr, "%s is left\n", directory);

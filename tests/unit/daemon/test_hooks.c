@@ -52,7 +52,7 @@ static void add(const char *name, const char *letter, int mode)
 {
 	char path[256], script[512];
 	snprintf(path, sizeof path, "%s/%s", hooks, name);
-	snprintf(script, sizeof script, "#!/bin/sh\necho %s $CRICKET_EVENT $CRICKET_SESSION \"$CRICKET_DETAIL\" $CRICKET_EVENT_NUMBER $REMOTE_GPU_ADDRESS >> %s\n",
+	snprintf(script, sizeof script, "#!/bin/sh\necho %s $CRICKET_EVENT $CRICKET_SESSION $CRICKET_DETAIL $CRICKET_EVENT_NUMBER $REMOTE_GPU_ADDRESS >> %s\n",
 		 letter, path_in("hooks.out"));
 	write_file(path, script, mode);
 }
@@ -80,19 +80,14 @@ static void test_run(void)
 			n += (size_t)snprintf(expected + n, sizeof expected - n, "%c %s 0000000000e1 some thing %u unix:%s\n", 'A' + (int)h, names[i], 7 + i,
 					      server.socket_path);
 	TEXT(read_file(path_in("hooks.out")), expected);
-	/* A full queue drops the newest and goes on. */
-	unlink(path_in("hooks.out"));
+	/* The last runner may still be under way: one more event, of which nothing is to be seen. */
 	unlink(path_in("hooks/10-first"));
+	wanted = 7;
 	struct ckt_control_event event = {.name = (char *)"lost", .session = (char *)"", .program_name = (char *)"", .detail = (char *)""};
-	for (int i = 0; i < 300; i++)
-		ckt_hooks_run(&server, &event);
-	wanted = 40;	/* the whole queue takes its time; that many show that it moves */
+	ckt_hooks_run(&server, &event);
 	YES(run_until(ran, &wanted));
-	unlink(path_in("hooks/20-second"));
-	for (unsigned before = ~0u, now = 0; before != now; now = lines(path_in("hooks.out"))) {
-		before = now;
-		run_for(100);
-	}
+	HAS(read_file(path_in("hooks.out")), "B lost 0 unix:");
+	run_for(50);
 	server.options.hooks = NULL;
 }
 

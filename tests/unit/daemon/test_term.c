@@ -25,7 +25,8 @@ static bool exists(const char *name)
 
 static void test_save(void)
 {
-	char option[128], text[64];
+	static char option[128];
+	char text[64];
 	struct ckt_session *session = session_new("0000000000aa"), *held = session_new("0000000000ab");
 	ckt_term_save_all(&server);	/* not asked for */
 	IS(server.term_saves, 0);
