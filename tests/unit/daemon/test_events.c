@@ -1,4 +1,7 @@
-/* Events: in order and numbered, to those who may see them, from where a follower was; memory that runs low is told once. */
+/*
+ * server/daemon/events.c: events: in order and numbered, to those who may see them, from where a follower was; memory that runs low is
+ * told once.
+ */
 #include <string.h>
 #include <unistd.h>
 

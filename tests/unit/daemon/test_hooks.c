@@ -1,4 +1,7 @@
-/* Hooks: executables of a directory that only its owner writes, in the order of their names, one event after the other. */
+/*
+ * server/daemon/hooks.c: hooks: executables of a directory that only its owner writes, in the order of their names, one event after the
+ * other.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

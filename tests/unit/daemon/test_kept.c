@@ -1,4 +1,4 @@
-/* Images in memory: names, whose they are, limits, sealed once written, replaced by the same session alone. */
+/* server/daemon/kept.c: images in memory: names, whose they are, limits, sealed once written, replaced by the same session alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Lending an image's directory: to the workers' user and back, and nothing that a link or a second name points to. */
+/* server/daemon/lend.c: lending an image's directory: to the workers' user and back, and nothing that a link or a second name points to. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

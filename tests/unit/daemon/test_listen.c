@@ -1,4 +1,7 @@
-/* What the server listens on: refusals that name the remedy, a lock that a dead server leaves behind for the next, the address file. */
+/*
+ * server/daemon/listen.c: what the server listens on: refusals that name the remedy, a lock that a dead server leaves behind for the
+ * next, the address file.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Marks: written whole, read back, only of ids that are ids, and gone after a day. */
+/* server/daemon/marks.c: marks: written whole, read back, only of ids that are ids, and gone after a day. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Where our own files lie: CRICKET_LIBEXEC or beside the executable, and directories made above a file. */
+/* server/daemon/paths.c: where our own files lie: CRICKET_LIBEXEC or beside the executable, and directories made above a file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

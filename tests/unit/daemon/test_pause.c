@@ -1,4 +1,7 @@
-/* Pauses by call: the mark that a later server goes by, the time at which a session goes on, and memory that is missing then. */
+/*
+ * server/daemon/pause.c: pauses by call: the mark that a later server goes by, the time at which a session goes on, and memory that is
+ * missing then.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Connections up to their hello: who gets in, what refusals say, and bytes that are no hello. */
+/* server/daemon/peer.c: connections up to their hello: who gets in, what refusals say, and bytes that are no hello. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

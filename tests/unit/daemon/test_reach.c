@@ -1,4 +1,7 @@
-/* Copies of our own files where the workers' user reaches them: named by their contents, shared, and never somebody else's. */
+/*
+ * server/daemon/reach.c: copies of our own files where the workers' user reaches them: named by their contents, shared, and never
+ * somebody else's.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Calls to workers: each is answered once, whatever the worker does, and its descriptor is never left open. */
+/* server/daemon/request.c: calls to workers: each is answered once, whatever the worker does, and its descriptor is never left open. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

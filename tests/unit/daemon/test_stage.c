@@ -1,4 +1,4 @@
-/* Stages: names, whose they are, what goes with a connection and what is kept. */
+/* server/daemon/stage.c: stages: names, whose they are, what goes with a connection and what is kept. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* --on-term checkpoint:DIR: every session in a directory of its own, under its name only once it is whole. */
+/* server/daemon/term.c: --on-term checkpoint:DIR: every session in a directory of its own, under its name only once it is whole. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

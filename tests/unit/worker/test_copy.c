@@ -1,4 +1,4 @@
-/* Copies and fills by their commands: every width, packed rows, and arguments that no client sends. */
+/* server/worker/copy.c: copies and fills by their commands: every width, packed rows, and arguments that no client sends. */
 #include <stdlib.h>
 #include <string.h>
 

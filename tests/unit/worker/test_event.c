@@ -1,4 +1,4 @@
-/* Events by their commands: ids, flags, whose they are, times. */
+/* server/worker/event.c: events by their commands: ids, flags, whose they are, times. */
 #include <stdlib.h>
 
 #include "tests/unit/worker/inside.h"

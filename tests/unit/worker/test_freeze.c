@@ -1,4 +1,7 @@
-/* Freezing: with the GPU idle, or not at all and with a sentence that names what does not end; thawing and freezing again. */
+/*
+ * server/worker/freeze.c: freezing: with the GPU idle, or not at all and with a sentence that names what does not end; thawing and
+ * freezing again.
+ */
 #include <errno.h>
 #include <stdlib.h>
 

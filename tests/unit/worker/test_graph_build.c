@@ -1,4 +1,4 @@
-/* The driver's graphs from descriptions: every kind of node does what it says, and what is wrong makes no graph. */
+/* server/worker/graph_build.c: the driver's graphs from descriptions: every kind of node does what it says, and what is wrong makes no graph. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

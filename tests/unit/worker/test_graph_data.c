@@ -1,4 +1,7 @@
-/* The client's bytes of a graph: in before a launch, out after it, at once for host nodes, and nothing outside of its buffers. */
+/*
+ * server/worker/graph_data.c: the client's bytes of a graph: in before a launch, out after it, at once for host nodes, and nothing
+ * outside of its buffers.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Descriptions of graphs as trees: what is found in them, and what their bytes come to. */
+/* server/worker/graph_tree.c: descriptions of graphs as trees: what is found in them, and what their bytes come to. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* Writing a session as an image: every table says what the session has, contents are there and hashed, and nothing counts that failed. */
+/*
+ * server/worker/image_save.c: writing a session as an image: every table says what the session has, contents are there and hashed, and
+ * nothing counts that failed.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The linker: inputs by their hashes, names one behind the other, options as many as values; its image is a blob. */
+/* server/worker/link.c: the linker: inputs by their hashes, names one behind the other, options as many as values; its image is a blob. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What kernels print: from the pipes to the client in whole pieces, with nobody there it stays. */
+/* server/worker/printed.c: what kernels print: from the pipes to the client in whole pieces, with nobody there it stays. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Spare memory: as much as the session holds, and only where the card keeps a reserve beside it. */
+/* server/worker/spare.c: spare memory: as much as the session holds, and only where the card keeps a reserve beside it. */
 #include "tests/unit/worker/inside.h"
 
 static void test_take(void)

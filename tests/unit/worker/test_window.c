@@ -1,4 +1,4 @@
-/* The window: slices of devices, memory mapped and given back, and nothing left where the driver refuses. */
+/* server/worker/window.c: the window: slices of devices, memory mapped and given back, and nothing left where the driver refuses. */
 #include <string.h>
 
 #include "tests/unit/worker/inside.h"
