@@ -26,7 +26,15 @@ CKT_RT_API cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *pNode, cudaGrap
 
 CKT_RT_API cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType)
 {
-	CKT_RT_CALL(cuGraphNodeGetType(node, (CUgraphNodeType *)pType));
+	CKT_RT_ENTER();
+	CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+	CUresult result = cuGraphNodeGetType(node, pType ? &type : NULL);
+	/* Memory operations are the driver API's alone: the runtime has no name for them. */
+	if (!result && type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+		result = CUDA_ERROR_UNKNOWN;
+	else if (!result)
+		*pType = (enum cudaGraphNodeType)type;
+	return ckt_rt_cu(result);
 }
 
 CKT_RT_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes)

@@ -36,6 +36,7 @@ static CUresult (*get_node)(CUgraphNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *);
 static CUresult (*set_node)(CUgraphNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *);
 static CUresult (*exec_set_node)(CUgraphExec, CUgraphNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *);
 static CUresult (*current)(CUcontext *);
+static CUresult (*get_type)(CUgraphNode, CUgraphNodeType *);
 
 __global__ void add(unsigned *p, unsigned v)
 {
@@ -98,7 +99,8 @@ int main()
 	CUgraphNode node;
 	CUcontext context;
 	cudaGraphNode_t list[4];
-	cudaGraphNodeType type;
+	CUgraphNodeType type;
+	cudaGraphNodeType runtime_type;
 	size_t count = 4;
 	CUDA_BATCH_MEM_OP_NODE_PARAMS params = {}, told;
 
@@ -113,6 +115,7 @@ int main()
 	set_node = entry<decltype(set_node)>("cuGraphBatchMemOpNodeSetParams");
 	exec_set_node = entry<decltype(exec_set_node)>("cuGraphExecBatchMemOpNodeSetParams");
 	current = entry<decltype(current)>("cuCtxGetCurrent");
+	get_type = entry<decltype(get_type)>("cuGraphNodeGetType");
 	CHECK(cudaDeviceGetAttribute(&wide, (cudaDeviceAttr)CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 0));
 	EXPECT(wide == 1);
 	CU(current(&context));
@@ -167,8 +170,8 @@ int main()
 	CHECK(cudaStreamEndCapture(a, &graph));
 	CHECK(cudaGraphGetNodes(graph, list, &count));
 	for (size_t i = 0; i < count; i++) {
-		CHECK(cudaGraphNodeGetType(list[i], &type));
-		printf("%d ", type);
+		CU(get_type((CUgraphNode)list[i], &type));
+		printf("%d(%d) ", type, cudaGraphNodeGetType(list[i], &runtime_type));
 	}
 	CU(get_node((CUgraphNode)list[3], &told));
 	printf("| %u operations, %d, value %x\n", told.count, told.paramArray[0].operation, told.paramArray[0].writeValue.value);
