@@ -110,6 +110,9 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((unsigned)limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Kernels of these devices do not wait for kernels of their own. */
+	if (limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && context->device->arch->capability >= 90)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	pthread_mutex_lock(&context->lock);
 	*pvalue = context->limits[limit];
 	pthread_mutex_unlock(&context->lock);
@@ -134,8 +137,11 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 		if (value > context->device->total_bytes)
 			value = context->device->total_bytes;
 		break;
-	case CU_LIMIT_PRINTF_FIFO_SIZE:
 	case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
+		if (context->device->arch->capability >= 90)
+			return CUDA_ERROR_UNSUPPORTED_LIMIT;
+		break;
+	case CU_LIMIT_PRINTF_FIFO_SIZE:
 	case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
 		break;
 	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
@@ -144,6 +150,8 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 		break;
 	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
 		/* There is no such cache: the size stays 0, as on a device that has none set aside. */
+		if (value > SIZE_MAX >> 16)
+			return CUDA_ERROR_INVALID_VALUE;
 		value = 0;
 		break;
 	default:

@@ -170,6 +170,8 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS && stream->context != event->context && !ckt_soft_in_graph)
 		result = CUDA_ERROR_INVALID_HANDLE;
+	if (result == CUDA_SUCCESS && flags && !ckt_soft_in_graph)
+		result = CUDA_ERROR_ILLEGAL_STATE;
 	if (result == CUDA_SUCCESS)
 		result = record(event, stream);
 	else if (stream)

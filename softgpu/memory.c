@@ -155,9 +155,7 @@ CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Wi
 	if (__builtin_add_overflow(WidthInBytes, 511, &pitch))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pitch &= ~(size_t)511;
-	if (pitch > 2147483647)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_mul_overflow(pitch, Height, &size))
+	if (__builtin_mul_overflow(pitch, Height, &size) || pitch > 2147483647)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = cuMemAlloc_v2(dptr, size);
 	if (result == CUDA_SUCCESS)

@@ -53,6 +53,9 @@ CUresult ckt_soft_stream_create(struct ckt_soft_context *context, unsigned flags
 	stream->priority = priority;
 	stream->id = atomic_fetch_add(&ids, 1) + 1;
 	stream->tail = &stream->head;
+	/* As an H200's streams are made. */
+	stream->attributes[CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY].syncPolicy = (CUsynchronizationPolicy)-1;
+	stream->attributes[CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP].memSyncDomainMap.remote = 1;
 	pthread_mutex_init(&stream->lock, NULL);
 	pthread_cond_init(&stream->work, NULL);
 	pthread_cond_init(&stream->done, NULL);

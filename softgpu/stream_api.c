@@ -186,6 +186,9 @@ CUresult CUDAAPI cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, con
 		return result;
 	if (!value || !attribute_known(attr)) {
 		result = CUDA_ERROR_INVALID_VALUE;
+	} else if ((int)attr == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY &&
+		   (value->syncPolicy < CU_SYNC_POLICY_AUTO || value->syncPolicy > CU_SYNC_POLICY_BLOCKING_SYNC)) {
+		result = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		pthread_mutex_lock(&stream->lock);
 		stream->attributes[attr] = *value;
@@ -291,7 +294,8 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size
 		return result;
 	struct ckt_soft_range range;
 	/* All managed memory is reachable from everywhere at any time, so attaching needs no work. */
-	if (!ckt_soft_range_find(dptr, &range) || range.kind != CKT_SOFT_RANGE_MANAGED || length > range.base + range.size - dptr ||
+	if (!ckt_soft_range_find(dptr, &range) || range.kind != CKT_SOFT_RANGE_MANAGED || range.base != dptr || (length && length != range.size) ||
+	    (flags == CU_MEM_ATTACH_SINGLE && (uintptr_t)hStream <= (uintptr_t)CU_STREAM_LEGACY) ||
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE))
 		result = CUDA_ERROR_INVALID_VALUE;
 	ckt_soft_object_put(&stream->object);

@@ -70,9 +70,9 @@ CKT_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 	CUresult result;
 	if (!ckt_device_get(from, &result) || !ckt_device_get(to, &result))
 		return result;
-	if (from == to)
-		return CUDA_ERROR_INVALID_DEVICE;
 	result = no_atomics(capabilities, operations, count);
+	if (!result && from == to)
+		return CUDA_ERROR_INVALID_DEVICE;
 	for (unsigned i = 0; i < count && !result; i++)
 		result = ask_atomic(operations[i], from, to, &capabilities[i]);
 	return result;

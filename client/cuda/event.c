@@ -88,6 +88,9 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 	result = ckt_capture_record(event->object.id, id, flags, &done);
 	if (result || done)
 		return result;
+	/* External to what? */
+	if (flags & CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_ILLEGAL_STATE;
 	return CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id, .flags = flags);
 }
 

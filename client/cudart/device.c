@@ -62,7 +62,7 @@ CKT_RT_API cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsi
 	CUcontext context;
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
-	CKT_RT_REQUIRE(!(flags & ~(unsigned)cudaInitDeviceFlagsAreValid), cudaErrorInvalidValue);
+	/* Other bits of flags mean nothing (seen on an H200). */
 	if (flags & cudaInitDeviceFlagsAreValid) {
 		CUresult result = cuDevicePrimaryCtxSetFlags(ckt_rt_devices[device].handle, deviceFlags & ~(unsigned)cudaDeviceMapHost);
 		CKT_RT_REQUIRE(!result, (cudaError_t)result);

@@ -223,6 +223,8 @@ static cudaError_t copy_from_symbol(void *dst, const void *symbol, size_t count,
 {
 	CUdeviceptr address;
 	cudaError_t error = ckt_rt_symbol(symbol, offset, count, &address);
+	if (!error && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice))
+		error = cudaErrorInvalidMemcpyDirection;
 	return error ? error : copy_1d(dst, (const void *)(uintptr_t)address, count, kind, ret);
 }
 
@@ -231,6 +233,8 @@ static cudaError_t copy_to_symbol(const void *symbol, const void *src, size_t co
 {
 	CUdeviceptr address;
 	cudaError_t error = ckt_rt_symbol(symbol, offset, count, &address);
+	if (!error && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost))
+		error = cudaErrorInvalidMemcpyDirection;
 	return error ? error : copy_1d((void *)(uintptr_t)address, src, count, kind, ret);
 }
 

@@ -49,7 +49,8 @@ static CUresult copy_async(void *dst, const void *src, size_t count, enum cudaMe
 cudaError_t ckt_rt_copy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
 {
 	CKT_RT_ENTER();
-	CKT_RT_REQUIRE(kind_is_valid(kind), cudaErrorInvalidMemcpyDirection);
+	/* Nothing to copy in a stream is no error, whatever the kind (seen on an H200). */
+	CKT_RT_REQUIRE(kind_is_valid(kind) || (async && !count), cudaErrorInvalidMemcpyDirection);
 	if (!count)
 		return cudaSuccess;
 	CKT_RT_REQUIRE(dst && src, cudaErrorInvalidValue);
@@ -88,7 +89,7 @@ static cudaError_t copy_2d(const struct side *dst, const struct side *src, size_
 {
 	CUDA_MEMCPY2D copy = {.WidthInBytes = width, .Height = height};
 	CKT_RT_ENTER();
-	CKT_RT_REQUIRE(kind_is_valid(kind), cudaErrorInvalidMemcpyDirection);
+	CKT_RT_REQUIRE(kind_is_valid(kind) || (async && (!width || !height)), cudaErrorInvalidMemcpyDirection);
 	if (!width || !height)
 		return cudaSuccess;
 	/* Of a single row CUDA 13.0 says the one, of several the other. */

@@ -49,6 +49,13 @@ cudaError_t ckt_rt_copy_3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret
 	return cudaSuccess;
 }
 
+/* As of two-dimensional copies: what a single row or slice does not need is not looked at. */
+static bool pitch_is_valid(const struct cudaPitchedPtr *p, const CUDA_MEMCPY3D *copy)
+{
+	bool rows = copy->Height > 1 || copy->Depth > 1;
+	return !p->ptr || ((!rows || p->pitch >= copy->WidthInBytes) && (copy->Depth <= 1 || p->ysize >= copy->Height));
+}
+
 static cudaError_t copy(const struct cudaMemcpy3DParms *p, cudaStream_t stream, bool async)
 {
 	CUDA_MEMCPY3D driver;
@@ -58,6 +65,7 @@ static cudaError_t copy(const struct cudaMemcpy3DParms *p, cudaStream_t stream, 
 	CKT_RT_REQUIRE(!error, error);
 	if (!driver.WidthInBytes || !driver.Height || !driver.Depth)
 		return cudaSuccess;
+	CKT_RT_REQUIRE(pitch_is_valid(&p->srcPtr, &driver) && pitch_is_valid(&p->dstPtr, &driver), cudaErrorInvalidPitchValue);
 	if (!async && !stream)
 		return ckt_rt_cu(cuMemcpy3D(&driver));
 	CUresult result = cuMemcpy3DAsync(&driver, stream);

@@ -242,7 +242,7 @@ cudaError_t ckt_rt_variable_address(struct ckt_rt_variable *variable, CUdevicept
 	else
 		result = cuLibraryGetGlobal(ret_address, &size, library, variable->name);
 	if (result)
-		return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : (cudaError_t)result;
+		return (cudaError_t)result;
 	*ret_size = variable->size ? variable->size : size;
 	if (slot)
 		atomic_store_explicit(slot, *ret_address, memory_order_release);

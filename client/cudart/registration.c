@@ -108,6 +108,18 @@ struct ckt_rt_variable *ckt_rt_variable_find(const void *host)
 	return table_find(atomic_load_explicit(&variable_table, memory_order_acquire), (uintptr_t)host);
 }
 
+struct ckt_rt_variable *ckt_rt_managed_find(const void *address)
+{
+	struct ckt_rt_variable *found = NULL;
+	pthread_mutex_lock(&table_lock);
+	for (struct ckt_rt_module *module = modules; module && !found && address; module = module->next) {
+		for (struct ckt_rt_variable *variable = module->variables; variable && !found; variable = variable->next)
+			found = variable->managed && *variable->managed == address ? variable : NULL;
+	}
+	pthread_mutex_unlock(&table_lock);
+	return found;
+}
+
 /* The record of an address, made when there is none.  Precondition: table_lock held.  NULL without memory. */
 static struct ckt_rt_kernel *kernel_record(const void *host)
 {

@@ -6,7 +6,10 @@ static cudaError_t find(const void *symbol, CUdeviceptr *ret_address, size_t *re
 	cudaError_t error = ckt_rt_enter();
 	if (error)
 		return error;
+	/* A managed variable's symbol is where it lies, not the pointer that is registered for it. */
 	struct ckt_rt_variable *variable = ckt_rt_variable_find(symbol);
+	if (!variable || variable->managed)
+		variable = ckt_rt_managed_find(symbol);
 	return variable ? ckt_rt_variable_address(variable, ret_address, ret_size) : cudaErrorInvalidSymbol;
 }
 
