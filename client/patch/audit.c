@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/patch/nvrtc.h"
 #include "client/patch/redirect.h"
 #include "client/patch/say.h"
 
@@ -20,11 +21,12 @@ static struct ckt_runtime runtime;
 static struct ckt_object suspects[SUSPECTS_MAX];
 static const struct link_map *pending_maps[PENDING_MAX];
 static unsigned pending_count;
-static bool started;
+static bool started, wants_ptx;
 
 __attribute__((visibility("default"))) unsigned la_version(unsigned version)
 {
 	ckt_say_init(environ);
+	wants_ptx = ckt_nvrtc_wanted(environ);
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
@@ -59,6 +61,8 @@ static void treat_pending(void)
 		if (!pending_maps[i] || !ckt_object_from_link_map(&object, pending_maps[i]))
 			continue;
 		if (!runtime.found && ckt_runtime_recognise(&runtime, &object))
+			continue;
+		if (started && wants_ptx && ckt_nvrtc_redirect(&object))
 			continue;
 		if (started && count < SUSPECTS_MAX && ckt_redirect_suspect(&object))
 			suspects[count++] = object;

@@ -119,6 +119,15 @@ static const char *local_driver(const char *address)
 	return address[6] ? address + 6 : "libcuda.so.1";
 }
 
+/* Compilers at run time are told to leave PTX as it is: nvrtc.h, soft_ptxas.c. */
+static bool prepare_soft(const char *directory)
+{
+	char ptxas[PATH_MAX];
+
+	return snprintf(ptxas, sizeof(ptxas), "%s/soft-ptxas", directory) < (int)sizeof(ptxas) && setenv("CRICKET_SOFT_PTX", "1", 1) == 0 &&
+	       setenv("TRITON_PTXAS_PATH", ptxas, 0) == 0 && setenv("TRITON_PTXAS_BLACKWELL_PATH", ptxas, 0) == 0;
+}
+
 bool run_prepare_environment(const struct run_options *options, const char *address)
 {
 	char directory[PATH_MAX], *preload = NULL, *audit = NULL;
@@ -144,6 +153,7 @@ bool run_prepare_environment(const struct run_options *options, const char *addr
 		size = asprintf(&preload, "%s/libcricket-client.so:%s/libcudart.so.13:%s/libcuda.so.1", directory, directory, directory);
 	if (size >= 0 && asprintf(&audit, "%s/libcricket-audit.so", directory) >= 0)
 		done = prepend("LD_PRELOAD", preload) && prepend("LD_AUDIT", audit) && (driver || setenv("TRITON_LIBCUDA_PATH", directory, 0) == 0) &&
+		       (!options->soft || prepare_soft(directory)) &&
 		       (!address || setenv("REMOTE_GPU_ADDRESS", address, 1) == 0) &&
 		       (!options->verbose || setenv("CRICKET_LOG", "debug", 1) == 0);
 	if (!done)

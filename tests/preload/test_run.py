@@ -110,6 +110,28 @@ class Run(unittest.TestCase):
         out = self.result('sh', '-c', SHOW, LD_PRELOAD=old, REMOTE_GPU_ADDRESS='old', TRITON_LIBCUDA_PATH='/mine')[1]
         self.assertEqual(out, '%s:%s|%s|old|/mine|\n' % (preload, old, audit))
 
+    def test_soft_compilers(self):
+        show = 'echo "$CRICKET_SOFT_PTX|$TRITON_PTXAS_PATH|$TRITON_PTXAS_BLACKWELL_PATH"'
+        ptxas = os.path.join(os.path.realpath(self.lib), 'soft-ptxas')
+        self.assertEqual(self.result('--soft', 'sh', '-c', show)[1], '1|%s|%s\n' % (ptxas, ptxas))
+        self.assertEqual(self.result('--soft', 'sh', '-c', show, TRITON_PTXAS_PATH='/mine')[1], '1|/mine|%s\n' % ptxas)
+        self.assertEqual(self.result('--server', 'gpu:1', 'sh', '-c', show)[1], '||\n')
+
+    def test_soft_ptxas(self):
+        ptxas = os.path.join(os.path.dirname(os.path.realpath(arguments.run)), 'soft-ptxas')
+        source, output = os.path.join(self.tmp, 'a.ptx'), os.path.join(self.tmp, 'a.o')
+        with open(source, 'w', encoding='utf-8') as file:
+            file.write('.version 9.0\n' * 20000)
+        subprocess.run([ptxas, '-lineinfo', '-v', '--gpu-name=sm_120a', source, '-o', output], check=True, capture_output=True)
+        with open(source, 'rb') as file, open(output, 'rb') as copied:
+            self.assertEqual(copied.read(), file.read() + b'\0')
+        # Triton reads the PTX version off this.
+        self.assertRegex(subprocess.run([ptxas, '--version'], check=True, capture_output=True, text=True).stdout, r'release (13\.0), V')
+        for wrong in ([source], ['-o', output], [source, '-o'], ['/nonexistent.ptx', '-o', output], [source, '-o', '/nonexistent/a.o']):
+            self.assertNotEqual(subprocess.run([ptxas, *wrong], check=False, capture_output=True).returncode, 0)
+        os.remove(source)
+        os.remove(output)
+
     def test_local(self):
         lib = os.path.realpath(self.lib)
         ours = ':'.join(os.path.join(lib, n) for n in ('libcudart.so.13', 'libcricket-patch.so'))

@@ -1,0 +1,14 @@
+/*
+ * NVRTC on the soft GPU: a program that asks it for machine code gets PTX, which is all that the soft GPU runs.  Where a real architecture was
+ * asked for, NVRTC keeps the PTX from which it made the machine code.
+ *
+ * Threading and errors: as redirect.h.
+ */
+#pragma once
+
+#include "client/patch/object.h"
+
+/* Whether cricket-run --soft started this process.  Takes the environment, since getenv may not work yet. */
+bool ckt_nvrtc_wanted(char *const *environment);
+/* True where the object is libnvrtc.so; its nvrtcGetCUBIN and nvrtcGetCUBINSize then lead to nvrtcGetPTX and nvrtcGetPTXSize. */
+bool ckt_nvrtc_redirect(const struct ckt_object *object);

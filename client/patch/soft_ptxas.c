@@ -1,0 +1,63 @@
+/*
+ * soft-ptxas: what cricket-run --soft gives Triton as ptxas.  The soft GPU runs PTX, so the "machine code" is the PTX itself.
+ *
+ *	soft-ptxas [OPTION...] FILE.ptx -o FILE		options are borne and not looked at
+ *	soft-ptxas --version
+ *
+ * The version says up to which PTX ISA Triton may write: that of CUDA 13.0, 9.0.  What is wrong with a text the module's loading says.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int fail(const char *path)
+{
+	fprintf(stderr, "soft-ptxas: %s: %s\n", path, strerror(errno));
+	return 1;
+}
+
+/* The text and the NUL that ends one given to cuModuleLoadData. */
+static int copy(const char *from, const char *to)
+{
+	char buffer[65536];
+	size_t size;
+	FILE *in = fopen(from, "rb"), *out;
+
+	if (!in)
+		return fail(from);
+	out = fopen(to, "wb");
+	if (!out) {
+		fclose(in);
+		return fail(to);
+	}
+	while ((size = fread(buffer, 1, sizeof(buffer), in)) > 0)
+		fwrite(buffer, 1, size, out);
+	fputc(0, out);
+	int unread = ferror(in), unwritten = ferror(out);
+	fclose(in);
+	return fclose(out) || unwritten ? fail(to) : unread ? fail(from) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *input = NULL, *output = NULL;
+
+	for (int i = 1; i < argc; i++) {
+		size_t length = strlen(argv[i]);
+
+		if (strcmp(argv[i], "--version") == 0) {
+			printf("ptxas: Cricket's, which leaves PTX as it is\nCuda compilation tools, release 13.0, V13.0.0\n");
+			return 0;
+		}
+		if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
+			output = argv[++i];
+		else if (length > 4 && strcmp(argv[i] + length - 4, ".ptx") == 0)
+			input = argv[i];
+	}
+	if (!input || !output) {
+		fprintf(stderr, "usage: soft-ptxas [OPTION...] FILE.ptx -o FILE\n");
+		return 2;
+	}
+	return copy(input, output);
+}
