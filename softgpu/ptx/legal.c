@@ -27,6 +27,7 @@ static const struct { const char *name, *words; } sets[] = {
 	{"SPACE", "global|shared|shared::cta|shared::cluster"},
 	{"HALF", "f16|f16x2|bf16|bf16x2"},
 	{"EVICT", "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"},
+	{"POLICY", "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged"},
 	{"PREFETCH", "L2::64B|L2::128B|L2::256B"},
 	{"WORD", "u32|s32|u64|s64"},
 	{"WHOLE", "rni|rzi|rmi|rpi"},
@@ -81,7 +82,8 @@ static const char *const rules[] = {
 	"@100 ld weak? global? nc? EVICT? v8 b32|u32|s32|f32", "@100 ld weak? global? nc? EVICT? v4 b64|u64|s64|f64",
 	"@100 st weak? global? EVICT? v8 b32|u32|s32|f32", "@100 st weak? global? EVICT? v4 b64|u64|s64|f64",
 	"prefetch global|local? L1|L2", "prefetch global L2::evict_last|L2::evict_normal", "prefetchu L1", "applypriority global L2::evict_normal",
-	"discard global? L2", "cvta global|SHARED|local|const|param|param::entry u64", "cvta to global|SHARED|local|const|param|param::entry u64",
+	"@80 createpolicy fractional POLICY L2::evict_first|L2::evict_unchanged? b64", "@80 createpolicy range global? POLICY L2::evict_first|L2::evict_unchanged? b64",
+	"@80 createpolicy cvt L2 b64", "discard global? L2", "cvta global|SHARED|local|const|param|param::entry u64", "cvta to global|SHARED|local|const|param|param::entry u64",
 	"isspacep global|SHARED|local|const|param|param::entry", "alloca,stacksave,stackrestore u64",
 	/* atomics */
 	"atom relaxed|acquire|release|acq_rel? SCOPE? SPACE? L2::cache_hint? add u32|s32|u64|f32|f64", "atom relaxed|acquire|release|acq_rel? SCOPE? SPACE? min|max WORD",

@@ -316,7 +316,31 @@ static void decode_ld_st(struct ptx_parser *p)
 	i->d = i->b = elements[0].reg;
 }
 
+/* A policy is read by cache hints alone, which are advice: any value will do. */
+HANDLER(exec_policy)
+{
+	uint64_t *d = ptx_at(w, i->d);
+	PTX_FOR_LANES(m, d[l] = 0;);
+	return RUN_NEXT;
+}
+
+static void decode_createpolicy(struct ptx_parser *p)
+{
+	bool range = ckt_ptx_mod(p, "range"), converted = ckt_ptx_mod(p, "cvt");
+	ckt_ptx_mod_prefix(p, "");	/* legal.c knows them */
+	ckt_ptx_need_operands(p, range ? 4 : converted ? 2 : 1, range ? 4 : 2);
+	if (range) {
+		ckt_ptx_decode_address(p, &p->raw.operands[1], SP_GENERIC);
+		ckt_ptx_source(p, 2, T_U32);
+		ckt_ptx_source(p, 3, T_U32);
+	} else if (p->raw.n_operands > 1) {
+		ckt_ptx_source(p, 1, converted ? T_B64 : T_F32);
+	}
+	int32_t d = ckt_ptx_dest(p, 0, T_B64);
+	ckt_ptx_emit(p, exec_policy)->d = d;
+}
+
 const struct ptx_opcode ckt_ptx_opcodes_mem[] = {
-	{"ld", decode_ld_st}, {"ldu", decode_ld_st}, {"st", decode_ld_st},
+	{"ld", decode_ld_st}, {"ldu", decode_ld_st}, {"st", decode_ld_st}, {"createpolicy", decode_createpolicy},
 	{NULL, NULL},
 };

@@ -134,6 +134,26 @@ static void test_atomic_operands(void)
 	}
 }
 
+/* Policies of caches: made in every way, taken by loads and stores. */
+static void test_policy(void)
+{
+	run(HEAD "createpolicy.fractional.L2::evict_last.b64 x, 1.0; createpolicy.fractional.L2::evict_first.b64 y; mov.f32 f1, 0.25;\n"
+		 "createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 x, f1; createpolicy.range.global.L2::evict_last.L2::evict_first.b64 y, [o+16], 4096, 8192;\n"
+		 "createpolicy.range.L2::evict_normal.b64 y, [o], t, t; createpolicy.cvt.L2.b64 x, y; mov.u32 a, 7; st.global.L2::cache_hint.u32 [o], a, x;\n"
+		 "ld.global.L1::evict_last.L2::cache_hint.v2.b32 {b, c}, [o], x; st.global.u32 [o+8], b; ret;\n}\n", 1, 0, CKT_PTX_FAULT_NONE, NULL);
+	CU_ASSERT_EQUAL(words[0], 7);
+	CU_ASSERT_EQUAL(words[2], 7);
+	static const char *const wrong[] = {
+		HEAD "createpolicy.fractional.L2::evict_last.b64 x, 1.0, 2.0; ret;\n}\n", HEAD "createpolicy.range.L2::evict_last.b64 x, [o], 4096; ret;\n}\n",
+		HEAD "createpolicy.fractional.L1::evict_last.b64 x; ret;\n}\n", HEAD "createpolicy.cvt.L2.b64 x; ret;\n}\n",
+		HEAD "createpolicy.fractional.L2::evict_last.b64 a; ret;\n}\n"};
+	for (unsigned k = 0; k < 5; k++) {
+		enum ckt_ptx_result result;
+		CU_ASSERT_PTR_NULL(unit_load(&wrong[k], 1, &result));
+		CU_ASSERT_EQUAL(result, CKT_PTX_INVALID);
+	}
+}
+
 /* Many blocks on several threads add to one word, also with a loop of compare and exchange. */
 static void test_atomics_between_blocks(void)
 {
@@ -175,6 +195,6 @@ static void test_read_only(void)
 }
 
 static const struct unit_test tests[] = {{"vectors", test_vectors}, {"generic", test_generic}, {"local", test_local_is_private}, {"atomics", test_atomics},
-	{"counting", test_counting}, {"atomic operands", test_atomic_operands},
+	{"policy", test_policy}, {"counting", test_counting}, {"atomic operands", test_atomic_operands},
 	{"atomics between blocks", test_atomics_between_blocks}, {"faults", test_faults}, {"read only", test_read_only}};
 UNIT_MAIN("ptx memory", tests)
