@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """PyTorch's elementwise, reduction and indexing operations (its own op_db) on the soft GPU, compared with its CPU results.
 
-	torch_ops.py --build BUILD [--ops NAME,...] [--slice K/N] [--report FILE]
+	torch_ops.py --build BUILD [--path eager|compile] [--ops NAME,...] [--slice K/N] [--report FILE]
 
-The interpreter is $CKT_TEST_PYTHON.  It needs a PyTorch whose wheel carries PTX (`torch.cuda.get_arch_list()` names a compute_*); the
-exit code is 77 where there is none: wheels with machine code alone run on no soft GPU.  What fails must stand in torch_expected.txt
-with its reason: "operation dtype | reason", a trailing * stands for all that begin so.
+The interpreter is $CKT_TEST_PYTHON; the exit code is 77 where it has no PyTorch for CUDA.  Two ways to the GPU:
+
+- eager: the operation as it is.  The wheels on PyPI hold machine code alone, which no soft GPU runs, but for what PyTorch compiles when it
+  is called (its jiterator, by NVRTC); a PyTorch that carries PTX (`torch.cuda.get_arch_list()` names a compute_*) runs whole.
+- compile: by torch.compile, whose kernels Triton makes; what it leaves to PyTorch's own kernels is machine code again.
+
+An operation that needed machine code is told as "machine", neither passed nor failed.  What fails must stand in torch_expected.txt with its
+reason: "operation dtype | reason", a trailing * stands for all that begin so.
 
 A child runs operations one after the other and tells each as a line of JSON; one that crashes or takes too long costs that operation
 only.  With --device cpu the script tries itself out, without a GPU of any kind.
@@ -35,19 +40,53 @@ def chosen_ops():
     return [op for op in invocations.op_db if isinstance(op, elementwise) or op.name in INDEXING]
 
 
-def compare(torch, op, dtype, device, most):
+def bring(torch, value):
+    """A tensor with its strides on the CPU, by copies of bytes alone: gathering a view would take a kernel."""
+    if not isinstance(value, torch.Tensor) or not value.is_cuda or value.layout != torch.strided:
+        return value
+    bare = torch._neg_view(value) if value.is_neg() else value
+    bare = bare.conj() if bare.is_conj() else bare
+    bytes_ = torch.empty(0, dtype=torch.uint8, device=value.device).set_(bare.untyped_storage()).cpu()
+    here = torch.empty(0, dtype=value.dtype).set_(bytes_.untyped_storage(), bare.storage_offset(), bare.size(), bare.stride())
+    here = here.conj() if value.is_conj() else here
+    return torch._neg_view(here) if value.is_neg() else here
+
+
+def prepare(torch, arg):
+    """What turns an operation into what is called on the device."""
+    if arg.path == "eager":
+        return lambda op: op
+    import torch._inductor.config as inductor
+    import torch._inductor.runtime.benchmarking as benchmarking
+    inductor.triton.autotune_pointwise = False
+    inductor.joint_graph_constant_folding = False   # done with kernels of PyTorch's own
+
+    def once(self, function, *args, **kwargs):
+        """One run in place of a measurement, which would clear a buffer with a kernel of PyTorch's own."""
+        function()
+        return 1.0
+    for kind in (benchmarking.Benchmarker, benchmarking.TritonBenchmarker, benchmarking.InductorBenchmarker):
+        kind.benchmark_gpu = once
+
+    def compiled(op):
+        torch._dynamo.reset()
+        return torch.compile(lambda *args, **kwargs: op(*args, **kwargs), dynamic=False)
+    return compiled
+
+
+def compare(torch, op, dtype, arg, call):
     """(samples compared, "" or what differs first)."""
     compared = 0
     torch.manual_seed(7)
     for sample in op.sample_inputs("cpu", dtype, requires_grad=False):
-        if compared == most:
+        if compared == arg.samples:
             break
-        moved = sample.transform(lambda v: v.to(device) if isinstance(v, torch.Tensor) else v)
+        moved = sample.transform(lambda v: v.to(arg.device) if isinstance(v, torch.Tensor) else v)
         try:
             wanted = op(sample.input, *sample.args, **sample.kwargs)
         except (RuntimeError, NotImplementedError, TypeError, ValueError, AssertionError):
             continue  # not for the CPU either
-        got = op(moved.input, *moved.args, **moved.kwargs)
+        got = torch.utils._pytree.tree_map(lambda v: bring(torch, v), call(moved.input, *moved.args, **moved.kwargs))
         wide = dtype in (torch.float16, torch.bfloat16)
         tolerance = {"rtol": 2e-2, "atol": 2e-2} if wide else {"rtol": 1e-4, "atol": 1e-4} if dtype in (torch.float32, torch.complex64) else {}
         try:
@@ -61,14 +100,18 @@ def compare(torch, op, dtype, device, most):
 def child(arg):
     channel = os.fdopen(int(os.environ["CKT_TEST_CHANNEL"]), "w", buffering=1)
     import torch
+    call = prepare(torch, arg)
     known = {f"{op.name}{'.' + op.variant_test_name if op.variant_test_name else ''}": op for op in chosen_ops()}
     for line in sys.stdin:
         name, dtype = line.split()
         channel.write(json.dumps(["start", name, dtype, ""]) + "\n")
         try:
-            count, why = compare(torch, known[name], getattr(torch, dtype), arg.device, arg.samples)
+            count, why = compare(torch, known[name], getattr(torch, dtype), arg, call(known[name]))
             channel.write(json.dumps(["fail" if why else "pass" if count else "none", name, dtype, why]) + "\n")
         except Exception as error:  # whatever an operation throws is its result
+            if "no kernel image is available" in str(error):
+                channel.write(json.dumps(["machine", name, dtype, ""]) + "\n")
+                continue
             channel.write(json.dumps(["fail", name, dtype, f"{type(error).__name__}: {str(error)[:500]}"]) + "\n")
             if "CUDA error" in str(error):
                 return  # the context is lost
@@ -79,11 +122,12 @@ def child(arg):
 
 def interpreter(arg):
     path = os.environ.get("CKT_TEST_PYTHON", sys.executable)
-    ask = "import torch, expecttest; print(' '.join(torch._C._cuda_getArchFlags().split()) if torch.version.cuda else '')"
+    ask = "import torch, expecttest; print(torch.__version__, torch._C._cuda_getArchFlags() if torch.version.cuda else '')"
     done = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=False)
-    if done.returncode or (arg.device == "cuda" and "compute_" not in done.stdout):
-        print(f"skipped: {path} has no PyTorch with PTX (and expecttest): {done.stdout.strip() or done.stderr.strip()[-200:]}")
+    if done.returncode or (arg.device == "cuda" and "sm_" not in done.stdout):
+        print(f"skipped: {path} has no PyTorch for CUDA (and expecttest): {done.stdout.strip() or done.stderr.strip()[-200:]}")
         sys.exit(77)
+    print("PyTorch", done.stdout.strip())
     return path
 
 
@@ -108,8 +152,9 @@ def run_child(arg, python, work, results, deadline):
     if arg.run:
         head = arg.run.split()
     with open(arg.log, "ab") as log:
-        process = subprocess.Popen([*head, python, os.path.abspath(__file__), "--child", "--device", arg.device, "--samples", str(arg.samples)],
-                                   stdin=subprocess.PIPE, stdout=log, stderr=log, env=dict(os.environ, CKT_TEST_CHANNEL=str(write)),
+        process = subprocess.Popen([*head, python, os.path.abspath(__file__), "--child", "--device", arg.device, "--samples", str(arg.samples),
+                                    "--path", arg.path],
+                                   stdin=subprocess.PIPE, stdout=log, stderr=log, env=dict(os.environ, CKT_TEST_CHANNEL=str(write), TORCHINDUCTOR_COMPILE_THREADS="1"),
                                    pass_fds=(write,), start_new_session=True)
     os.close(write)
     try:
@@ -171,6 +216,7 @@ def main():
     parser.add_argument("--build", default="build/main", help="the build directory, or an installation's like it")
     parser.add_argument("--run", help="a command to put before the interpreter, in place of cricket-run --soft")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--path", default="eager", choices=["eager", "compile"])
     parser.add_argument("--ops", help="only these")
     parser.add_argument("--dtypes", help="only these")
     parser.add_argument("--slice", default="0/1", help="K/N: every N-th, from the K-th on")
@@ -200,7 +246,7 @@ def main():
                 print(f"FAILED {full}: {detail.splitlines()[0] if detail else ''}")
     states = [what for what, _ in results.values()]
     print(f"{states.count('pass')} pass, {states.count('fail')} fail ({states.count('fail') - bad} of them listed), "
-          f"{states.count('none')} without a sample for the CPU, {len(work)} not reached")
+          f"{states.count('machine')} need machine code, {states.count('none')} without a sample for the CPU, {len(work)} not reached")
     return 1 if bad or not states.count("pass") else 0
 
 
