@@ -332,3 +332,36 @@ CASE(registered_wrong)
 	CALL(cudaHostUnregister, NULL);
 	CALL(cudaGetLastError);
 }
+
+CASE(attach_streams)
+{
+	char *p = managed(4096);
+	cudaStream_t blocking = NULL;
+	QUIET(cudaStreamCreate, &blocking);
+	CALL(cudaStreamAttachMemAsync, cudaStreamPerThread, p, 0, cudaMemAttachSingle);
+	CALL_AS(cudaStreamAttachMemAsync, cudaStreamAttachMemAsync_ptsz, NULL, p, 0, cudaMemAttachSingle);
+	CALL(cudaStreamAttachMemAsync, cudaStreamLegacy, p, 0, cudaMemAttachSingle);
+	CALL(cudaStreamAttachMemAsync, blocking, p, 4096, cudaMemAttachSingle);
+	CALL(cudaStreamAttachMemAsync, blocking, p + 16, 0, cudaMemAttachGlobal);
+	CALL(cudaStreamAttachMemAsync, blocking, p, 8192, cudaMemAttachGlobal);
+	CALL(cudaDeviceSynchronize);
+	CALL(cudaFree, p);
+	CALL(cudaGetLastError);
+}
+
+CASE(advice_elsewhere)
+{
+	char *p = managed(BYTES_OF_ALL);
+	struct cudaMemLocation node = {cudaMemLocationTypeHostNuma, 0}, here = {cudaMemLocationTypeHostNumaCurrent, 0};
+	struct cudaMemLocation no_device = {cudaMemLocationTypeDevice, 999};
+	CALL(cudaMemAdvise, p, BYTES_OF_ALL, cudaMemAdviseSetAccessedBy, no_device);
+	CALL(cudaMemAdvise, p, BYTES_OF_ALL, cudaMemAdviseSetReadMostly, no_device);
+	CALL(cudaMemAdvise, p, BYTES_OF_ALL, cudaMemAdviseUnsetPreferredLocation, no_device);
+	CALL(cudaMemAdvise, p, BYTES_OF_ALL, cudaMemAdviseSetPreferredLocation, node);
+	CALL(cudaMemAdvise, p, BYTES_OF_ALL, cudaMemAdviseSetPreferredLocation, here);
+	CALL(cudaMemAdvise, p, BYTES_OF_ALL, cudaMemAdviseSetAccessedBy, node);
+	CALL(cudaMemPrefetchAsync, p, BYTES_OF_ALL, node, 0, NULL);
+	CALL(cudaMemPrefetchAsync, p, BYTES_OF_ALL, here, 0, NULL);
+	CALL(cudaDeviceSynchronize);
+	CALL(cudaGetLastError);
+}

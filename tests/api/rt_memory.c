@@ -486,3 +486,69 @@ CASE(info)
 	YES("less", free_after <= free_before - (64 << 20));
 	CALL(cudaMemGetInfo, NULL, NULL);
 }
+
+CASE(nothing)
+{
+	uint8_t host[256];
+	char *p = memory(256);
+	cudaStream_t stream = new_stream();
+	struct cudaMemcpy3DParms b;
+	CALL(cudaMemcpy, p, host, 0, (enum cudaMemcpyKind)77);
+	CALL(cudaMemcpy, NULL, NULL, 0, cudaMemcpyDefault);
+	CALL(cudaMemcpyAsync, NULL, NULL, 0, cudaMemcpyDefault, stream);
+	CALL(cudaMemcpy2D, p, 16, host, 16, 0, 1, (enum cudaMemcpyKind)77);
+	CALL(cudaMemcpy2D, p, 8, host, 8, 16, 0, cudaMemcpyHostToDevice);
+	CALL(cudaMemcpy2DAsync, NULL, 8, NULL, 8, 16, 0, cudaMemcpyHostToDevice, stream);
+	b = box(p, host, 10, (enum cudaMemcpyKind)77);
+	b.extent.width = 0;
+	CALL(cudaMemcpy3D, &b);
+	CALL(cudaMemcpy3DAsync, &b, stream);
+	b = box(p, host, 4, cudaMemcpyHostToDevice);
+	b.extent.height = 0;
+	CALL(cudaMemcpy3D, &b);
+	CALL(cudaMemcpyPeer, p, 999, p, 0, 0);
+	CALL(cudaMemcpyPeerAsync, p, 0, p, 999, 0, stream);
+	CALL(cudaMemset, NULL, 1, 0);
+	CALL(cudaMemset2D, NULL, 8, 1, 16, 0);
+	CALL(cudaMemset3D, at(NULL, 4, 4, 1), 1, (struct cudaExtent){8, 8, 0});
+	CALL(cudaGetLastError);
+}
+
+CASE(single_rows)
+{
+	uint8_t host[256];
+	char *p = memory(256);
+	cudaStream_t stream = new_stream();
+	struct cudaMemcpy3DParms b;
+	b = box(p, host, 4, cudaMemcpyHostToDevice);
+	b.extent.height = b.extent.depth = 1;
+	CALL(cudaMemcpy3D, &b);
+	CALL(cudaMemcpy3DAsync, &b, stream);
+	b = box(p, host, 10, cudaMemcpyHostToDevice);
+	b.extent.depth = 1;
+	b.srcPtr.ysize = 1;
+	CALL(cudaMemcpy3D, &b);
+	b = box(p, host, 10, cudaMemcpyHostToDevice);
+	b.extent.height = b.extent.depth = 1;
+	b.srcPtr.ysize = b.dstPtr.ysize = 0;
+	CALL(cudaMemcpy3D, &b);
+	b = box(p, host, 10, cudaMemcpyHostToDevice);
+	b.dstPtr.xsize = 2;
+	CALL(cudaMemcpy3D, &b);
+	b = box(p, host, 0, cudaMemcpyHostToDevice);
+	b.extent.height = b.extent.depth = 1;
+	CALL(cudaMemcpy3D, &b);
+	CALL(cudaMemcpy2D, p, 0, host, 0, 8, 1, cudaMemcpyHostToDevice);
+	CALL(cudaMemset2D, p, 0, 1, 8, 1);
+	CALL(cudaMemset3D, at(p, 4, 4, 0), 1, (struct cudaExtent){8, 1, 1});
+	CALL(cudaGetLastError);
+}
+
+CASE(overlap)
+{
+	uint8_t out[32];
+	char *p = memory(64);
+	QUIET(cudaMemcpy, p, numbers(out, sizeof(out), 1), 32, cudaMemcpyHostToDevice);
+	CALL(cudaMemcpy, p, p, 16, cudaMemcpyDeviceToDevice);
+	CONTENT("bytes", p, 20);
+}

@@ -191,3 +191,51 @@ CASE(logs_wrong)
 	CALL(cudaLogsUnregisterCallback, NULL);
 	CALL(cudaGetLastError);
 }
+
+CASE(entry_points_null)
+{
+	void *f = (void *)8;
+	enum cudaDriverEntryPointQueryResult status = (enum cudaDriverEntryPointQueryResult)77;
+	CALL(cudaGetDriverEntryPointByVersion, NULL, &f, 13000, 0, &status);
+	CALL(cudaGetLastError);
+}
+
+CASE(entry_points_flags)
+{
+	void *f = (void *)8;
+	enum cudaDriverEntryPointQueryResult status = (enum cudaDriverEntryPointQueryResult)77;
+	CALL(cudaGetDriverEntryPointByVersion, "cuMemAlloc", &f, 13000, cudaEnableLegacyStream | cudaEnablePerThreadDefaultStream, &status);
+	CALL(cudaGetDriverEntryPointByVersion, "cuMemAlloc", &f, 2000, 0, &status);
+	NUMBER("status", status);
+	CALL(cudaGetDriverEntryPointByVersion, "cuMemAlloc", &f, 99000, 0, &status);
+	NUMBER("status", status);
+	CALL(cudaGetDriverEntryPointByVersion, "cudaMalloc", &f, 13000, 0, &status);
+	NUMBER("status", status);
+	CALL(cudaGetLastError);
+}
+
+CASE(logs_flags)
+{
+	cudaLogIterator iterator = 77;
+	static char buffer[32768];
+	size_t size = sizeof(buffer);
+	QUIET(cudaDeviceSynchronize);
+	QUIET(cudaLogsCurrent, &iterator, 0);
+	CALL(cudaLogsDumpToMemory, &iterator, buffer, &size, 1);
+	CALL(cudaLogsDumpToFile, &iterator, "/dev/null", 1);
+	size = 0;
+	CALL(cudaLogsDumpToMemory, &iterator, buffer, &size, 0);
+	CALL(cudaGetLastError);
+}
+
+/* What succeeds in between leaves the last error as it is. */
+CASE(last_error_stays)
+{
+	CALL(cudaStreamSynchronize, NULL);
+	CALL(cudaMemcpy, NULL, NULL, 8, cudaMemcpyHostToDevice);
+	CALL(cudaPeekAtLastError);
+	CALL(cudaStreamQuery, NULL);
+	CALL(cudaPeekAtLastError);
+	CALL(cudaDeviceReset);
+	CALL(cudaGetLastError);
+}

@@ -396,3 +396,62 @@ CASE(events_wrong)
 	FLOAT("ms", ms);
 	CALL(cudaGetLastError);
 }
+
+CASE(waits_wrong)
+{
+	cudaStream_t s = new_stream();
+	cudaEvent_t event = new_event();
+	CALL(cudaStreamWaitEvent, s, NULL, 0);
+	CALL(cudaStreamWaitEvent, s, event, 0x80);
+	CALL(cudaStreamWaitEvent, s, event, 0);
+	CALL(cudaStreamWaitEvent, s, event, cudaEventWaitExternal);
+	CALL(cudaGetLastError);
+}
+
+CASE(id_wrong)
+{
+	CALL(cudaStreamGetId, new_stream(), NULL);
+}
+
+CASE(priority_attribute)
+{
+	static const int list[] = {-1, -5, -1000, 0, 1000};
+	cudaStream_t s = new_stream(), other = new_stream();
+	cudaLaunchAttributeValue value;
+	int priority = -77;
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+		memset(&value, 0, sizeof(value));
+		value.priority = list[i];
+		CALL(cudaStreamSetAttribute, s, cudaLaunchAttributePriority, &value);
+		memset(&value, 0xee, sizeof(value));
+		CALL(cudaStreamGetAttribute, s, cudaLaunchAttributePriority, &value);
+		NUMBER("priority", value.priority);
+		CALL(cudaStreamGetPriority, s, &priority);
+		NUMBER("priority", priority);
+		if (i == 1) {
+			CALL(cudaStreamCopyAttributes, other, s);
+			CALL(cudaStreamGetPriority, other, &priority);
+			NUMBER("priority", priority);
+		}
+	}
+}
+
+CASE(domains)
+{
+	cudaStream_t s = new_stream();
+	cudaLaunchAttributeValue value;
+	memset(&value, 0, sizeof(value));
+	value.memSyncDomain = cudaLaunchMemSyncDomainRemote;
+	CALL(cudaStreamSetAttribute, s, cudaLaunchAttributeMemSyncDomain, &value);
+	memset(&value, 0xee, sizeof(value));
+	CALL(cudaStreamGetAttribute, s, cudaLaunchAttributeMemSyncDomain, &value);
+	NUMBER("domain", value.memSyncDomain);
+	memset(&value, 0, sizeof(value));
+	value.memSyncDomainMap.default_ = 2;
+	value.memSyncDomainMap.remote = 3;
+	CALL(cudaStreamSetAttribute, s, cudaLaunchAttributeMemSyncDomainMap, &value);
+	memset(&value, 0xee, sizeof(value));
+	CALL(cudaStreamGetAttribute, s, cudaLaunchAttributeMemSyncDomainMap, &value);
+	NUMBER("default", value.memSyncDomainMap.default_);
+	NUMBER("remote", value.memSyncDomainMap.remote);
+}

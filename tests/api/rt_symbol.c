@@ -275,3 +275,82 @@ CASE(no_entry)
 	CALLED(__cudaGetProcAddress);
 	YES("null", f == NULL);
 }
+
+/* A managed variable is named by where it lies: so does nvcc's code that takes its address. */
+CASE(managed_symbols)
+{
+	void *address = NULL;
+	size_t size = 77;
+	int out[2] = {11, 12}, back = -7;
+	void **handle = registered(ptx, sizeof(ptx), 7, 8);
+	FUNCTION(__cudaRegisterManagedVar)(handle, (void **)&shared_word, (char *)"shared_word", "shared_word", 0, 4, 0, 0);
+	FUNCTION(__cudaRegisterFatBinaryEnd)(handle);
+	if (!FUNCTION(__cudaInitModule)(handle))
+		return;
+	CALL(cudaGetSymbolAddress, &address, shared_word);
+	YES("the same", address == (void *)shared_word);
+	CALL(cudaGetSymbolSize, &size, shared_word);
+	NUMBER("size", (long long)size);
+	CALL(cudaMemcpyToSymbol, shared_word, out, 4, 0, cudaMemcpyHostToDevice);
+	CALL(cudaMemcpyFromSymbol, &back, shared_word, 4, 0, cudaMemcpyDeviceToHost);
+	NUMBER("back", back);
+	CALL(cudaMemset, shared_word, 1, 4);
+	CALL(cudaDeviceSynchronize);
+	HEX("word", (unsigned)*shared_word);
+	CALL(cudaGetSymbolAddress, &address, shared_word + 1);
+	CALL(cudaGetLastError);
+}
+
+CASE(copies_wrong)
+{
+	uint8_t host[32];
+	static char stranger[16];
+	size_t size = 77;
+	cudaStream_t stream = new_stream();
+	module_with(0);
+	CALL(cudaGetSymbolSize, &size, stranger);
+	CALL(cudaGetSymbolSize, &size, NULL);
+	NUMBER("size", (long long)size);
+	CALL(cudaMemcpyToSymbol, stranger, host, 4, 0, cudaMemcpyHostToDevice);
+	CALL(cudaMemcpyToSymbol, table, host, 16, 1, cudaMemcpyHostToDevice);
+	CALL(cudaMemcpyToSymbol, table, host, 4, (size_t)-2, cudaMemcpyHostToDevice);
+	CALL(cudaMemcpyToSymbol, table, host, 4, 0, cudaMemcpyDeviceToHost);
+	CALL(cudaMemcpyToSymbol, table, host, 4, 0, cudaMemcpyHostToHost);
+	CALL(cudaMemcpyToSymbol, table, host, 4, 0, (enum cudaMemcpyKind)77);
+	CALL(cudaMemcpyToSymbol, table, NULL, 4, 0, cudaMemcpyHostToDevice);
+	CALL(cudaMemcpyToSymbol, table, host, 0, 0, (enum cudaMemcpyKind)77);
+	CALL(cudaMemcpyToSymbol, stranger, host, 0, 0, cudaMemcpyHostToDevice);
+	CALL(cudaMemcpyFromSymbol, host, stranger, 4, 0, cudaMemcpyDeviceToHost);
+	CALL(cudaMemcpyFromSymbol, host, table, 17, 0, cudaMemcpyDeviceToHost);
+	CALL(cudaMemcpyFromSymbol, host, table, 4, 0, cudaMemcpyHostToDevice);
+	CALL(cudaMemcpyFromSymbol, host, table, 4, 0, cudaMemcpyHostToHost);
+	CALL(cudaMemcpyFromSymbol, NULL, table, 4, 0, cudaMemcpyDeviceToHost);
+	CALL(cudaMemcpyToSymbolAsync, table, host, 16, 1, cudaMemcpyHostToDevice, stream);
+	CALL(cudaMemcpyToSymbolAsync, stranger, host, 4, 0, cudaMemcpyHostToDevice, stream);
+	CALL(cudaMemcpyToSymbolAsync, table, host, 0, 0, (enum cudaMemcpyKind)77, stream);
+	CALL(cudaMemcpyFromSymbolAsync, host, table, 17, 0, cudaMemcpyDeviceToHost, stream);
+	CALL(cudaMemcpyFromSymbolAsync, host, table, 4, 0, (enum cudaMemcpyKind)77, stream);
+	CALL(cudaGetLastError);
+}
+
+CASE(graph_updates_wrong)
+{
+	static uint8_t host[32];
+	cudaGraph_t graph = NULL;
+	cudaGraphNode_t to = NULL, from = NULL;
+	cudaGraphExec_t exec = NULL;
+	module_with(0);
+	QUIET(cudaGraphCreate, &graph, 0);
+	QUIET(cudaGraphAddMemcpyNodeToSymbol, &to, graph, NULL, 0, table, host, 4, 0, cudaMemcpyHostToDevice);
+	QUIET(cudaGraphAddMemcpyNodeFromSymbol, &from, graph, &to, 1, host, table, 4, 0, cudaMemcpyDeviceToHost);
+	QUIET(cudaGraphInstantiate, &exec, graph, 0);
+	CALL(cudaGraphMemcpyNodeSetParamsToSymbol, to, table, host, 4, 0, cudaMemcpyDeviceToHost);
+	CALL(cudaGraphMemcpyNodeSetParamsFromSymbol, from, host, table, 4, 0, cudaMemcpyHostToDevice);
+	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, to, table, host, 4, 0, cudaMemcpyDeviceToHost);
+	CALL(cudaGraphExecMemcpyNodeSetParamsFromSymbol, exec, from, host, table, 4, 0, cudaMemcpyHostToDevice);
+	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, to, table, host, 17, 0, cudaMemcpyHostToDevice);
+	CALL(cudaGraphExecMemcpyNodeSetParamsToSymbol, exec, to, host, host, 4, 0, cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &to, graph, NULL, 0, table, host, 0, 0, cudaMemcpyHostToDevice);
+	CALL(cudaGraphAddMemcpyNodeToSymbol, &to, graph, NULL, 0, table, host, 4, 0, (enum cudaMemcpyKind)77);
+	CALL(cudaGetLastError);
+}
