@@ -151,10 +151,12 @@ static CUresult begin(struct ckt_call *call, uint32_t prog, uint32_t proc, size_
 	}
 	if (call->seq && acked >= call->seq)
 		acked = call->seq - 1;
+	/* What gets rid of a context, or brings one, is not done in one: the thread's own may be gone. */
+	uint64_t context = flags & CKT_CALL_F_ANYWAY ? 0 : ckt_call_context;
 	ckt_put_u32(call->record, 0x80000000u | (size - CKT_MARK_SIZE));
 	call->p = ckt_call_header_put(call->record + CKT_MARK_SIZE, &(struct ckt_call_header){
 		.xid = call->xid, .prog = prog, .vers = 1, .proc = proc, .seq = call->seq, .acked = acked, .thread = thread,
-		.flags = (flags & CKT_CALL_F_BATCHED) && !conn->sync ? CKT_CALL_BATCHED : 0, .context = ckt_call_context});
+		.flags = (flags & CKT_CALL_F_BATCHED) && !conn->sync ? CKT_CALL_BATCHED : 0, .context = context});
 	return CUDA_SUCCESS;
 }
 

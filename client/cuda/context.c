@@ -70,6 +70,12 @@ static struct ckt_context *find(CUcontext handle)
 	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
 }
 
+/* A context that is destroyed can be made current, as CUDA lets it; the calls made in it then say what it is. */
+static bool is_or_was(CUcontext handle)
+{
+	return find(handle) || ckt_object_was(ckt_handle_id(handle), CKT_KIND_CONTEXT);
+}
+
 static CUresult push(uint64_t id)
 {
 	struct context_stack *s = thread_stack();
@@ -211,7 +217,11 @@ static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device, 
 		free(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	uint64_t current = ckt_call_context;
+	if (current && !ckt_object_find(current, CKT_KIND_CONTEXT))
+		ckt_call_context = 0;	/* destroyed, which is no hindrance */
 	result = CKT_WAITED(ctx_create, CTX_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = context->object.id, .flags = flags, .device = (uint32_t)device);
+	ckt_call_context = current;
 	if (!result)
 		result = push(context->object.id);
 	if (result) {
@@ -225,6 +235,27 @@ static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device, 
 CKT_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
 	return create(context, flags, device, 3020);
+}
+
+static void in_use(struct ckt_object *object, void *data)
+{
+	const struct ckt_context *context = (const struct ckt_context *)object;
+	*(bool *)data |= !context->primary || context->retained;
+}
+
+/* A context of before CUDA 3.2, with addresses of 32 bits, has no room beside another one: so says an H200. */
+CKT_EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
+{
+	CUresult result;
+	bool others = false;
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ckt_device_get(device, &result))
+		return result;
+	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK || (flags & CU_CTX_SCHED_MASK) == 3)
+		return CUDA_ERROR_INVALID_VALUE;
+	ckt_object_each(CKT_KIND_CONTEXT, in_use, &others);
+	return others ? CUDA_ERROR_OUT_OF_MEMORY : cuCtxCreate_v2(context, flags, device);
 }
 
 CKT_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *params, int n_params, unsigned int flags, CUdevice device)
@@ -294,18 +325,17 @@ CKT_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
 			pop();
 		return CUDA_SUCCESS;
 	}
-	struct ckt_context *context = find(handle);
-	if (!context)
+	if (!is_or_was(handle))
 		return initialised() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_CONTEXT;
-	if (ckt_call_context == context->object.id)
+	if (ckt_call_context == ckt_handle_id(handle))
 		return CUDA_SUCCESS;
 	struct context_stack *s = thread_stack();
 	if (!s)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!s->depth)
-		return push(context->object.id);
-	s->ids[s->depth - 1] = context->object.id;
-	ckt_call_context = context->object.id;
+		return push(ckt_handle_id(handle));
+	s->ids[s->depth - 1] = ckt_handle_id(handle);
+	ckt_call_context = ckt_handle_id(handle);
 	return CUDA_SUCCESS;
 }
 
@@ -321,10 +351,20 @@ CKT_EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
 
 CKT_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 {
-	struct ckt_context *context = find(handle);
-	if (!context)
-		return initialised() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_INVALID_CONTEXT;
-	return push(context->object.id);
+	if (initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	return is_or_was(handle) ? push(ckt_handle_id(handle)) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* Before CUDA 4.0, a context that a thread has on its stack could not be pushed again. */
+CKT_EXPORT CUresult cuCtxPushCurrent(CUcontext handle)
+{
+	for (unsigned i = 0; handle && stack && i < stack->depth; i++)
+		if (stack->ids[i] == ckt_handle_id(handle))
+			return CUDA_ERROR_INVALID_CONTEXT;
+	return cuCtxPushCurrent_v2(handle);
 }
 
 CKT_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context)

@@ -61,7 +61,10 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 		return ckt_call_fault();
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	CUresult unsafe = ckt_capture_unsafe();
+	struct ckt_context *context;
+	CUresult unsafe = ckt_call_context ? ckt_context_current(&context) : CUDA_SUCCESS;
+	if (!unsafe)
+		unsafe = ckt_capture_unsafe();
 	if (unsafe)
 		return unsafe;
 	CUresult freed;

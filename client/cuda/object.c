@@ -88,6 +88,18 @@ void *ckt_object_find(uint64_t id, enum ckt_kind kind)
 	return object && object->id == id ? object : NULL;
 }
 
+bool ckt_object_was(uint64_t id, enum ckt_kind kind)
+{
+	uint32_t number = ckt_handle_slot(id);
+	if (ckt_handle_kind(id) != kind || number < CKT_HANDLE_FIRST_SLOT)
+		return false;
+	pthread_mutex_lock(&table_lock);
+	struct slot *slot = number < next_fresh ? slot_at(number, false) : NULL;
+	uint32_t generation = slot ? slot->generation : 0, asked = (uint32_t)(id >> CKT_HANDLE_SLOT_BITS);
+	pthread_mutex_unlock(&table_lock);
+	return ckt_handle_make(kind, asked, number) == id && asked && asked <= generation;
+}
+
 void ckt_object_remove(struct ckt_object *object)
 {
 	uint32_t number = ckt_handle_slot(object->id);

@@ -31,6 +31,8 @@ uint64_t ckt_object_add(struct ckt_object *object, enum ckt_kind kind);
 void ckt_object_add_fixed(struct ckt_object *object, uint64_t id);
 /* NULL where the id is not that of a living object of this kind. */
 void *ckt_object_find(uint64_t id, enum ckt_kind kind);
+/* Whether the id was given out for an object of this kind, however long ago. */
+bool ckt_object_was(uint64_t id, enum ckt_kind kind);
 /* Takes it out and frees it a while later. */
 void ckt_object_remove(struct ckt_object *object);
 /* Calls back for every living object of the kind; the callback may remove it. */

@@ -17,7 +17,8 @@ CUresult ckt_object_context(struct ckt_worker *worker, uint64_t id, CUcontext *r
 {
 	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_CONTEXT);
 	if (!object) {
-		CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+		bool made = ckt_handle_kind(id) == CKT_KIND_CONTEXT && ckt_handle_slot(id) >= CKT_HANDLE_FIRST_SLOT;
+		CUresult result = made ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 		for (unsigned d = 0; d < worker->device_count; d++)
 			if (id == ckt_handle_primary(d))
 				result = ckt_context_primary(worker, d, &object);

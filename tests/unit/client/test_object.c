@@ -28,7 +28,12 @@ static void test_find(void)
 				  ckt_handle_make(CKT_KIND_STREAM, 1, CKT_HANDLE_SLOTS - 1), ckt_handle_make(CKT_KIND_STREAM, 0, 0), (uintptr_t)stream};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		CU_ASSERT_PTR_NULL(ckt_object_find(wrong[i], CKT_KIND_STREAM));
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		CU_ASSERT_FALSE(ckt_object_was(wrong[i], CKT_KIND_STREAM));
+	CU_ASSERT_TRUE(ckt_object_was(id, CKT_KIND_STREAM));
+	CU_ASSERT_FALSE(ckt_object_was(id, CKT_KIND_EVENT));
 	ckt_object_remove(stream);
+	CU_ASSERT_TRUE(ckt_object_was(id, CKT_KIND_STREAM));
 	CU_ASSERT_PTR_NULL(ckt_object_find(id, CKT_KIND_STREAM));
 	/* Another thread may still hold the pointer. */
 	CU_ASSERT_TRUE(stream->dead && stream->id == id);
@@ -56,7 +61,7 @@ static void test_reuse(void)
 	CU_ASSERT_TRUE(highest < 1000);
 	struct ckt_object *living = add(CKT_KIND_EVENT);
 	for (int i = 0; i < TURNS; i++)
-		CU_ASSERT_PTR_NULL_FATAL(ckt_object_find(ids[i], CKT_KIND_EVENT));
+		CU_ASSERT_TRUE_FATAL(!ckt_object_find(ids[i], CKT_KIND_EVENT) && ckt_object_was(ids[i], CKT_KIND_EVENT));
 	ckt_object_remove(living);
 }
 

@@ -138,13 +138,19 @@ static void test_unknown(void)
 	ask(w, (struct ckt_call_header){.prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS, .proc = 0xffffff}, 3);
 	ask(w, (struct ckt_call_header){.prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS + 1, .proc = wire_proc("mem_get_info")}, 2);
 	ask(w, (struct ckt_call_header){.prog = CRICKET_SESSION_PROG, .vers = 1, .proc = 77}, 3);
-	/* A context that is none. */
-	uint8_t record[CKT_CALL_HEADER_SIZE];
-	uint32_t xid = ++w->xid;
-	ckt_call_header_put(record, &(struct ckt_call_header){.xid = xid, .prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS, .proc = wire_proc("ctx_synchronize"),
-							      .context = ckt_handle_make(CKT_KIND_CONTEXT, 7, 100)});
-	CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, record, sizeof record, -1, -1), 0);
-	CU_ASSERT_EQUAL(done(wire_read(w, xid)), CUDA_ERROR_INVALID_CONTEXT);
+	/* A context that is none (any more), and what never was one. */
+	static const struct {
+		enum ckt_kind kind;
+		CUresult result;
+	} strangers[] = {{CKT_KIND_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED}, {CKT_KIND_STREAM, CUDA_ERROR_INVALID_CONTEXT}};
+	for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+		uint8_t record[CKT_CALL_HEADER_SIZE];
+		uint32_t xid = ++w->xid;
+		ckt_call_header_put(record, &(struct ckt_call_header){.xid = xid, .prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS,
+				    .proc = wire_proc("ctx_synchronize"), .context = ckt_handle_make(strangers[i].kind, 7, 100)});
+		CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, record, sizeof record, -1, -1), 0);
+		CU_ASSERT_EQUAL(done(wire_read(w, xid)), strangers[i].result);
+	}
 	must_alloc(w, 64);
 	session_end(w);
 }
