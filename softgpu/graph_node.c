@@ -209,7 +209,7 @@ CUresult ckt_soft_exec_set(CUgraphExec exec_handle, CUgraphNode handle, const CU
 	struct ckt_soft_node trial = {.graph = node ? node->graph : NULL, .type = params->type};
 	CUresult result = node && node->type == params->type ? ckt_soft_node_set_params(&trial, params) : CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS && ckt_soft_node_change(node, &trial) != CU_GRAPH_EXEC_UPDATE_SUCCESS)
-		result = CUDA_ERROR_INVALID_VALUE;
+		result = node->type == CU_GRAPH_NODE_TYPE_GRAPH ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS && node->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		result = ckt_soft_graph_adopt(node->child, trial.child);
 	else if (result == CUDA_SUCCESS)

@@ -129,6 +129,18 @@ static uint64_t cluster_blocks(const CUlaunchConfig *config)
 	return 1;
 }
 
+/* Whether the grid is made up of whole clusters. */
+static bool clusters_fit(const CUlaunchConfig *config)
+{
+	for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
+		const CUlaunchAttributeValue *value = &config->attrs[i].value;
+		if ((int)config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			return config->gridDimX % value->clusterDim.x == 0 && config->gridDimY % value->clusterDim.y == 0 &&
+			       config->gridDimZ % value->clusterDim.z == 0;
+	}
+	return true;
+}
+
 CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
 {
 	struct ckt_soft_function *function;
@@ -159,6 +171,8 @@ CUresult CUDAAPI cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (device->arch->capability < 90) {
 		result = CUDA_ERROR_NOT_SUPPORTED;
+	} else if (!clusters_fit(config)) {
+		result = CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	} else {
 		uint64_t blocks = (uint64_t)ckt_soft_occupancy(function, device, (unsigned)threads, config->sharedMemBytes) * device->n_sm;
 		/* Blocks of a cluster need not share a multiprocessor here; with few of them at least one cluster runs. */

@@ -30,8 +30,14 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 
 CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-	CUresult result = cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
-	return result == CUDA_SUCCESS && !*pfn ? CUDA_ERROR_NOT_FOUND : result;
+	void *found = NULL;
+	CUresult result = cuGetProcAddress_v2(symbol, pfn ? &found : NULL, cudaVersion, flags, NULL);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!found)
+		return CUDA_ERROR_NOT_FOUND;
+	*pfn = found;
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)

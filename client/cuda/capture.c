@@ -664,7 +664,8 @@ CKT_EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNo
 
 CKT_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+	/* Any number is kept, as CUDA keeps it; one that is no mode forbids what this thread's own captures forbid. */
+	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUstreamCaptureMode before = thread_mode;
 	thread_mode = *mode;

@@ -229,7 +229,7 @@ CKT_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec exec_handle, CUgraphNod
 	if (!result)
 		result = set_params(&trial, params);
 	if (!result && node->type == CU_GRAPH_NODE_TYPE_GRAPH)
-		result = ckt_graph_pair(node->child, trial.child, NULL) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+		result = ckt_graph_pair(node->child, trial.child, NULL) ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : CUDA_SUCCESS;
 	uint8_t *data = NULL;
 	size_t size = result ? 0 : ckt_node_wire_size(&trial);
 	if (!result && size > CKT_DATA_MAX)

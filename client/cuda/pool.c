@@ -98,9 +98,10 @@ static CUresult read_location(const CUmemLocation *location, CUmemAllocationType
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return ckt_call_unsupported("memory pools of the host or of managed memory", &once);
-	if (ckt_device_get(location->id, &result))
-		*ret_device = location->id;
-	return result;
+	if (!ckt_device_get(location->id, &result))
+		return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;
+	*ret_device = location->id;
+	return CUDA_SUCCESS;
 }
 
 CKT_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
@@ -243,7 +244,7 @@ static CUresult check_access(const CUmemAccessDesc *desc, CUdevice own)
 	if (!ckt_device_get(desc->location.id, &result))
 		return result;
 	if (desc->location.id == own)
-		return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 	    desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_VALUE;

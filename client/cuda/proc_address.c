@@ -71,8 +71,15 @@ CKT_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
 
 CKT_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int version, cuuint64_t flags)
 {
-	CUresult result = cuGetProcAddress_v2(symbol, address, version, flags, NULL);
-	return result == CUDA_SUCCESS && !*address ? CUDA_ERROR_NOT_FOUND : result;
+	void *found = NULL;
+	CUresult result = cuGetProcAddress_v2(symbol, address ? &found : NULL, version, flags, NULL);
+	if (result)
+		return result;
+	/* Where there is none, the program's variable stays as it was. */
+	if (!found)
+		return CUDA_ERROR_NOT_FOUND;
+	*address = found;
+	return CUDA_SUCCESS;
 }
 
 CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)

@@ -13,6 +13,13 @@ _Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExp
 		CKT_RT_REQUIRE(!checked, checked);                                                                                         \
 	} while (0)
 
+/* The same where CUDA's runtime takes the device for a place, of which it says otherwise that there is none. */
+#define REQUIRE_PLACE(device)                                                                                                              \
+	do {                                                                                                                               \
+		cudaError_t checked = ckt_rt_check_device(device);                                                                         \
+		CKT_RT_REQUIRE(!checked, checked == cudaErrorInvalidDevice ? cudaErrorInvalidValue : checked);                             \
+	} while (0)
+
 CKT_RT_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device)
 {
 	REQUIRE_DEVICE(device);
@@ -21,13 +28,13 @@ CKT_RT_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int d
 
 CKT_RT_API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device)
 {
-	REQUIRE_DEVICE(device);
+	REQUIRE_PLACE(device);
 	return ckt_rt_cu(cuDeviceGetMemPool(memPool, ckt_rt_devices[device].handle));
 }
 
 CKT_RT_API cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool)
 {
-	REQUIRE_DEVICE(device);
+	REQUIRE_PLACE(device);
 	return ckt_rt_cu(cuDeviceSetMemPool(ckt_rt_devices[device].handle, memPool));
 }
 
