@@ -191,8 +191,6 @@ struct ckt_rt_kernel *ckt_rt_kernel_find(const void *host);
 struct ckt_rt_variable *ckt_rt_variable_find(const void *host);
 /* By where the variable lies, once it is known there; takes a lock. */
 struct ckt_rt_variable *ckt_rt_managed_find(const void *address);
-/* A record for an address that may be registered later; NULL without memory. */
-struct ckt_rt_kernel *ckt_rt_kernel_reserve(const void *host);
 /* Enters a driver's kernel, so that launches accept it; NULL without memory. */
 struct ckt_rt_kernel *ckt_rt_kernel_adopt(CUkernel kernel);
 /* The stub of a driver's function or kernel (either may be NULL), by search; NULL where there is none. */

@@ -10,6 +10,13 @@ static cudaError_t find(const void *func, struct ckt_rt_kernel **ret_kernel)
 	return *ret_kernel ? cudaSuccess : func ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
 }
 
+/* For who asks for a kernel's handle: what is none is no function of the device. */
+static cudaError_t find_named(const void *func, struct ckt_rt_kernel **ret_kernel)
+{
+	cudaError_t error = find(func, ret_kernel);
+	return error == cudaErrorInvalidResourceHandle ? cudaErrorInvalidDeviceFunction : error;
+}
+
 cudaError_t ckt_rt_function(const void *func, CUfunction *ret_function)
 {
 	struct ckt_rt_kernel *kernel;
@@ -20,10 +27,13 @@ cudaError_t ckt_rt_function(const void *func, CUfunction *ret_function)
 CKT_RT_API cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
 {
 	CUfunction function;
-	CKT_RT_REQUIRE(functionPtr, cudaErrorInvalidValue);
-	cudaError_t error = ckt_rt_function(symbolPtr, &function);
+	struct ckt_rt_kernel *kernel;
+	cudaError_t error = find_named(symbolPtr, &kernel);
+	if (!error)
+		error = ckt_rt_kernel_function(kernel, &function);
 	CKT_RT_REQUIRE(!error, error);
-	*functionPtr = function;
+	if (functionPtr)
+		*functionPtr = function;
 	return cudaSuccess;
 }
 
@@ -32,7 +42,7 @@ CKT_RT_API cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryF
 	struct ckt_rt_kernel *kernel;
 	CUkernel handle;
 	CKT_RT_REQUIRE(kernelPtr, cudaErrorInvalidValue);
-	cudaError_t error = find(entryFuncAddr, &kernel);
+	cudaError_t error = find_named(entryFuncAddr, &kernel);
 	if (!error)
 		error = ckt_rt_kernel_handle(kernel, &handle);
 	CKT_RT_REQUIRE(!error, error);

@@ -69,17 +69,12 @@ static inline cudaError_t launch(struct ckt_rt_kernel *kernel, const dim3 *grid,
 	return ckt_rt_return((cudaError_t)result);
 }
 
-/*
- * The handle is our record of the stub's address.  nvcc's stubs keep the first answer for ever, so an address not registered yet gets a
- * record too, which registration fills in.  Nothing is loaded.
- */
+/* The handle is our record of the stub's address.  Nothing is loaded. */
 CKT_RT_API cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
 {
 	CKT_RT_REQUIRE(kernel && entry, cudaErrorInvalidValue);
 	struct ckt_rt_kernel *record = ckt_rt_kernel_find(entry);
-	if (!record)
-		record = ckt_rt_kernel_reserve(entry);
-	CKT_RT_REQUIRE(record, cudaErrorMemoryAllocation);
+	CKT_RT_REQUIRE(record, cudaErrorInvalidDeviceFunction);
 	*kernel = (cudaKernel_t)(void *)record;
 	return cudaSuccess;
 }

@@ -162,7 +162,7 @@ static cudaError_t kernel_of_library(struct ckt_rt_kernel *kernel, CUlibrary lib
 	if (!handle) {
 		CUresult result = cuLibraryGetKernel(&handle, library, kernel->name);
 		if (result)
-			return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction : (cudaError_t)result;
+			return (cudaError_t)result;
 		atomic_store_explicit(&kernel->kernel, handle, memory_order_release);
 	}
 	*ret_kernel = handle;
@@ -178,7 +178,7 @@ cudaError_t ckt_rt_kernel_handle(struct ckt_rt_kernel *kernel, CUkernel *ret_ker
 	if (*ret_kernel)
 		return cudaSuccess;
 	if (!owner)
-		return cudaErrorInvalidDeviceFunction;
+		return cudaErrorInvalidResourceHandle;
 	cudaError_t error = load(owner, &library, &module);
 	if (error)
 		return error;
@@ -194,7 +194,7 @@ cudaError_t ckt_rt_kernel_function_slow(struct ckt_rt_kernel *kernel, CUfunction
 	cudaError_t error = cudaSuccess;
 	CUresult result;
 	if (!handle && !owner)
-		return cudaErrorInvalidDeviceFunction;
+		return cudaErrorInvalidResourceHandle;
 	if (!handle) {
 		error = load(owner, &library, &module);
 		if (!error && library)
@@ -207,7 +207,7 @@ cudaError_t ckt_rt_kernel_function_slow(struct ckt_rt_kernel *kernel, CUfunction
 	else
 		result = cuKernelGetFunction(ret_function, handle);
 	if (result)
-		return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction : (cudaError_t)result;
+		return (cudaError_t)result;
 	if (ckt_rt_thread.primary) {
 		_Atomic uint64_t *slot = ckt_rt_slot(&kernel->functions, ckt_rt_thread.device);
 		if (slot)

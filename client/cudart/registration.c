@@ -137,14 +137,6 @@ static struct ckt_rt_kernel *kernel_record(const void *host)
 	return kernel;
 }
 
-struct ckt_rt_kernel *ckt_rt_kernel_reserve(const void *host)
-{
-	pthread_mutex_lock(&table_lock);
-	struct ckt_rt_kernel *kernel = kernel_record(host);
-	pthread_mutex_unlock(&table_lock);
-	return kernel;
-}
-
 struct ckt_rt_kernel *ckt_rt_kernel_adopt(CUkernel handle)
 {
 	pthread_mutex_lock(&table_lock);

@@ -170,14 +170,14 @@ static void launches(void)
 	CHECK(cudaLaunchKernel(stub_a, (dim3){0, 1, 1}, one, args, 0, NULL) == cudaErrorInvalidValue);
 	fake.next_result = CUDA_ERROR_INVALID_VALUE;
 	CHECK(cudaLaunchKernel(stub_a, one, one, args, 1 << 20, NULL) == cudaErrorInvalidValue);
-	CHECK(cudaLaunchKernel(stub_missing, one, one, args, 0, NULL) == cudaErrorInvalidDeviceFunction);
+	CHECK(cudaLaunchKernel(stub_missing, one, one, args, 0, NULL) == cudaErrorSymbolNotFound);
 	/* A context of the program's own: the function is looked up there every time. */
 	cuCtxSetCurrent((CUcontext)0x1000);
 	CHECK(__cudaLaunchKernel(kernel, one, one, args, 0, NULL) == cudaSuccess && fake.last_function == (CUfunction)(uintptr_t)name_a);
 	CHECK(cudaGetDevice(&value) == cudaSuccess && value == 0);
 	CHECK(cudaDeviceReset() == cudaSuccess && __cudaLaunchKernel(kernel, one, one, args, 0, NULL) == cudaSuccess && fake.retains == 3);
 	__cudaUnregisterFatBinary(handle);
-	CHECK(fake.unloads == 1 && __cudaLaunchKernel(kernel, one, one, args, 0, NULL) == cudaErrorInvalidDeviceFunction);
+	CHECK(fake.unloads == 1 && __cudaLaunchKernel(kernel, one, one, args, 0, NULL) == cudaErrorInvalidResourceHandle);
 	/* Closed and opened again: the stub's cached handle works. */
 	handle = register_module();
 	CHECK(__cudaLaunchKernel(kernel, one, one, args, 0, NULL) == cudaSuccess && fake.library_loads == 2);
@@ -186,9 +186,10 @@ static void launches(void)
 static void early_get_kernel(void)
 {
 	cudaKernel_t kernel;
-	CHECK(__cudaGetKernel(&kernel, stub_a) == cudaSuccess);
-	CHECK(__cudaLaunchKernel(kernel, one, one, NULL, 0, NULL) == cudaErrorInvalidDeviceFunction);
+	/* As an H200's runtime does: what is not registered yet has no handle. */
+	CHECK(__cudaGetKernel(&kernel, stub_a) == cudaErrorInvalidDeviceFunction);
 	register_module();
+	CHECK(__cudaGetKernel(&kernel, stub_a) == cudaSuccess);
 	CHECK(__cudaLaunchKernel(kernel, one, one, NULL, 0, NULL) == cudaSuccess);
 }
 
