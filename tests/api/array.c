@@ -695,3 +695,41 @@ CASE(planes)
 	}
 	CALL(cuArrayDestroy, array);
 }
+
+/* Formats of several planes, by size, channels and flags. */
+CASE(planes_forms)
+{
+	static const struct {
+		unsigned format, channels, flags;
+		size_t width, height, depth;
+	} list[] = {
+		{CU_AD_FORMAT_NV12, 3, 0, 64, 32, 0}, {CU_AD_FORMAT_NV12, 1, 0, 64, 32, 0}, {CU_AD_FORMAT_NV12, 2, 0, 64, 32, 0}, {CU_AD_FORMAT_NV12, 4, 0, 64, 32, 0},
+		{CU_AD_FORMAT_NV12, 3, CUDA_ARRAY3D_SURFACE_LDST, 64, 32, 0}, {CU_AD_FORMAT_NV12, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, 64, 32, 0},
+		{CU_AD_FORMAT_NV12, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE | CUDA_ARRAY3D_SURFACE_LDST, 256, 128, 0}, {CU_AD_FORMAT_NV12, 3, 0, 1024, 1024, 0},
+		{CU_AD_FORMAT_P010, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, 256, 128, 0}, {CU_AD_FORMAT_YUV444_8bit_SemiPlanar, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, 256, 128, 0},
+	};
+	start();
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
+		CUDA_ARRAY3D_DESCRIPTOR d;
+		CUarray array = NULL, plane = NULL;
+		memset(&d, 0, sizeof(d));
+		d.Width = list[i].width;
+		d.Height = list[i].height;
+		d.Depth = list[i].depth;
+		d.Format = (CUarray_format)list[i].format;
+		d.NumChannels = list[i].channels;
+		d.Flags = list[i].flags;
+		if (CALL(cuArray3DCreate_v2, &array, &d))
+			continue;
+		for (unsigned k = 0; k < 3; k++) {
+			if (CALL(cuArrayGetPlane, &plane, array, k))
+				continue;
+			CALL(cuArray3DGetDescriptor_v2, &d, plane);
+			NUMBER("width", (long long)d.Width);
+			NUMBER("height", (long long)d.Height);
+			NUMBER("format", d.Format);
+			NUMBER("channels", d.NumChannels);
+		}
+		CALL(cuArrayDestroy, array);
+	}
+}

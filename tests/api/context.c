@@ -527,3 +527,26 @@ CASE(destroyed)
 	CALL(cuCtxGetId, other, &id);
 	CALL(cuCtxDestroy_v2, other);
 }
+
+CASE(create_first_twice)
+{
+	CUcontext first = NULL, second = NULL, third = NULL;
+	QUIET(cuInit, 0);
+	CALL(cuCtxCreate, &first, CU_CTX_SCHED_SPIN, 0);
+	CALL(cuCtxCreate, &second, 0, 0);
+	CALL(cuCtxCreate_v2, &third, 0, 0);
+	CALL(cuCtxPushCurrent, first);
+	CALL(cuCtxSynchronize);
+}
+
+CASE(create_first_beside)
+{
+	CUcontext primary = NULL, first = NULL;
+	QUIET(cuInit, 0);
+	QUIET(cuDevicePrimaryCtxRetain, &primary, 0);
+	CALL(cuCtxCreate, &first, 0, 0);
+	CALL(cuCtxPushCurrent, primary);
+	CALL(cuCtxPushCurrent, primary);
+	CALL(cuCtxCreate, &first, 0, 0);
+	CALL(cuCtxPushCurrent, NULL);
+}

@@ -232,3 +232,21 @@ CASE(names)
 	CALL(cuDeviceGetName, whole, sizeof(whole), 999);
 	CALL(cuDeviceGetName, whole, 0, 0);
 }
+
+CASE(name_parts)
+{
+	char whole[256], part[8];
+	CUdevice device = -7;
+	NEED(cuInit, 0);
+	NEED(cuDeviceGet, &device, 0);
+	memset(whole, 0x55, sizeof(whole));
+	CALL(cuDeviceGetName, whole, sizeof(whole), device);
+	YES("terminated", memchr(whole, 0, sizeof(whole)) != NULL);
+	YES("not empty", whole[0] != 0);
+	memset(part, 0x55, sizeof(part));
+	CALL(cuDeviceGetName, part, sizeof(part), device);
+	YES("terminated", part[7] == 0);
+	YES("begins so", !strncmp(part, whole, 7));
+	CALL(cuDeviceGetName, whole, sizeof(whole), 999);
+	CALL(cuDeviceGetName, whole, sizeof(whole), -1);
+}

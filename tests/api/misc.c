@@ -450,3 +450,48 @@ CASE(notification)
 	CALL(cuDeviceRegisterAsyncNotification, 999, notified, NULL, &handle);
 	CALL(cuDeviceRegisterAsyncNotification, 0, NULL, NULL, &handle);
 }
+
+CASE(notification_once)
+{
+	CUasyncCallbackHandle handle = NULL, second = NULL;
+	start();
+	CALL(cuDeviceRegisterAsyncNotification, 0, notified, NULL, &handle);
+	YES("some", handle != NULL);
+	CALL(cuDeviceRegisterAsyncNotification, 0, notified, NULL, &second);
+	YES("another", second && second != handle);
+	CALL(cuDeviceUnregisterAsyncNotification, 0, handle);
+	CALL(cuDeviceUnregisterAsyncNotification, 0, second);
+}
+
+CASE(entry_points_second)
+{
+	void *f = (void *)8, *g = NULL;
+	CUdriverProcAddressQueryResult status = (CUdriverProcAddressQueryResult)77;
+	QUIET(cuInit, 0);
+	CALL(cuGetProcAddress_v2, "cuMemAlloc", &f, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
+	NUMBER("status", status);
+	YES("the second version", f == api_symbol("cuMemAlloc_v2"));
+	CALL(cuGetProcAddress_v2, "cuMemcpyHtoDAsync", &f, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
+	YES("per thread", f == api_symbol("cuMemcpyHtoDAsync_v2_ptsz"));
+	CALL(cuGetProcAddress_v2, "cuMemcpyHtoDAsync", &g, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status);
+	YES("another", f != g);
+	CALL(cuGetProcAddress_v2, "cuNotThere", &f, 13000, 0, &status);
+	NUMBER("status", status);
+	YES("null", f == NULL);
+	CALL(cuGetProcAddress_v2, "cuLibraryLoadData", &f, 11000, 0, &status);
+	NUMBER("status", status);
+	YES("null", f == NULL);
+	CALL(cuGetProcAddress_v2, "cuMemAlloc", &f, 13000, 0, NULL);
+	YES("the second version", f == api_symbol("cuMemAlloc_v2"));
+	CALL(cuGetProcAddress_v2, "cuMemAlloc", &f, 13000, 0x80, &status);
+}
+
+CASE(export_table)
+{
+	const CUuuid unknown = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+	const void *table = &unknown;
+	QUIET(cuInit, 0);
+	CALL(cuGetExportTable, &table, &unknown);
+	YES("null", table == NULL);
+	YES("as before", table == &unknown);
+}

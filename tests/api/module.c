@@ -358,3 +358,23 @@ CASE(library_managed)
 	CALL(cuLibraryGetGlobal, &found, &size, library, "both");
 	CALL(cuLibraryUnload, library);
 }
+
+/* Texts that the driver may look at later. */
+CASE(library_garbage)
+{
+	static const char *const list[] = {"nothing that can be loaded", ".version 7.8\n.target sm_75\n.address_size 64\nnonsense\n", ".version 99.0\n.target sm_75\n"};
+	CUmodule module = NULL;
+	start();
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
+		CUlibrary library = NULL;
+		CUkernel kernel_of = NULL;
+		unsigned count = 77;
+		if (!CALL(cuLibraryLoadData, &library, list[i], NULL, NULL, 0, NULL, NULL, 0)) {
+			CALL(cuLibraryGetKernelCount, &count, library);
+			CALL(cuLibraryGetKernel, &kernel_of, library, "fill");
+			CALL(cuLibraryGetModule, &module, library);
+			CALL(cuLibraryUnload, library);
+		}
+		CALL(cuModuleLoadData, &module, list[i]);
+	}
+}

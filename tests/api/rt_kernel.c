@@ -574,3 +574,25 @@ CASE(clusters)
 	CALL(cudaOccupancyMaxActiveClusters, &clusters, nothing, &config);
 	CALL(cudaGetLastError);
 }
+
+/* A handle that outlives its registration. */
+CASE(call_unregistered)
+{
+	cudaKernel_t handle = NULL;
+	struct cudaFuncAttributes a;
+	const char *name = "before";
+	program();
+	QUIET(__cudaGetKernel, &handle, nothing);
+	CALL(__cudaLaunchKernel, handle, size(1, 1, 1), size(1, 1, 1), NULL, 0, NULL);
+	CALL(cudaDeviceSynchronize);
+	FUNCTION(__cudaUnregisterFatBinary)(registration);
+	CALL(__cudaGetKernel, &handle, nothing);
+	CALL(cudaFuncGetAttributes, &a, nothing);
+	CALL(cudaFuncGetName, &name, nothing);
+	CALL(cudaGetLastError);
+	program();
+	CALL(__cudaGetKernel, &handle, nothing);
+	CALL(__cudaLaunchKernel, handle, size(1, 1, 1), size(1, 1, 1), NULL, 0, NULL);
+	CALL(cudaDeviceSynchronize);
+	CALL(cudaGetLastError);
+}

@@ -168,3 +168,17 @@ CASE(unloaded)
 	CALL(cudaDeviceSynchronize);
 	CALL(cudaGetLastError);
 }
+
+/* A text that is none, asked for what it would have. */
+CASE(garbage)
+{
+	cudaLibrary_t made = NULL;
+	cudaKernel_t kernel = NULL;
+	unsigned count = 77;
+	if (!CALL(cudaLibraryLoadData, &made, "nothing that can be loaded", NULL, NULL, 0, NULL, NULL, 0)) {
+		CALL(cudaLibraryGetKernelCount, &count, made);
+		CALL(cudaLibraryGetKernel, &kernel, made, "fill");
+		CALL(cudaLibraryUnload, made);
+	}
+	CALL(cudaGetLastError);
+}
