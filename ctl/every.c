@@ -133,6 +133,7 @@ int ckt_ctl_every(const struct ckt_ctl_args *args)
 	static struct series series;
 	int64_t period_s;
 	sigset_t set;
+	series = (struct series){0};
 	int status = parse(args, &series, &period_s);
 	if (status == CKT_EXIT_DONE)
 		status = open_series(args->words[1], &series);
