@@ -25,6 +25,12 @@ static const void *at(const struct file *file, uint64_t offset, uint64_t size)
 	return offset <= file->size && size <= file->size - offset ? file->data + offset : NULL;
 }
 
+/* An entry of one of ELF's tables, which are aligned in a file that is one. */
+static const void *entry_at(const struct file *file, uint64_t offset, uint64_t size)
+{
+	return offset % 8 ? NULL : at(file, offset, size);
+}
+
 static const char *string_at(const struct file *file, uint64_t offset)
 {
 	const char *text = at(file, offset, 1);
@@ -73,7 +79,7 @@ static bool file_map(const char *path, struct file *ret_file, struct stat *ret_s
 static const Elf64_Phdr *header_of(const struct file *file, const Elf64_Ehdr *elf, uint32_t type)
 {
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		const Elf64_Phdr *header = at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
+		const Elf64_Phdr *header = entry_at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
 		if (header && header->p_type == type)
 			return header;
 	}
@@ -83,7 +89,7 @@ static const Elf64_Phdr *header_of(const struct file *file, const Elf64_Ehdr *el
 static uint64_t offset_of(const struct file *file, const Elf64_Ehdr *elf, uint64_t address)
 {
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		const Elf64_Phdr *header = at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
+		const Elf64_Phdr *header = entry_at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
 		if (header && header->p_type == PT_LOAD && address >= header->p_vaddr && address - header->p_vaddr < header->p_filesz)
 			return address - header->p_vaddr + header->p_offset;
 	}
@@ -97,7 +103,7 @@ static const char *needs(const struct file *file, const Elf64_Ehdr *elf, const c
 	uint64_t strings = UINT64_MAX;
 	for (int pass = 0; dynamic && pass < 2; pass++) {
 		for (uint64_t i = 0; i + sizeof(Elf64_Dyn) <= dynamic->p_filesz; i += sizeof(Elf64_Dyn)) {
-			const Elf64_Dyn *entry = at(file, dynamic->p_offset + i, sizeof *entry);
+			const Elf64_Dyn *entry = entry_at(file, dynamic->p_offset + i, sizeof *entry);
 			if (!entry || entry->d_tag == DT_NULL)
 				break;
 			if (pass == 0 && entry->d_tag == DT_STRTAB)
@@ -116,10 +122,10 @@ static const char *needs(const struct file *file, const Elf64_Ehdr *elf, const c
 static bool has_device_code(const struct file *file, const Elf64_Ehdr *elf)
 {
 	const Elf64_Shdr *names = elf->e_shstrndx < elf->e_shnum
-					  ? at(file, elf->e_shoff + (uint64_t)elf->e_shstrndx * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr))
+					  ? entry_at(file, elf->e_shoff + (uint64_t)elf->e_shstrndx * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr))
 					  : NULL;
 	for (unsigned i = 0; names && i < elf->e_shnum; i++) {
-		const Elf64_Shdr *section = at(file, elf->e_shoff + (uint64_t)i * sizeof *section, sizeof *section);
+		const Elf64_Shdr *section = entry_at(file, elf->e_shoff + (uint64_t)i * sizeof *section, sizeof *section);
 		const char *name = section ? string_at(file, names->sh_offset + section->sh_name) : NULL;
 		if (name && (strcmp(name, ".nv_fatbin") == 0 || strcmp(name, ".nvFatBinSegment") == 0))
 			return true;
@@ -163,7 +169,7 @@ static bool block_matches(const struct ckt_static_block *block, const uint8_t *s
 static const char *find_static_runtime(const struct file *file, const Elf64_Ehdr *elf)
 {
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		const Elf64_Phdr *header = at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
+		const Elf64_Phdr *header = entry_at(file, elf->e_phoff + (uint64_t)i * sizeof *header, sizeof *header);
 		const uint8_t *start =
 			header && header->p_type == PT_LOAD && header->p_flags & PF_X ? at(file, header->p_offset, header->p_filesz) : NULL;
 		/* Slots are aligned in memory; the offset in the page is the same in the file. */
