@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -116,12 +116,15 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 	free(data);
 }
 
-static void *serve(void *opaque)
+/* In the loop too, so that nothing of it runs beside a test. */
+static void serve(struct ckt_source *source, uint32_t events)
 {
-	int fd = (int)(intptr_t)opaque, passed;
+	int passed = -1;
 	uint8_t *data;
 	size_t size;
-	while (!ckt_net_read_record(fd, CKT_RECORD_MAX, -1, &data, &size, &passed)) {
+	(void)events;
+	bool open = !ckt_net_read_record(source->fd, CKT_RECORD_MAX, ckt_net_now_ms() + 5000, &data, &size, &passed);
+	if (open) {
 		struct ckt_cursor c = {.p = data, .end = data + size};
 		struct ckt_call_header header = {0};
 		ckt_call_header_get(&c, &header);
@@ -131,22 +134,23 @@ static void *serve(void *opaque)
 			close(passed);
 		}
 		worker.calls[header.proc % 64]++;
-		if (worker.hang_up)
-			break;
-		if (!worker.silent)
-			answer(fd, header.xid, header.proc);
+		open = !worker.hang_up;
+		if (open && !worker.silent)
+			answer(source->fd, header.xid, header.proc);
 	}
-	close(fd);
-	return NULL;
+	if (!open) {
+		close(ckt_loop_remove(&server.loop, source));
+		free(source);
+	}
 }
 
-static void *accept_all(void *opaque)
+static void accept_one(struct ckt_source *source, uint32_t events)
 {
-	pthread_t thread;
-	for (int fd; (fd = accept((int)(intptr_t)opaque, NULL, NULL)) >= 0;)
-		if (pthread_create(&thread, NULL, serve, (void *)(intptr_t)fd) == 0)
-			pthread_detach(thread);
-	return NULL;
+	struct ckt_source *connection = calloc(1, sizeof *connection);
+	(void)events;
+	*connection = (struct ckt_source){.fd = accept(source->fd, NULL, NULL), .ready = serve};
+	if (connection->fd < 0 || ckt_loop_add(&server.loop, connection, EPOLLIN))
+		abort();
 }
 
 struct ckt_session *session_new(const char *id)
@@ -154,13 +158,10 @@ struct ckt_session *session_new(const char *id)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct ckt_session *session = calloc(1, sizeof *session), **place = &server.sessions;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	pthread_t thread;
 	snprintf(address.sun_path, sizeof address.sun_path, "%.80s/%s.sock", server.socket_dir, id);
-	if (bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 8) ||
-	    pthread_create(&thread, NULL, accept_all, (void *)(intptr_t)fd))
+	if (bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 8))
 		abort();
-	pthread_detach(thread);
-	*session = (struct ckt_session){.server = &server, .phase = CKT_SESSION_LIVE, .pid = -1, .uid = geteuid(), .gpu = -1, .pidfd = {.fd = fd},
+	*session = (struct ckt_session){.server = &server, .phase = CKT_SESSION_LIVE, .pid = -1, .uid = geteuid(), .gpu = -1, .pidfd = {.fd = fd, .ready = accept_one},
 					.started = 1000, .status = {.program_name = (char *)"program", .client = (char *)"", .note = (char *)"",
 					.session = (char *)"", .state = CKT_STATE_RUNNING}};
 	snprintf(session->id, sizeof session->id, "%s", id);
@@ -171,6 +172,8 @@ struct ckt_session *session_new(const char *id)
 	session->next = *place;
 	*place = session;
 	server.session_count++;
+	if (ckt_loop_add(&server.loop, &session->pidfd, EPOLLIN))
+		abort();
 	memset(&worker, 0, sizeof worker);
 	return session;
 }
@@ -190,7 +193,9 @@ void session_drop(struct ckt_session *session)
 	ckt_timer_clear(&session->pause_timer);
 	snprintf(path, sizeof path, "%s/%s.sock", server.socket_dir, session->id);
 	unlink(path);
-	shutdown(session->pidfd.fd, SHUT_RDWR);
+	close(ckt_loop_remove(&server.loop, &session->pidfd));
+	/* Its worker sees the end. */
+	run_for(1);
 	free(session);
 }
 

@@ -1,6 +1,6 @@
 /*
- * The server inside the test: its loop, run by the test itself, peers over socket pairs and sessions whose worker is a thread that answers
- * what a test tells it to.
+ * The server inside the test: its loop, run by the test itself, peers over socket pairs and sessions whose worker answers what a test
+ * tells it to, in the same loop.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ extern struct fake_worker {
 	uint64_t bytes;
 	bool silent, garbage, hang_up;
 	uint32_t accept_stat;
-	_Atomic unsigned calls[64], descriptors;
+	unsigned calls[64], descriptors;
 } worker;
 
 /* Runs the loop until the condition holds; false where it does not within some seconds. */

@@ -1,0 +1,55 @@
+/* cricketctl events: what there is at once, a line each; with --follow until the server is gone. */
+#include <string.h>
+
+#include "inside.h"
+
+static unsigned pages;
+
+static bool events(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	static ckt_control_event list[2] = {
+		{.number = 5, .when = 0, .name = (char *)"started", .session = (char *)"0123456789ab", .program_name = (char *)"p", .detail = (char *)""},
+		{.number = 6, .when = 60, .name = (char *)"saved", .session = (char *)"0123456789ab", .program_name = (char *)"p\033", .detail = (char *)"7 bytes"}};
+	static ckt_control_events_res res;
+	ckt_control_events_args asked = {0};
+	(void)fd;
+	YES(ckt_net_decode(args, (xdrproc_t)xdr_ckt_control_events_args, &asked) == 0);
+	IS(asked.after, pages == 0 ? 0 : 4 + pages);
+	/* After the second page the server ends. */
+	if (pages == 2)
+		return false;
+	res = (ckt_control_events_res){.events = {1, &list[pages]}, .last = 5 + pages};
+	pages++;
+	*ret_xdr = (xdrproc_t)xdr_ckt_control_events_res;
+	*ret_res = &res;
+	return true;
+}
+
+static void test_events(void)
+{
+	for (int json = 0; json < 2; json++) {
+		begin();
+		pages = 0;
+		replies[CKT_CONTROL_EVENTS].answer = events;
+		IS(run(ckt_ctl_events, (struct ckt_ctl_args){.follow = true, .json = json}, NULL), CKT_EXIT_NO_SERVER);
+		IS(pages, 2);
+		IS(strlen(out) > 0 && out[strlen(out) - 1] == '\n', true);
+		unsigned lines = 0;
+		for (const char *p = out; *p; p++)
+			lines += *p == '\n';
+		IS(lines, 2);
+		CU_ASSERT_PTR_NULL(strchr(out, '\033'));
+		if (json) {
+			json_t *first = json_loads(out, JSON_DISABLE_EOF_CHECK, NULL);
+			TEXT(json_string_value(json_object_get(first, "event")), "started");
+			IS(json_integer_value(json_object_get(first, "number")), 5);
+			TEXT(json_string_value(json_object_get(first, "when")), "1970-01-01T00:00:00Z");
+			json_decref(first);
+		} else {
+			HAS(out, "1970-01-01T00:01:00Z  0123456789ab  saved       p");
+			HAS(out, ": 7 bytes\n");
+		}
+	}
+}
+
+UNIT_SUITE(events, {"events", test_events})

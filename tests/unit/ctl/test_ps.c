@@ -1,0 +1,63 @@
+/* cricketctl ps: the keys that scripts read, pages of sessions, a peer's text on a terminal. */
+#include <string.h>
+
+#include "inside.h"
+
+static ckt_control_session sessions[2] = {
+	{.session = (char *)"0123456789ab", .program_name = (char *)"prog\033[2J", .client = (char *)"host", .client_pid = 7, .gpu = 1, .memory_bytes = 1536,
+	 .state = 1, .started = 0, .note = (char *)"a note"},
+	{.session = (char *)"fffffffffff0", .program_name = (char *)"\xff\xfe", .client = (char *)"", .state = 99, .note = (char *)""},
+};
+
+/* One session a page. */
+static bool list(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	static ckt_control_list_res res;
+	ckt_control_list_args asked = {0};
+	(void)fd;
+	YES(ckt_net_decode(args, (xdrproc_t)xdr_ckt_control_list_args, &asked) == 0);
+	unsigned at = *asked.after ? 1 : 0;
+	res = (ckt_control_list_res){.sessions = {1, &sessions[at]}, .more = at == 0};
+	IS(strcmp(asked.after, at ? "0123456789ab" : ""), 0);
+	xdr_free((xdrproc_t)xdr_ckt_control_list_args, (char *)&asked);
+	*ret_xdr = (xdrproc_t)xdr_ckt_control_list_res;
+	*ret_res = &res;
+	return true;
+}
+
+static void test_json(void)
+{
+	static const char *const keys[] = {"session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started"};
+	begin();
+	replies[CKT_CONTROL_LIST].answer = list;
+	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
+	json_t *json = json_loads(out, 0, NULL), *array = json_object_get(json, "sessions"), *first = json_array_get(array, 0);
+	IS(json_object_size(json), 1);
+	IS(json_array_size(array), 2);
+	IS(json_object_size(first), COUNT(keys));
+	for (size_t i = 0; i < COUNT(keys); i++)
+		CU_ASSERT_PTR_NOT_NULL(json_object_get(first, keys[i]));
+	TEXT(json_string_value(json_object_get(first, "session")), "0123456789ab");
+	TEXT(json_string_value(json_object_get(first, "state")), "running");
+	TEXT(json_string_value(json_object_get(first, "started")), "1970-01-01T00:00:00Z");
+	IS(json_integer_value(json_object_get(first, "memory_bytes")), 1536);
+	json_decref(json);
+	IS(seen_count, 2);
+}
+
+static void test_text(void)
+{
+	begin();
+	replies[CKT_CONTROL_LIST].answer = list;
+	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
+	HAS(out, "SESSION");
+	HAS(out, "0123456789ab");
+	HAS(out, "fffffffffff0");
+	HAS(out, "1.5 KiB");
+	HAS(out, "note: a note");
+	CU_ASSERT_PTR_NULL(strchr(out, '\033'));
+	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.server = "unix:/nowhere", .json = true}, NULL), CKT_EXIT_NO_SERVER);
+	TEXT(out, "");
+}
+
+UNIT_SUITE(ps, {"json", test_json}, {"text", test_text})
