@@ -1,4 +1,4 @@
-/* Chains of images: found by what each names as its base, and beside the first where they were moved. */
+/* ctl/chain.c: chains of images: found by what each names as its base, and beside the first where they were moved. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* cricketctl checkpoint: options that exclude each other, the image under its name or nothing, the session held until then. */
+/* ctl/checkpoint.c: cricketctl checkpoint: options that exclude each other, the image under its name or nothing, the session held until then. */
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>

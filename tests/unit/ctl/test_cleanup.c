@@ -1,4 +1,4 @@
-/* An interrupted cricketctl removes the directory in the making, and that alone. */
+/* ctl/cleanup.c: an interrupted cricketctl removes the directory in the making, and that alone. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-/* A session's client in an image: copied whole, and refused without what it takes to bring it back. */
+/* ctl/client.c: a session's client in an image: copied whole, and refused without what it takes to bring it back. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Programs as their files tell: found by PATH, through scripts, and every damage survived. */
+/* ctl/doctor_program.c: programs as their files tell: found by PATH, through scripts, and every damage survived. */
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>

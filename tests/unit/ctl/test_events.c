@@ -1,4 +1,4 @@
-/* cricketctl events: what there is at once, a line each; with --follow until the server is gone. */
+/* ctl/events.c: cricketctl events: what there is at once, a line each; with --follow until the server is gone. */
 #include <string.h>
 
 #include "inside.h"

@@ -1,4 +1,7 @@
-/* cricketctl checkpoint --every: chains of --keep images, old chains go whole, and the end of the session is the end of the work. */
+/*
+ * ctl/every.c: cricketctl checkpoint --every: chains of --keep images, old chains go whole, and the end of the session is the end of the
+ * work.
+ */
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-/* Directories of images: whole under their name or not there, what killed ones left goes, what lives stays. */
+/* ctl/files.c: directories of images: whole under their name or not there, what killed ones left goes, what lives stays. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

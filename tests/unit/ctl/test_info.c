@@ -1,4 +1,4 @@
-/* cricketctl info: the server, its GPUs, who may connect. */
+/* ctl/info.c: cricketctl info: the server, its GPUs, who may connect. */
 #include <string.h>
 
 #include "inside.h"

@@ -1,4 +1,4 @@
-/* cricketctl image list and image remove memory:NAME. */
+/* ctl/kept.c: cricketctl image list and image remove memory:NAME. */
 #include <string.h>
 
 #include "inside.h"

@@ -1,4 +1,4 @@
-/* cricketctl kill: one call, and what the server answers is the exit code. */
+/* ctl/kill.c: cricketctl kill: one call, and what the server answers is the exit code. */
 #include <string.h>
 
 #include "inside.h"

@@ -1,4 +1,4 @@
-/* cricketctl migrate: rounds until the changes stop shrinking, the source ends last, and any failure before leaves it running. */
+/* ctl/migrate.c: cricketctl migrate: rounds until the changes stop shrinking, the source ends last, and any failure before leaves it running. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* cricketctl pause and resume: durations, times of day, and what is asked. */
+/* ctl/pause.c: cricketctl pause and resume: durations, times of day, and what is asked. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

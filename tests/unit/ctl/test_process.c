@@ -1,4 +1,4 @@
-/* Processes of clients: what /proc tells of them, and the files through which they are told to be quiet. */
+/* ctl/process.c: processes of clients: what /proc tells of them, and the files through which they are told to be quiet. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

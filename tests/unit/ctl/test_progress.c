@@ -1,4 +1,4 @@
-/* The bar: none where stderr is no terminal; on one, what is counted and what the worker says. */
+/* ctl/progress.c: the bar: none where stderr is no terminal; on one, what is counted and what the worker says. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>

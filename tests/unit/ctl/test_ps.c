@@ -1,4 +1,4 @@
-/* cricketctl ps: the keys that scripts read, pages of sessions, a peer's text on a terminal. */
+/* ctl/ps.c: cricketctl ps: the keys that scripts read, pages of sessions, a peer's text on a terminal. */
 #include <string.h>
 
 #include "inside.h"

@@ -1,4 +1,4 @@
-/* cricketctl redirect: a whole id and an address that a client can use, or nothing is written. */
+/* ctl/redirect.c: cricketctl redirect: a whole id and an address that a client can use, or nothing is written. */
 #include <stdlib.h>
 #include <string.h>
 

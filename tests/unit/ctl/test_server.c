@@ -1,4 +1,4 @@
-/* The connection to a server: exit codes and sentences for every way in which there is none. */
+/* ctl/server.c: the connection to a server: exit codes and sentences for every way in which there is none. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

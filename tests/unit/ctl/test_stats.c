@@ -1,4 +1,4 @@
-/* cricketctl stats: most called first, with a total. */
+/* ctl/stats.c: cricketctl stats: most called first, with a total. */
 #include <string.h>
 
 #include "inside.h"

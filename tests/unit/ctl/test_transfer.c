@@ -1,4 +1,4 @@
-/* Images that travel: every byte of every file in pieces, names that are names, and a server whose word is not taken. */
+/* ctl/transfer.c: images that travel: every byte of every file in pieces, names that are names, and a server whose word is not taken. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
