@@ -29,6 +29,14 @@ static pid_t sleeper(const char *variable)
 	char byte;
 	IS(read(ends[0], &byte, 1), 0);	/* it has begun */
 	close(ends[0]);
+	/* Its descriptors close before its environment is there. */
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+	for (bool there = false; !there; usleep(100)) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		there = fd < 0 || read(fd, &byte, 1) == 1;
+		close(fd);
+	}
 	return pid;
 }
 
