@@ -88,7 +88,7 @@ static void test_contexts(void)
 	IS(ASK(ctx_record_event, .context = ID(CONTEXT, 9), .event = a), CUDA_ERROR_INVALID_HANDLE);	/* not the event's context */
 	IS(ASK(ctx_record_event, .context = primary, .event = a), CUDA_SUCCESS);
 	IS(ASK(ctx_wait_event, .context = primary, .event = a), CUDA_SUCCESS);
-	IS(ASK(ctx_wait_event, .context = ID(CONTEXT, 9), .event = a), CUDA_ERROR_INVALID_CONTEXT);
+	IS(ASK(ctx_wait_event, .context = ID(CONTEXT, 9), .event = a), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	IS(ASK(ctx_wait_event, .context = primary, .event = none), CUDA_ERROR_INVALID_HANDLE);
 }
 
