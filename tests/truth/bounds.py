@@ -1,6 +1,7 @@
 """How far an approximate instruction may be from the truth, as PTX ISA 9.0 documents it; each with the section it comes from.
 
-A bound holds against the mathematical value, for the GPU and the soft GPU alike: the two may lie twice as far from each other.
+A bound holds against the mathematical value, for the GPU and the soft GPU alike, and both are held to it (beyond); where it is hard to
+say what that value is, near infinities, zeros and subnormals, the two may lie twice as far from each other (within).
 """
 import math
 import struct
@@ -65,6 +66,21 @@ BOUNDS = {
 }
 
 
+def divided(x, y):
+	"""div.approx promises nothing for divisors beyond these; .full does, and is as close."""
+	return x / y if 2.0 ** -126 <= abs(y) <= 2.0 ** 126 else None
+
+
+def turned(function):
+	"""Beyond 100 pi a GPU's sine may have the wrong sign, and has."""
+	return lambda x: function(x) if abs(x) <= 100 * math.pi else None
+
+
+# The mathematical value of each, of doubles: closer by far than any bound.
+MATHEMATICAL = {'div': divided, 'rcp': lambda x: 1 / x, 'sqrt': math.sqrt, 'rsqrt': lambda x: 1 / math.sqrt(x), 'sin': turned(math.sin), 'cos': turned(math.cos),
+		'lg2': math.log2, 'ex2': lambda x: 2.0 ** x, 'tanh': math.tanh}
+
+
 # Sums of a matrix product: "9.7.14.5 mma: at least single precision, the order of the additions and their rounding are unspecified".
 # What is lost is relative to the largest term: here to the largest result of the warp's whole matrix.
 MATRIX = {'f32': 2.0 ** -19, 'f16': 2.0 ** -10}
@@ -114,6 +130,33 @@ def filtered_bad(form, rows, mine, real):
 	allowed = steps * SPAN[thing.fmt] / 256 + (2.0 ** -7 if thing.flags & 16 else 0) + 2.0 ** -20
 	bad = [row for row in rows if any(abs(fmt.value(m[row]) - fmt.value(r[row])) > allowed for m, r in zip(mine, real))]
 	return bad if '.grad' not in form.name or len(bad) > form.n / 10 else []
+
+
+def beyond(name, inputs, results):
+	"""Rows whose result is farther from the mathematical value than the document allows, of those for which it gives a normal number."""
+	words = name.split('.')
+	kind = words[-1].removesuffix('x2')
+	bits, least = (16 if '16' in kind else int(kind[1:])), 2.0 ** FORMATS[kind].least
+	fmt, bound, true, n = FORMATS[kind], BOUNDS[words[0], kind][1], MATHEMATICAL[words[0]], 2 if words[0] == 'div' else 1
+	rows = set()
+	for row, result in enumerate(results):
+		for shift in (0, 16) if words[-1].endswith('x2') else (0,):
+			cut = lambda v: fmt.value((v >> shift) & ((1 << bits) - 1))
+			x, got = [cut(column[row]) for column in inputs[:n]], cut(result)
+			if words[0] in ('rcp', 'rsqrt') and kind == 'f64':	# the upper word of the input is all that it looks at
+				x = [struct.unpack('<d', struct.pack('<Q', inputs[0][row] & 0xffffffff << 32))[0]]
+			if not all(math.isfinite(v) and abs(v) >= least for v in x):
+				continue
+			try:
+				value = true(*x)
+			except (ValueError, OverflowError, ZeroDivisionError):
+				continue
+			most = (2 - 2.0 ** (1 - fmt.digits)) * 2.0 ** (1 - fmt.least)
+			if value is None or not least * 2 <= abs(value) <= most / 2:
+				continue
+			if not math.isfinite(got) or abs(got - value) > bound(fmt, value, x[0]):
+				rows.add(row)
+	return sorted(rows)
 
 
 def within(name, row, inputs, mine, real):
