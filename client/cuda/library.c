@@ -116,27 +116,37 @@ static CUresult load(CUlibrary *ret_library, const void *data, size_t size, bool
 	library->size = size;
 	library->owned = copy;
 	library->data = copy ? malloc(size) : (void *)data;
-	library->n_options = n_options;
-	if (n_options) {
-		library->options = malloc(n_options * sizeof *options);
-		library->values = malloc(n_options * sizeof *values);
-	}
-	if (!library->data || (n_options && (!library->options || !library->values)) || !ckt_object_add(&library->object, CKT_KIND_LIBRARY)) {
+	CUjit_option *kept = malloc((n_options + 1) * sizeof *kept);
+	void **kept_values = malloc((n_options + 1) * sizeof *kept_values);
+	library->options = kept;
+	library->values = kept_values;
+	if (!library->data || !kept || !kept_values || !ckt_object_add(&library->object, CKT_KIND_LIBRARY)) {
 		free_library(library);
 		free(library);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (copy)
 		memcpy(library->data, data, size);
-	if (n_options) {
-		memcpy(library->options, options, n_options * sizeof *options);
-		memcpy(library->values, values, n_options * sizeof *values);
-	}
 	/* Where a context is at hand a bad image is told now, as CUDA does; otherwise by the first use. */
 	struct ckt_module *module;
 	CUresult result = CUDA_SUCCESS;
-	if (ckt_call_context)
+	if (ckt_call_context) {
+		library->options = options;
+		library->values = values;
+		library->n_options = n_options;
 		result = any_module(library, &module);
+	}
+	/* Places for logs and times are this call's own; later loads have none. */
+	unsigned n_kept = 0;
+	for (unsigned i = 0; i < n_options; i++) {
+		if (ckt_jit_writes(options[i]))
+			continue;
+		kept[n_kept] = options[i];
+		kept_values[n_kept++] = values[i];
+	}
+	library->options = kept;
+	library->values = kept_values;
+	library->n_options = n_kept;
 	if (result) {
 		free_library(library);
 		ckt_object_remove(&library->object);

@@ -38,7 +38,11 @@ CKT_EXPORT CUresult cuLinkCreate_v2(unsigned int n_options, CUjit_option *option
 	if (!link)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	link->object.context = context->object.id;
-	ckt_jit_read(&link->jit, n_options, options, values);
+	result = ckt_jit_read(&link->jit, n_options, options, values);
+	if (result) {
+		free(link);
+		return result;
+	}
 	if (!ckt_object_add(&link->object, CKT_KIND_LINK)) {
 		free(link);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -53,7 +57,8 @@ CKT_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, voi
 	struct link *link = find(state);
 	if (!link)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!data || !size || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES)
+	struct ckt_jit of_input;
+	if (!data || !size || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || ckt_jit_read(&of_input, n_options, options, values))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!name)
 		name = "";
@@ -133,7 +138,7 @@ CKT_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size
 		return result;
 	if (ckt_link_res_get(&reply.results, &res)) {
 		result = (CUresult)res.status;
-		ckt_jit_logs(&link->jit, res.info_log, res.info_log_len, res.error_log, res.error_log_len);
+		ckt_jit_finish(&link->jit, res.info_log, res.info_log_len, res.error_log, res.error_log_len);
 		if (!result && res.hash_len != sizeof hash)
 			result = CUDA_ERROR_UNKNOWN;
 		if (!result) {

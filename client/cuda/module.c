@@ -29,7 +29,7 @@ static CUresult load_at_worker(struct ckt_module *module, struct ckt_jit *jit)
 		return result;
 	if (ckt_module_load_res_get(&reply.results, &res)) {
 		result = (CUresult)res.status;
-		ckt_jit_logs(jit, res.info_log, res.info_log_len, res.error_log, res.error_log_len);
+		ckt_jit_finish(jit, res.info_log, res.info_log_len, res.error_log, res.error_log_len);
 	} else {
 		result = CUDA_ERROR_UNKNOWN;
 	}
@@ -42,6 +42,8 @@ CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUji
 	struct ckt_context *context;
 	struct ckt_jit jit;
 	CUresult result = ckt_context_current(&context);
+	if (!result)
+		result = ckt_jit_read(&jit, n_options, options, values);
 	if (result)
 		return result;
 	struct ckt_module *module = calloc(1, sizeof *module);
@@ -58,7 +60,6 @@ CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUji
 		free(module);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	ckt_jit_read(&jit, n_options, options, values);
 	result = load_at_worker(module, &jit);
 	if (result)
 		ckt_object_remove(&module->object);

@@ -18,6 +18,8 @@ CUresult ckt_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value)
 	case CU_JIT_LOG_VERBOSE:
 	case CU_JIT_GENERATE_LINE_INFO:
 	case CU_JIT_CACHE_MODE:
+	case CU_JIT_NEW_SM3X_OPT:
+	case CU_JIT_FAST_COMPILE:
 	case CU_JIT_LTO:
 	case CU_JIT_FTZ:
 	case CU_JIT_PREC_DIV:
