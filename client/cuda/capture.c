@@ -506,9 +506,10 @@ CKT_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(c->thread, pthread_self())) {
 		/* The attempt ends the capture (seen on an H200): its own thread finds none. */
 		struct ckt_graph *graph = c->own_graph ? c->graph : NULL;
+		result = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 		dissolve(c);
 		ckt_graph_free(graph);
-		return ckt_graph_leave(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+		return ckt_graph_leave(result);
 	}
 	if (c->origin != stream) {
 		c->invalid = true;

@@ -36,6 +36,16 @@ static CUresult give(void *value, size_t *size, const void *from, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
+/* Of a text that was written, the size stays that of the program's buffer. */
+static CUresult give_text(char *value, size_t *size, const char *text)
+{
+	size_t buffer_bytes = *size;
+	CUresult result = give(value, size, text, strlen(text) + 1);
+	if (value)
+		*size = buffer_bytes;
+	return result;
+}
+
 CKT_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attribute, void *value, size_t *size)
 {
 	static const bool off;
@@ -56,10 +66,10 @@ CKT_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attribute, v
 		result = give(value, size, &lightweight, sizeof lightweight);
 		break;
 	case CU_COREDUMP_FILE:
-		result = give(value, size, file, strlen(file) + 1);
+		result = give_text(value, size, file);
 		break;
 	case CU_COREDUMP_PIPE:
-		result = give(value, size, pipe_name, strlen(pipe_name) + 1);
+		result = give_text(value, size, pipe_name);
 		break;
 	case CU_COREDUMP_GENERATION_FLAGS:
 		result = give(value, size, &generation, sizeof generation);

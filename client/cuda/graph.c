@@ -251,8 +251,10 @@ CKT_EXPORT CUresult cuGraphDestroy(CUgraph handle)
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(handle);
 	/* A child graph goes with its node. */
-	if (!graph || graph->owner || graph->capturing)
+	if (!graph || graph->owner)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	if (graph->capturing)
+		return ckt_graph_leave(CUDA_ERROR_ILLEGAL_STATE);
 	ckt_graph_free(graph);
 	return ckt_graph_leave(CUDA_SUCCESS);
 }

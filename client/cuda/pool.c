@@ -301,8 +301,12 @@ CKT_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t siz
 	CUresult result = ckt_stream_resolve(stream, &id);
 	if (result)
 		return result;
-	if (!find(pool, &device) || !size)
+	if (!find(pool, &device))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!size) {
+		*ret_address = 0;
+		return CUDA_SUCCESS;
+	}
 	result = ckt_capture_enter(id, &capturing);
 	if (result)
 		return result;

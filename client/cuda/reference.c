@@ -36,7 +36,7 @@ static CUresult enter(CUtexref handle)
 		if (r == handle)
 			return CUDA_SUCCESS;
 	pthread_mutex_unlock(&lock);
-	return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+	return CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult leave(CUresult result)
@@ -232,7 +232,8 @@ CKT_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *ret_mipmap, CUte
 enum { KNOWN_FLAGS = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
 		     CU_TRSF_SEAMLESS_CUBEMAP };
 
-SETTER(cuTexRefSetFilterMode, CUfilter_mode, mode, (unsigned)mode <= CU_TR_FILTER_MODE_LINEAR, filter)
+/* A mode that is none is refused where the reference is used. */
+SETTER(cuTexRefSetFilterMode, CUfilter_mode, mode, true, filter)
 SETTER(cuTexRefSetMipmapFilterMode, CUfilter_mode, mode, (unsigned)mode <= CU_TR_FILTER_MODE_LINEAR, mipmap_filter)
 SETTER(cuTexRefSetMipmapLevelBias, float, bias_asked, true, bias)
 SETTER(cuTexRefSetMaxAnisotropy, unsigned int, most, true, anisotropy)
@@ -269,7 +270,7 @@ CKT_EXPORT CUresult cuTexRefGetFormat(CUarray_format *ret_format, int *ret_chann
 
 CKT_EXPORT CUresult cuTexRefSetAddressMode(CUtexref r, int dimension, CUaddress_mode mode)
 {
-	bool known = dimension >= 0 && dimension < 3 && (unsigned)mode <= CU_TR_ADDRESS_MODE_BORDER;
+	bool known = dimension >= 0 && dimension < 3;
 	CUresult result = known ? enter(r) : CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;

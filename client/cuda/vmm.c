@@ -214,12 +214,14 @@ CKT_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *
 CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
-	if (flags || !size || address % GRANULARITY || size % GRANULARITY || offset % GRANULARITY)
+	if (flags || !size || address % GRANULARITY || size % GRANULARITY)
 		return result;
 	pthread_mutex_lock(&vmm_lock);
 	struct ckt_physical *physical = find(handle);
-	if (physical && is_reserved(address, size) && !ckt_range_overlaps(address, size) && offset <= physical->size &&
-	    size <= physical->size - offset) {
+	bool can = physical && is_reserved(address, size) && !ckt_range_overlaps(address, size);
+	if (can && (offset % GRANULARITY || offset > physical->size || size > physical->size - offset)) {
+		result = CUDA_ERROR_NOT_SUPPORTED;	/* as an H200 answers */
+	} else if (can) {
 		result = CKT_WAITED(mem_map, MEM_MAP, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size, .offset = offset,
 				    .physical = handle);
 		if (!result) {
@@ -259,6 +261,8 @@ CKT_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 				settle(physical);
 			}
 		}
+	} else if (size && !(address % GRANULARITY) && !(size % GRANULARITY) && is_reserved(address, size) && !ckt_range_overlaps(address, size)) {
+		result = CUDA_SUCCESS;	/* nothing is mapped there */
 	}
 	pthread_mutex_unlock(&vmm_lock);
 	return result;
