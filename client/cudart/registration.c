@@ -158,8 +158,8 @@ const void *ckt_rt_kernel_host(CUfunction function, CUkernel handle)
 		bool same = kernel && handle && atomic_load(&kernel->kernel) == handle;
 		for (int d = 0; !same && function && functions && d < ckt_rt_device_count; d++)
 			same = (CUfunction)(uintptr_t)atomic_load(&functions[d]) == function;
-		/* The stub rather than the handle that cudaGetKernel gave out for it. */
-		if (same && (!found || kernel->module))
+		/* The stub, not the handle that cudaGetKernel gave out for it; a kernel of a library has none. */
+		if (same && kernel->module)
 			found = kernel->host;
 	}
 	pthread_mutex_unlock(&table_lock);

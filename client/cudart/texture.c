@@ -108,14 +108,56 @@ static void texture_from_driver(const CUDA_TEXTURE_DESC *driver, struct cudaText
 	memcpy(ret->borderColor, driver->borderColor, sizeof ret->borderColor);
 }
 
+/* The format of the elements; false where the driver is to say what is wrong with the resource. */
+static bool format_of(const CUDA_RESOURCE_DESC *resource, CUarray_format *ret_format)
+{
+	CUDA_ARRAY3D_DESCRIPTOR descriptor;
+	CUarray array = resource->res.array.hArray;
+	switch (resource->resType) {
+	case CU_RESOURCE_TYPE_LINEAR:
+		*ret_format = resource->res.linear.format;
+		return true;
+	case CU_RESOURCE_TYPE_PITCH2D:
+		*ret_format = resource->res.pitch2D.format;
+		return true;
+	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+		if (cuMipmappedArrayGetLevel(&array, resource->res.mipmap.hMipmappedArray, 0))
+			return false;
+		break;
+	default:
+		break;
+	}
+	if (cuArray3DGetDescriptor(&descriptor, array))
+		return false;
+	*ret_format = descriptor.Format;
+	return true;
+}
+
+/* What the runtime looks at itself: filters need fractions, and only small integers are made fractions of their range. */
+static cudaError_t check_modes(const CUDA_RESOURCE_DESC *resource, const struct cudaTextureDesc *desc)
+{
+	CUarray_format format;
+	if (!format_of(resource, &format))
+		return cudaSuccess;
+	bool fractions = format == CU_AD_FORMAT_FLOAT || format == CU_AD_FORMAT_HALF;
+	if (desc->readMode == cudaReadModeNormalizedFloat && (format == CU_AD_FORMAT_UNSIGNED_INT32 || format == CU_AD_FORMAT_SIGNED_INT32))
+		return cudaErrorInvalidNormSetting;
+	if (desc->filterMode == cudaFilterModeLinear && desc->readMode == cudaReadModeElementType && !fractions)
+		return cudaErrorInvalidFilterSetting;
+	return cudaSuccess;
+}
+
 CKT_RT_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject, const struct cudaResourceDesc *pResDesc,
 					       const struct cudaTextureDesc *pTexDesc, const struct cudaResourceViewDesc *pResViewDesc)
 {
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC texture;
 	CKT_RT_ENTER();
-	CKT_RT_REQUIRE(pTexObject && pResDesc && pTexDesc, cudaErrorInvalidValue);
+	CKT_RT_REQUIRE(pTexObject && pResDesc, cudaErrorInvalidValue);
+	CKT_RT_REQUIRE(pTexDesc, cudaErrorInvalidResourceHandle);
 	cudaError_t error = resource_to_driver(pResDesc, &resource);
+	if (!error)
+		error = check_modes(&resource, pTexDesc);
 	CKT_RT_REQUIRE(!error, error);
 	texture_to_driver(pTexDesc, &texture);
 	return ckt_rt_cu(cuTexObjectCreate((CUtexObject *)pTexObject, &resource, &texture, (const CUDA_RESOURCE_VIEW_DESC *)pResViewDesc));
@@ -123,7 +165,9 @@ CKT_RT_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject, 
 
 CKT_RT_API cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject)
 {
-	CKT_RT_CALL(cuTexObjectDestroy(texObject));
+	CKT_RT_ENTER();
+	/* None is no error to CUDA's runtime. */
+	return texObject ? ckt_rt_cu(cuTexObjectDestroy(texObject)) : cudaSuccess;
 }
 
 CKT_RT_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pResDesc, cudaTextureObject_t texObject)
@@ -163,7 +207,8 @@ CKT_RT_API cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObject,
 
 CKT_RT_API cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject)
 {
-	CKT_RT_CALL(cuSurfObjectDestroy(surfObject));
+	CKT_RT_ENTER();
+	return surfObject ? ckt_rt_cu(cuSurfObjectDestroy(surfObject)) : cudaSuccess;
 }
 
 CKT_RT_API cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *pResDesc, cudaSurfaceObject_t surfObject)
