@@ -49,7 +49,7 @@ static const char *const rules[] = {
 	"lop3 and|or? b32", "mov BITS|INT|f32|f64|pred|b128", "selp BITS|INT|f32|f64", "slct BITS|INT|f32|f64 s32", "slct ftz? BITS|INT|f32|f64 f32",
 	/* floats */
 	"add,sub,mul RND? ftz? sat? f32", "add,sub,mul RND? f64", "add,sub,mul rn? ftz? sat? f16|f16x2", "add,sub,mul rn? bf16|bf16x2",
-	"fma,mad RND ftz? sat? f32", "fma,mad RND f64", "fma rn ftz? sat|relu? f16|f16x2", "fma rn relu? bf16|bf16x2",
+	"fma,mad RND ftz? sat? f32", "fma,mad RND f64", "fma rn ftz? sat|relu? f16|f16x2", "fma rn relu? bf16", "fma RND relu? bf16x2",
 	"@100 add,sub,mul RND? ftz? f32x2", "@100 fma RND ftz? f32x2",
 	"div approx|full ftz? f32", "div,rcp,sqrt RND ftz? f32", "div,rcp,sqrt RND f64", "rcp,sqrt,rsqrt,sin,cos,lg2,ex2 approx ftz? f32",
 	"rcp approx|rn|rz|rm|rp ftz f64", "rsqrt approx ftz? f64", "ex2 approx f16|f16x2", "ex2 approx ftz bf16|bf16x2", "tanh approx f32|HALF",
@@ -147,7 +147,7 @@ static const char *const rules[] = {
 	"vadd2,vadd4,vsub2,vsub4,vavrg2,vavrg4,vabsdiff2,vabsdiff4,vmin2,vmin4,vmax2,vmax4 u32|s32 u32|s32 u32|s32 sat|add?",
 	"vset2,vset4 u32|s32 u32|s32 ORDERED add?",
 	/* textures and surfaces */
-	"tex base|level|grad? 1d|2d|3d|a1d|a2d v4 u32|s32|f32 s32|f32", "tex base|level? cube|acube v4 u32|s32|f32 f32",
+	"tex base|level|grad? 1d|2d|3d|a1d|a2d v4 u32|s32|f32 s32|f32", "tex base|level|grad? cube|acube v4 u32|s32|f32 f32",
 	"tld4 r|g|b|a 2d v4 u32|s32|f32 f32", "txq width|height|depth b32",
 	"suq width|height|depth b32", "suld b SURFACE ca|cg|cs|cv? v2|v4? b8|b16|b32|b64 trap|clamp|zero",
 	"sust b SURFACE wb|cg|cs|wt? v2|v4? b8|b16|b32|b64 trap|clamp|zero",

@@ -516,6 +516,8 @@ static struct float_mods take_mods(struct ptx_parser *p)
 
 static ptx_handler *choose(struct ptx_parser *p, enum ptx_type type, enum float_op op, struct float_mods *f)
 {
+	if (type == T_BF16X2 && op == F_FMA)
+		f->rounding = ROUND_RN;		/* ptxas takes others, and an H200 rounds to the nearest all the same */
 	if (f->rounding && (ckt_ptx_type_bytes(type) == 2 || type == T_F16X2 || type == T_BF16X2))
 		ckt_ptx_bad(p, "halves are rounded to the nearest");
 	switch (type) {

@@ -209,13 +209,36 @@ static unsigned cube_face(double *c)
 	return face;
 }
 
-static double level_of(const struct ptx_warp *w, const struct texture_insn *x, const struct ckt_ptx_texture *t, unsigned n, unsigned l)
+/*
+ * How a face's coordinates change when d is added to a direction.  An H200 projects the sum on the same face, so this is no derivative.
+ */
+static void cube_slopes(const double *c, const double *d, double *ret)
+{
+	unsigned axis = fabs(c[2]) >= fabs(c[0]) && fabs(c[2]) >= fabs(c[1]) ? 2 : fabs(c[1]) >= fabs(c[0]) ? 1 : 0, k = 0;
+	double major = fabs(c[axis]), moved = major + (c[axis] < 0 ? -d[axis] : d[axis]);
+	for (unsigned other = 0; other < 3; other++)
+		if (other != axis)
+			ret[k++] = major == 0 || moved == 0 ? 0 : ((c[other] + d[other]) / moved - c[other] / major) / 2;
+}
+
+static double level_of(const struct ptx_warp *w, const struct texture_insn *x, const struct ckt_ptx_texture *t, unsigned n, const double *direction, unsigned l)
 {
 	double level = x->kind != TEX_LEVEL ? 0 : x->integer_coordinates ? (double)lane_integer(w, x->level, l) : lane_float(w, x->level, l);
 	if (x->kind == TEX_GRAD) {
-		double size[3] = {t->levels[0].width, t->levels[0].height, t->levels[0].depth}, dx = 0, dy = 0;
+		double size[3] = {t->levels[0].width, t->levels[0].height, t->levels[0].depth}, dx = 0, dy = 0, sx[3], sy[3];
+		for (unsigned k = 0; k < 3; k++) {
+			sx[k] = x->x[k] == PTX_OPERAND_NONE ? 0 : lane_float(w, x->x[k], l);
+			sy[k] = x->y[k] == PTX_OPERAND_NONE ? 0 : lane_float(w, x->y[k], l);
+		}
+		if (direction) {
+			double fx[2], fy[2];
+			cube_slopes(direction, sx, fx);
+			cube_slopes(direction, sy, fy);
+			memcpy(sx, fx, sizeof fx);
+			memcpy(sy, fy, sizeof fy);
+		}
 		for (unsigned k = 0; k < n; k++) {
-			double scale = t->normalized_coordinates ? size[k] : 1, a = lane_float(w, x->x[k], l) * scale, b = lane_float(w, x->y[k], l) * scale;
+			double scale = t->normalized_coordinates ? size[k] : 1, a = sx[k] * scale, b = sy[k] * scale;
 			dx += a * a;
 			dy += b * b;
 		}
@@ -263,13 +286,14 @@ static struct texel run_texture(const struct ptx_warp *w, const struct texture_i
 		if (c[k] != c[k])
 			c[k] = 0;
 	}
+	double direction[3] = {c[0], c[1], c[2]};
 	if (cube) {
 		layer = layer * 6 + cube_face(c);
 		at.n = 2;
 	}
 	at.slice = layer;
 	if (x->integer_coordinates) {
-		double level = level_of(w, x, t, at.n, l);
+		double level = level_of(w, x, t, at.n, cube ? direction : NULL, l);
 		at.image = &t->levels[(unsigned)level];
 		int64_t size[3] = {at.image->width, at.image->height, at.image->depth};
 		bool outside = t->shape == CKT_PTX_TEXTURE_1D && x->kind != TEX_LEVEL;	/* an H200 reads linear memory only so */
@@ -281,7 +305,7 @@ static struct texel run_texture(const struct ptx_warp *w, const struct texture_i
 			return (struct texel){0};	/* whatever the address mode */
 		return read_texel(t, at.image, index[0], index[1], at.n > 2 ? index[2] : at.slice);
 	}
-	double level = level_of(w, x, t, at.n, l);
+	double level = level_of(w, x, t, at.n, cube ? direction : NULL, l);
 	if (t->mipmap_filter == CKT_PTX_FILTER_POINT || t->n_levels == 1 || level == floor(level))
 		return sample_level(x, at, (unsigned)floor(level + 0.5), c);
 	struct texel low = sample_level(x, at, (unsigned)level, c), high = sample_level(x, at, (unsigned)level + 1, c);

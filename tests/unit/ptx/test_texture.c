@@ -178,5 +178,37 @@ static void test_mismatch(void)
 	ckt_ptx_module_destroy(m);
 }
 
-static const struct unit_test tests[] = {{"2d", test_2d}, {"shapes", test_shapes}, {"formats", test_formats}, {"surface", test_surface}, {"levels", test_levels}, {"mismatch", test_mismatch}};
+/* Gradients on a cube count as they move the place on its face: three levels of 4, 2 and 1 texels, each full of its number. */
+static void test_cube_gradients(void)
+{
+	fresh(CKT_PTX_TEXTURE_CUBEMAP, 6);
+	static float memory[3][6 * 16];
+	static struct ckt_ptx_image levels[3];
+	for (unsigned level = 0; level < 3; level++) {
+		uint32_t size = 4u >> level;
+		for (unsigned n = 0; n < 6 * 16; n++)
+			memory[level][n] = (float)level;
+		levels[level] = (struct ckt_ptx_image){.memory = (uint8_t *)memory[level], .width = size, .height = size, .depth = 6, .row_bytes = size * 4,
+						       .slice_bytes = size * size * 4};
+	}
+	texture.levels = levels;
+	texture.n_levels = 3;
+	texture.normalized_coordinates = true;
+	texture.mipmap_filter = CKT_PTX_FILTER_LINEAR;
+	struct ckt_ptx_module *m = load(HEAD "ld.global.f32 a, [in+16]; ld.global.f32 b, [in+20]; mov.f32 c, 0f00000000;\n"
+					     "tex.grad.cube.v4.f32.f32 {a, b, c, d}, [h, {x, y, z}], {a, c, b, c}, {c, a, b, c};\n" TAIL_F);
+	/* A texel of level 0 is a quarter of the face, so half of the way from the middle to its edge: slope, along the axis, level */
+	static const float cases[][3] = {{0.25f, 0, 0}, {0.5f, 0, 0}, {1, 0, 1}, {2, 0, 2}, {8, 0, 2}, {2, 1, 1}, {1, -0.5f, 2}};
+	for (unsigned k = 0; k < sizeof cases / sizeof *cases; k++) {
+		in[4] = cases[k][0];
+		in[5] = cases[k][1];
+		CU_ASSERT_DOUBLE_EQUAL(at(m, 0, 0, 1, 0), cases[k][2], 1e-6);
+	}
+	in[4] = 1;
+	in[5] = -1;	/* to the middle of the cube, where there is no place */
+	CU_ASSERT_EQUAL(at(m, 0, 0, 1, 0), 0);
+	ckt_ptx_module_destroy(m);
+}
+
+static const struct unit_test tests[] = {{"2d", test_2d}, {"shapes", test_shapes}, {"formats", test_formats}, {"surface", test_surface}, {"levels", test_levels}, {"mismatch", test_mismatch}, {"cube gradients", test_cube_gradients}};
 UNIT_MAIN("ptx textures", tests)
