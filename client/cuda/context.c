@@ -99,6 +99,7 @@ static void forget_contents(uint64_t context)
 {
 	ckt_managed_forget_context(context);
 	ckt_module_forget_context(context);
+	ckt_ipc_forget_context(context);
 	ckt_range_remove_context(context);
 	ckt_array_forget_context(context);
 	ckt_stream_forget_context(context);

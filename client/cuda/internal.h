@@ -156,6 +156,7 @@ enum ckt_range_kind {
 	CKT_RANGE_GLOBAL,
 	CKT_RANGE_MAPPED,	/* by the program itself: owner is the physical memory, flags the device's access */
 	CKT_RANGE_MANAGED,
+	CKT_RANGE_IMPORTED,	/* another process's, see ipc.c */
 	CKT_RANGE_HOST_ALLOC,	/* from here on the host's */
 	CKT_RANGE_HOST_REGISTERED
 };
@@ -212,6 +213,14 @@ bool ckt_range_is_pinned(const void *address, uint64_t size);
 /* ---- pool.c */
 /* Whether anything was ever freed on a stream: it may be had back by waiting. */
 bool ckt_pool_may_settle(void);
+
+/* ---- ipc.c */
+struct ckt_ipc_handle;
+bool ckt_ipc_own(const struct ckt_ipc_handle *handle);
+CUresult ckt_ipc_file_make(const uint8_t *handle, int *ret_fd);
+/* False where the file is none of ours. */
+bool ckt_ipc_file_read(int fd, struct ckt_ipc_handle *ret);
+void ckt_ipc_forget_context(uint64_t context);
 
 /* ---- managed.c */
 extern _Atomic unsigned ckt_managed_count;

@@ -47,6 +47,8 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(unsigned *)data = is_managed(range);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(unsigned *)data = range->kind == CKT_RANGE_DEVICE && !range->pool;
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		*(unsigned *)data = 0;
 		return CUDA_SUCCESS;

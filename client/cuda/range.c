@@ -81,7 +81,8 @@ void ckt_range_remove_context(uint64_t context)
 	size_t kept = 0;
 	pthread_rwlock_wrlock(&lock);
 	for (size_t i = 0; i < count; i++) {
-		bool theirs = ranges[i].kind == CKT_RANGE_DEVICE || ranges[i].kind == CKT_RANGE_GLOBAL || ranges[i].kind == CKT_RANGE_MANAGED;
+		bool theirs = ranges[i].kind == CKT_RANGE_DEVICE || ranges[i].kind == CKT_RANGE_GLOBAL || ranges[i].kind == CKT_RANGE_MANAGED ||
+			      ranges[i].kind == CKT_RANGE_IMPORTED;
 		if (!theirs || ranges[i].context != context)
 			ranges[kept++] = ranges[i];
 	}

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "rpc/ipc.h"
 
 #define GRANULARITY ((uint64_t)2 << 20)
 
@@ -99,7 +100,6 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return ckt_call_unsupported("cuMemCreate outside of a device", &once_place);
-	/* PyTorch asks that memory can be exported as a descriptor and never does it: the export is what is refused. */
 	if (prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return ckt_call_unsupported("memory for other processes", &once_fabric);
 	if (prop->allocFlags.gpuDirectRDMACapable || prop->allocFlags.usage)
@@ -207,6 +207,83 @@ CKT_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *
 		*prop = physical->prop;
 	pthread_mutex_unlock(&vmm_lock);
 	return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- For other processes */
+
+/* The file is no memory, as that may be on another machine: it tells where the memory is, to this user's programs with a session there. */
+CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+						 unsigned long long flags)
+{
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	struct ckt_reply reply;
+	struct ckt_physical_export_res res;
+	if (!ret_fd || flags)
+		return result;
+	pthread_mutex_lock(&vmm_lock);
+	struct ckt_physical *physical = find(handle);
+	if (physical && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && physical->prop.requestedHandleTypes & (unsigned)type)
+		result = CKT_WAITED(physical_export, PHYSICAL_EXPORT, CKT_CALL_F_NUMBERED, &reply, .physical = handle);
+	pthread_mutex_unlock(&vmm_lock);
+	if (result)
+		return result;
+	if (ckt_physical_export_res_get(&reply.results, &res) && res.handle_len == CKT_IPC_HANDLE)
+		result = ckt_ipc_file_make(res.handle, ret_fd);
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+
+/* Precondition: vmm_lock held. */
+static CUresult import(const struct ckt_ipc_handle *ticket, struct ckt_physical *fresh, struct ckt_physical **ret)
+{
+	struct ckt_reply reply;
+	struct ckt_physical_import_res res;
+	CUresult result = CKT_WAITED(physical_import, PHYSICAL_IMPORT, CKT_CALL_F_NUMBERED, &reply, .id = fresh->object.id,
+				     .handle = (const uint8_t *)ticket, .handle_len = sizeof *ticket);
+	if (result)
+		return result;
+	if (!ckt_physical_import_res_get(&reply.results, &res)) {
+		result = CUDA_ERROR_UNKNOWN;
+	} else if (res.id == fresh->object.id) {
+		fresh->size = res.size;
+		fresh->prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+						    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+						    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)res.device}};
+		*ret = fresh;
+	} else {
+		/* The session's own: one more reference. */
+		*ret = ckt_object_find(res.id, CKT_KIND_PHYSICAL);
+		result = *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	}
+	ckt_reply_release(&reply);
+	return result;
+}
+
+CKT_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *fd, CUmemAllocationHandleType type)
+{
+	struct ckt_ipc_handle ticket;
+	struct ckt_physical *found = NULL;
+	if (!ckt_device_count())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !ckt_ipc_file_read((int)(intptr_t)fd, &ticket))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_physical *fresh = calloc(1, sizeof *fresh);
+	if (!fresh || !ckt_object_add(&fresh->object, CKT_KIND_PHYSICAL)) {
+		free(fresh);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_lock(&vmm_lock);
+	CUresult result = import(&ticket, fresh, &found);
+	if (found != fresh)
+		ckt_object_remove(&fresh->object);
+	if (!result) {
+		found->handles++;
+		*handle = found->object.id;
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return result;
 }
 
 /* ---- Mappings */

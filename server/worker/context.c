@@ -9,6 +9,7 @@
 #include "server/worker/fence.h"
 #include "server/worker/graph.h"
 #include "server/worker/hash.h"
+#include "server/worker/ipc.h"
 #include "server/worker/worker.h"
 
 /* ---- Look-ups */
@@ -209,6 +210,7 @@ static void destroy_contents(struct ckt_worker *worker, struct ckt_object *conte
 		if (list[i] != context && list[i]->context == context->id)
 			ckt_object_destroy(worker, list[i]);
 	free(list);
+	ckt_ipc_forget_context(worker, context->id);
 	ckt_pools_forget_context(worker, context);
 	ckt_memory_free_owned(&worker->devices[context->ctx.device].memory, context->id);
 }

@@ -14,6 +14,7 @@
 #include "rpc/log.h"
 #include "rpc/net.h"
 #include "server/worker/control.h"
+#include "server/worker/ipc.h"
 #include "server/worker/worker.h"
 
 enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 };
@@ -313,13 +314,15 @@ static struct bond serve(struct ckt_worker *worker, int connection)
 	}
 }
 
-static int control_fd;
+static int control_fd, ipc_fd = -1;
 
 static void *control_thread(void *opaque)
 {
 	for (;;) {
-		struct pollfd p = {.fd = control_fd, .events = POLLIN};
-		poll(&p, 1, -1);
+		struct pollfd p[2] = {{.fd = control_fd, .events = POLLIN}, {.fd = ipc_fd, .events = POLLIN}};
+		poll(p, 2, -1);
+		if (p[1].revents)
+			ckt_ipc_serve(opaque);
 		int connection = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (connection < 0)
 			continue;
@@ -344,6 +347,7 @@ bool ckt_control_started(void)
 int ckt_control_start(struct ckt_worker *worker, int listen_fd)
 {
 	control_fd = listen_fd;
+	ipc_fd = ckt_ipc_listen();
 	/* Several threads race for every connection: the losers must not block in accept. */
 	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) | O_NONBLOCK);
 	for (int i = 0; i < CONTROL_THREADS; i++) {

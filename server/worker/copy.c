@@ -5,6 +5,7 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
+#include "server/worker/ipc.h"
 #include "server/worker/fence.h"
 #include "server/worker/worker.h"
 
@@ -74,7 +75,10 @@ static int free_behind_work(struct ckt_wcall *call, uint64_t address)
 int ckt_worker_mem_free(struct ckt_wcall *call)
 {
 	struct ckt_mem_free_args args;
-	return ckt_mem_free_args_get(&call->args, &args) ? free_behind_work(call, args.address) : CKT_WCALL_GARBAGE;
+	if (!ckt_mem_free_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	ckt_ipc_forget(args.address);
+	return free_behind_work(call, args.address);
 }
 
 /* ---- Memory of graphs: ordinary blocks, as far as the worker is concerned */

@@ -19,6 +19,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/hostfunc.h"
+#include "server/worker/ipc.h"
 #include "server/worker/worker.h"
 
 enum { PART_MS = 1000 };
@@ -207,7 +208,9 @@ static void quiesce(struct ckt_worker *worker)
 
 void ckt_executor_freeze(struct ckt_worker *worker)
 {
-	int error = ckt_aside_drain(worker, worker->freeze_deadline_ms);
+	int error = ckt_ipc_obstacle(worker->freeze_message, sizeof worker->freeze_message) ? -EOPNOTSUPP : 0;
+	if (!error)
+		error = ckt_aside_drain(worker, worker->freeze_deadline_ms);
 	if (!error)
 		error = ckt_pending_drain(worker, NULL, worker->freeze_deadline_ms);
 	if (!error)

@@ -317,6 +317,27 @@ bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size
 	return holds;
 }
 
+bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *ret_size, uint64_t *ret_owner, uint64_t *ret_extent,
+		       uint64_t *ret_extent_size, uint64_t *ret_piece)
+{
+	pthread_mutex_lock(&memory->lock);
+	size_t b = upper(memory->blocks, memory->block_count, sizeof *memory->blocks, address);
+	size_t e = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+	const struct ckt_block *block = b ? &memory->blocks[b - 1] : NULL;
+	const struct ckt_extent *extent = e ? &memory->extents[e - 1] : NULL;
+	bool found = block && block->address == address && !block->freeing && !block->pool && extent && address - extent->address < extent->size &&
+		     block->size <= extent->size - (address - extent->address);
+	if (found) {
+		*ret_size = block->size;
+		*ret_owner = block->owner;
+		*ret_extent = extent->address;
+		*ret_extent_size = extent->size;
+		*ret_piece = extent->piece;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return found;
+}
+
 uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free)
 {
 	pthread_mutex_lock(&memory->lock);

@@ -88,6 +88,12 @@ void ckt_memory_free_end(struct ckt_memory *memory, uint64_t address);
 void ckt_memory_free_owned(struct ckt_memory *memory, uint64_t owner);
 /* True where [address, address + size) lies inside one live block. */
 bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size);
+/*
+ * The live block that begins at the address: its size, its context, and the physical memory it lies in.  False where none does, and for
+ * blocks of pools.
+ */
+bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *ret_size, uint64_t *ret_owner, uint64_t *ret_extent,
+		       uint64_t *ret_extent_size, uint64_t *ret_piece);
 /* Bytes a program may still ask for; driver_free is the driver's own answer. */
 uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free);
 uint64_t ckt_memory_used(struct ckt_memory *memory);

@@ -75,6 +75,7 @@ struct ckt_object {
 			unsigned device;
 			uint64_t size;
 			uint64_t handle;		/* the driver's */
+			bool imported;			/* another session's, which pays for it */
 		} physical;
 	};
 };

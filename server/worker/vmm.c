@@ -6,6 +6,7 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
+#include "server/worker/ipc.h"
 #include "server/worker/worker.h"
 
 static void *make_room(void *array, size_t count, size_t *room, size_t entry_size)
@@ -87,8 +88,12 @@ CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned 
 
 void ckt_vmm_physical_unmake(struct ckt_worker *worker, struct ckt_object *physical)
 {
+	ckt_ipc_forget(physical->id);
 	ckt_driver.cuMemRelease(physical->physical.handle);
-	ckt_memory_uncharge(&worker->devices[physical->physical.device].memory, physical->physical.size);
+	if (physical->physical.imported)
+		ckt_ipc_physical_gone();
+	else
+		ckt_memory_uncharge(&worker->devices[physical->physical.device].memory, physical->physical.size);
 }
 
 /* ---- Mappings */

@@ -28,7 +28,7 @@ CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t 
 }
 
 /* The device itself and every other of the session that can reach it: the driver's peer access does not cover mapped memory. */
-static CUresult give_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size)
+CUresult ckt_window_give_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size)
 {
 	CUmemAccessDesc access[CKT_DEVICES_MAX];
 	size_t count = 0;
@@ -47,7 +47,7 @@ CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t add
 		return result;
 	result = ckt_driver.cuMemMap(address, size, 0, handle, 0);
 	if (!result) {
-		result = give_access(worker, device, address, size);
+		result = ckt_window_give_access(worker, device, address, size);
 		if (!result) {
 			*ret_piece = handle;
 			return CUDA_SUCCESS;

@@ -183,6 +183,8 @@ CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t
 /* Physical memory of the device, mapped nowhere. */
 CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size, uint64_t *ret_handle);
 /* Fresh physical memory behind reserved addresses, and away again. */
+/* To the device itself and every other of the session that can reach it. */
+CUresult ckt_window_give_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size);
 CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece);
 void ckt_window_unmap(uint64_t address, uint64_t size, uint64_t piece);
 void ckt_window_init_device(struct ckt_worker *worker, unsigned device);

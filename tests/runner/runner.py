@@ -13,6 +13,7 @@ Modes:
   migrate     moved ten times between two servers while the program works
   pause       paused and resumed 100 times, its memory with the host in between
   memory      stopped with its image in the server's memory, and restored from there, three times
+  refused     its checkpoint and its pause must be refused at the mid point, with --refusal in the message, and it goes on
   hop         moved four times between the first two GPUs of one server while the program works
   card        with nothing set, stopped on purpose, its server killed, --pause seconds later restored elsewhere
 
@@ -567,6 +568,20 @@ def route_hop(j):
     j.finish(server)
 
 
+def route_refused(j):
+    server = j.server()
+    session = j.start(server)
+    for words in (("checkpoint", session, os.path.join(j.directory, "image")), ("pause", session)):
+        try:
+            j.ctl(server, *words)
+        except Failure as failure:
+            if j.arg.refusal not in str(failure):
+                raise Failure(f"{words[0]} was refused for another reason: {failure}") from None
+        else:
+            raise Failure(f"{words[0]} was not refused")
+    j.finish(server)
+
+
 def route_card(j):
     """As a user does it: no variable is set, and the state file lies in the home."""
     home = os.path.join(j.directory, "home")
@@ -584,7 +599,7 @@ def route_card(j):
         os.environ["HOME"] = before
 
 
-ROUTES = {"hop": route_hop, "card": route_card, "checkpoint": route_checkpoint, "again": route_again, "twice": route_twice, "migrate": route_migrate,
+ROUTES = {"refused": route_refused, "hop": route_hop, "card": route_card, "checkpoint": route_checkpoint, "again": route_again, "twice": route_twice, "migrate": route_migrate,
           "pause": route_pause, "memory": route_memory}
 
 
@@ -610,6 +625,7 @@ def arguments(argv):
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
     parser.add_argument("--python", metavar="PATH", help="the interpreter for a program in Python; otherwise $CKT_TEST_PYTHON")
     parser.add_argument("--server-arg", action="append", default=[], metavar="ARG")
+    parser.add_argument("--refusal", default="", metavar="TEXT", help="of refused")
     parser.add_argument("--visible", metavar="LIST", help="the program's CUDA_VISIBLE_DEVICES")
     parser.add_argument("--expected", metavar="DIR", help="where the texts to compare with are kept")
     parser.add_argument("--source", metavar="FILE", help="the program's source: a changed one starts with a new text")
