@@ -2,6 +2,7 @@
 #include "rpc/visible.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ static int by_uuid(const char *text, size_t length, const uint8_t (*uuids)[CKT_V
 	for (unsigned i = 0; i < count; i++) {
 		char whole[UUID_TEXT];
 		uuid_text(uuids[i], whole);
-		if (length >= sizeof whole || strncasecmp(text, whole, length) != 0)
+		/* What stands behind a whole one does not matter. */
+		if (strncasecmp(text, whole, length < sizeof whole - 1 ? length : sizeof whole - 1) != 0)
 			continue;
 		if (found >= 0)
 			return -1;
@@ -41,10 +43,10 @@ static int by_number(const char *text, unsigned count)
 	return end == text || number < 0 || number >= (long)count ? -1 : (int)number;
 }
 
-unsigned ckt_visible_select(const char *text, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count, unsigned *ret)
+int ckt_visible_select(const char *text, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count, unsigned *ret)
 {
 	bool seen[CKT_VISIBLE_MAX] = {false};
-	unsigned n = 0;
+	int n = 0, by_name = -1;
 	if (count > CKT_VISIBLE_MAX)
 		count = CKT_VISIBLE_MAX;
 	while (*text) {
@@ -53,11 +55,15 @@ unsigned ckt_visible_select(const char *text, const uint8_t (*uuids)[CKT_VISIBLE
 		size_t length = strcspn(text, ",");
 		while (length && isspace((unsigned char)text[length - 1]))
 			length--;
-		int gpu = length && strncmp(text, "GPU-", 4) == 0 ? by_uuid(text, length, uuids, count) : length ? by_number(text, count) : -1;
+		int named = length && strncmp(text, "GPU-", 4) == 0;
+		if (!length || (by_name >= 0 && named != by_name))
+			break;
+		by_name = named;
+		int gpu = named ? by_uuid(text, length, uuids, count) : by_number(text, count);
 		if (gpu < 0)
 			break;
 		if (seen[gpu])
-			return 0;
+			return -EINVAL;
 		seen[gpu] = true;
 		ret[n++] = (unsigned)gpu;
 		text += strcspn(text, ",");

@@ -1,8 +1,8 @@
 /*
  * CUDA_VISIBLE_DEVICES: which of the GPUs there are a program is to see, and in which order.
  *
- * Entries are separated by commas: the number of a GPU, or GPU- and the beginning of its UUID, as long as only one GPU's begins so.  The
- * first entry that names none ends the list, a GPU that is named twice empties it.
+ * Entries are separated by commas: the number of a GPU, or GPU- and the beginning of its UUID, as long as only one GPU's begins so; all
+ * of the first one's kind.  The first entry that names none ends the list.  A GPU that is named twice is an error.  So two H200s have it.
  */
 #pragma once
 
@@ -14,5 +14,5 @@ enum { CKT_VISIBLE_UUID = 16, CKT_VISIBLE_MAX = 64 };
 #define CKT_VISIBLE_CAPABILITY "visible:"
 enum { CKT_VISIBLE_PIECE = 56, CKT_VISIBLE_TEXT_MAX = 2016 };
 
-/* uuids: of `count` GPUs; ret: room for that many indices into them.  Gives how many are visible. */
-unsigned ckt_visible_select(const char *text, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count, unsigned *ret);
+/* uuids: of `count` GPUs; ret: room for that many indices into them.  Gives how many are visible, -EINVAL where one is named twice. */
+int ckt_visible_select(const char *text, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count, unsigned *ret);

@@ -151,7 +151,11 @@ static CUresult narrow_devices(void)
 		return CUDA_SUCCESS;
 	for (unsigned i = 0; i < all; i++)
 		device_uuid(&devices[i], uuids[i]);
-	n_devices = (int)ckt_visible_select(text, (const uint8_t(*)[CKT_VISIBLE_UUID])uuids, all, chosen);
+	n_devices = ckt_visible_select(text, (const uint8_t(*)[CKT_VISIBLE_UUID])uuids, all, chosen);
+	if (n_devices < 0) {
+		n_devices = 0;
+		return CUDA_ERROR_INVALID_DEVICE;
+	}
 	struct ckt_soft_device *before = malloc(sizeof(devices));
 	if (!before)
 		return CUDA_ERROR_OUT_OF_MEMORY;

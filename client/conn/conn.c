@@ -404,11 +404,11 @@ static CUresult open_session(void)
 			continue;
 		}
 		/* CUDA says nothing of a program that is to see no GPU. */
-		if (result == -ENODEV && getenv("CUDA_VISIBLE_DEVICES"))
+		if ((result == -ENODEV || result == -ENXIO) && getenv("CUDA_VISIBLE_DEVICES"))
 			ckt_debug("no GPU: %s: %s", conn->address_text, message);
 		else
 			ckt_log_user("no GPU: %s: %s", conn->address_text, message);
-		return CUDA_ERROR_NO_DEVICE;
+		return result == -ENXIO ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
 	}
 	snprintf(conn->session, sizeof conn->session, "%s", ok.session);
 	snprintf(conn->server, sizeof conn->server, "%s", ok.server);

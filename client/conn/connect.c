@@ -189,6 +189,8 @@ static int refusal(const struct ckt_hello_res *res, char *ret_moved_to, size_t m
 		return -EAGAIN;
 	case CKT_HELLO_NO_DEVICE:
 		return -ENODEV;
+	case CKT_HELLO_INVALID_DEVICE:
+		return -ENXIO;
 	default:
 		return -EACCES;
 	}

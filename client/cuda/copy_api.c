@@ -1,5 +1,6 @@
 /* The driver API's copy functions over ckt_copy_2d: which side is what, and cutting boxes into planes.  Arrays: array_copy.c. */
 #include "client/cuda/array.h"
+#include "client/cuda/capture.h"
 
 /* Unified addressing: what the pointer is decides. */
 static bool is_device(uint64_t address)
@@ -102,6 +103,15 @@ CKT_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CU
 {
 	if (!is_context(dst_context) || !is_context(src_context))
 		return CUDA_ERROR_INVALID_CONTEXT;
+	/* Two H200s do not capture a copy that names two contexts. */
+	if (dst_context && src_context && dst_context != src_context) {
+		uint64_t id;
+		CUresult result = ckt_stream_resolve(stream, &id);
+		if (!result)
+			result = ckt_capture_forbid(id);
+		if (result)
+			return result;
+	}
 	return ckt_copy(dst, true, src, true, size, stream, true);
 }
 

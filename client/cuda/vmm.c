@@ -358,7 +358,7 @@ static CUresult check_access(const CUmemAccessDesc *desc, CUdevice own)
 	     desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_device_get(desc->location.id, &result))
-		return result;
+		return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;
 	if (desc->location.id != own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
 		cuDeviceCanAccessPeer(&can, desc->location.id, own);
 	return can ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;

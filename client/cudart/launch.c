@@ -54,6 +54,29 @@ CKT_RT_API cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim,
 	return cudaSuccess;
 }
 
+/* A stream of another device takes the kernel with it: the runtime launches there, whatever device is current (seen on H200s). */
+__attribute__((noinline)) static cudaError_t launch_elsewhere(struct ckt_rt_kernel *kernel, const dim3 *grid, const dim3 *block, void **args,
+							       size_t shared_bytes, cudaStream_t stream)
+{
+	CUdevice handle;
+	CUfunction function;
+	int here = ckt_rt_thread.device, there = 0;
+	if (cuStreamGetDevice(stream, &handle))
+		return cudaErrorInvalidResourceHandle;
+	while (there < ckt_rt_device_count && ckt_rt_devices[there].handle != handle)
+		there++;
+	if (there == ckt_rt_device_count || there == here)
+		return cudaErrorInvalidResourceHandle;
+	cudaError_t error = cudaSetDevice(there);
+	if (!error)
+		error = ckt_rt_kernel_function(kernel, &function);
+	if (!error)
+		error = (cudaError_t)cuLaunchKernel(function, grid->x, grid->y, grid->z, block->x, block->y, block->z, (unsigned)shared_bytes,
+						    stream, args, NULL);
+	cudaSetDevice(here);
+	return error;
+}
+
 /* Precondition: entered; kernel is not NULL. */
 static inline cudaError_t launch(struct ckt_rt_kernel *kernel, const dim3 *grid, const dim3 *block, void **args, size_t shared_bytes,
 				 cudaStream_t stream)
@@ -66,6 +89,10 @@ static inline cudaError_t launch(struct ckt_rt_kernel *kernel, const dim3 *grid,
 					 args, NULL);
 	if (__builtin_expect(result == CUDA_SUCCESS, 1))
 		return cudaSuccess;
+	if (result == CUDA_ERROR_INVALID_HANDLE && ckt_rt_device_count > 1 && stream) {
+		error = launch_elsewhere(kernel, grid, block, args, shared_bytes, stream);
+		return error ? ckt_rt_return(error) : cudaSuccess;
+	}
 	return ckt_rt_return((cudaError_t)result);
 }
 

@@ -263,9 +263,9 @@ static void start_session(struct ckt_peer *peer)
 	char message[CKT_MESSAGE_MAX];
 	struct ckt_session_spec spec = {.uid = peer->who.uid, .hello = &peer->hello, .image_fd = -1, .gpu = -1};
 	int error = ckt_session_create(peer->server, &spec, &session, message, sizeof message);
-	if (error == -ENODEV) {
+	if (error == -ENODEV || error == -EINVAL) {
 		/* The program wanted it so. */
-		refuse(peer, CKT_HELLO_NO_DEVICE, "%s", message);
+		refuse(peer, error == -ENODEV ? CKT_HELLO_NO_DEVICE : CKT_HELLO_INVALID_DEVICE, "%s", message);
 	} else if (error) {
 		ckt_error("%s", message);
 		refuse(peer, CKT_HELLO_FAILED, "%s", message);

@@ -406,7 +406,7 @@ static bool visible_text(const ckt_hello_args *hello, char ret_text[CKT_VISIBLE_
 	return any;
 }
 
-/* A program may see less than the server gives it, in an order of its own: never more.  -ENODEV where nothing is left. */
+/* A program may see less than the server gives it, in an order of its own: never more.  -ENODEV where nothing is left, -EINVAL where one is named twice. */
 static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
 {
 	const struct ckt_server *server = session->server;
@@ -418,7 +418,10 @@ static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
 	for (u_int i = 0; i < count; i++)
 		memcpy(uuids[i], server->driver.gpus[gpus[i]].uuid, CKT_VISIBLE_UUID);
 	session->narrowed = true;
-	session->visible_count = ckt_visible_select(text, uuids, count, chosen);
+	int visible = ckt_visible_select(text, uuids, count, chosen);
+	if (visible < 0)
+		return visible;
+	session->visible_count = (unsigned)visible;
 	for (u_int i = 0; i < session->visible_count; i++)
 		session->visible[i] = gpus[chosen[i]];
 	return session->visible_count ? 0 : -ENODEV;
@@ -532,10 +535,12 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 	session->child = true;
 	session->gpu = spec->gpu;
 	session->status.gpu = spec->gpu >= 0 ? spec->gpu : server->gpu_count ? (int)server->gpus[0] : 0;
-	if (spec->hello && narrow(session, spec->hello)) {
-		snprintf(ret_message, message_size, "CUDA_VISIBLE_DEVICES leaves none of the GPUs of %s", server->host);
+	result = spec->hello ? narrow(session, spec->hello) : 0;
+	if (result) {
+		snprintf(ret_message, message_size, result == -ENODEV ? "CUDA_VISIBLE_DEVICES leaves none of the GPUs of %s" :
+									"CUDA_VISIBLE_DEVICES names a GPU of %s twice", server->host);
 		session_free(session, false);
-		return -ENODEV;
+		return result;
 	}
 	if (session->visible_count)
 		session->status.gpu = (int)session->visible[0];

@@ -262,3 +262,107 @@ CASE(prefetch)
 	CALL(cuMemPrefetchAsync_v2, p, 1 << 20, device, 1, NULL);
 	CALL(cuMemPrefetchAsync, p, 1 << 20, 999, NULL);
 }
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What another process allocated: it fills it, tells the handle, and waits until it is let go. */
+static void producer(int in, int out)
+{
+	CUipcMemHandle handle;
+	char byte;
+	start();
+	CUdeviceptr p = memory(5000);
+	QUIET(cuMemsetD8_v2, p, 0x5c, 5000);
+	QUIET(cuIpcGetMemHandle, &handle, p);
+	QUIET(cuCtxSynchronize);
+	if (write(out, &handle, sizeof(handle)) != sizeof(handle) || read(in, &byte, 1) != 1)
+		_exit(1);
+	QUIET(cuMemFree_v2, p);
+	_exit(0);
+}
+
+CASE(ipc)
+{
+	CUipcMemHandle handle, own, again;
+	CUdeviceptr p = 1, q = 1, mine, base = 1;
+	size_t size = 77;
+	int to[2], from[2], status = -1;
+	unsigned capable = 77;
+	if (pipe(to) || pipe(from))
+		exit(2);
+	pid_t pid = fork();
+	if (pid == 0)
+		producer(to[0], from[1]);
+	start();
+	mine = memory(100);
+	CALL(cuIpcGetMemHandle, &own, mine);
+	CALL(cuIpcGetMemHandle, &again, mine);
+	YES("the same", memcmp(&own, &again, sizeof(own)) == 0);
+	CALL(cuIpcGetMemHandle, NULL, mine);
+	CALL(cuIpcGetMemHandle, &own, 0x1000);
+	CALL(cuIpcOpenMemHandle_v2, &q, own, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+	CALL(cuPointerGetAttribute, &capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, mine);
+	NUMBER("capable", capable);
+	if (read(from[0], &handle, sizeof(handle)) != sizeof(handle))
+		exit(2);
+	CALL(cuIpcOpenMemHandle_v2, &p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+	CONTENT("bytes", p, 20);
+	CALL(cuMemGetAddressRange_v2, &base, &size, p + 10);
+	YES("the beginning", base == p);
+	CALL(cuIpcOpenMemHandle, &q, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+	YES("the same", p == q);
+	CALL(cuIpcCloseMemHandle, q);
+	CALL(cuIpcOpenMemHandle_v2, &q, handle, 0);
+	CALL(cuIpcOpenMemHandle_v2, NULL, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+	CALL(cuMemsetD8_v2, p, 7, 10);
+	CONTENT("bytes", p, 20);
+	CALL(cuMemFree_v2, p);
+	CALL(cuIpcCloseMemHandle, p);
+	CALL(cuIpcCloseMemHandle, p);
+	CALL(cuIpcCloseMemHandle, mine);
+	if (write(to[1], "g", 1) != 1)
+		exit(2);
+	waitpid(pid, &status, 0);
+	NUMBER("the other", status);
+}
+
+/* Memory that the program maps itself, as a file; in one process that is the same memory once more. */
+CASE(shareable)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+				    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+	CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle piece = 0, plain = 0, same = 0;
+	CUmemAllocationProp got;
+	CUdeviceptr p = 0, q = 0;
+	int fd = -1, other = -1, value = -7;
+	start();
+	CALL(cuDeviceGetAttribute, &value, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0);
+	NUMBER("value", value);
+	QUIET(cuMemCreate, &piece, 2 << 20, &prop, 0);
+	CALL(cuMemExportToShareableHandle, &fd, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	YES("some", fd >= 0);
+	CALL(cuMemImportFromShareableHandle, &same, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	memset(&got, 0, sizeof(got));
+	CALL(cuMemGetAllocationPropertiesFromHandle, &got, same);
+	NUMBER("type", got.type);
+	NUMBER("location", got.location.type);
+	QUIET(cuMemAddressReserve, &p, 4 << 20, 0, 0, 0);
+	q = p + (2 << 20);
+	CALL(cuMemMap, p, 2 << 20, 0, piece, 0);
+	CALL(cuMemMap, q, 2 << 20, 0, same, 0);
+	CALL(cuMemSetAccess, p, 4 << 20, &access, 1);
+	QUIET(cuMemsetD8_v2, p, 9, 100);
+	CONTENT("bytes", q, 12);
+	CALL(cuMemExportToShareableHandle, &other, piece, CU_MEM_HANDLE_TYPE_NONE, 0);
+	CALL(cuMemExportToShareableHandle, &other, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1);
+	CALL(cuMemExportToShareableHandle, NULL, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+	QUIET(cuMemCreate, &plain, 2 << 20, &prop, 0);
+	CALL(cuMemExportToShareableHandle, &other, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	CALL(cuMemImportFromShareableHandle, &same, (void *)(intptr_t)0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	CALL(cuMemUnmap, p, 4 << 20);
+	CALL(cuMemRelease, same);
+	CALL(cuMemRelease, piece);
+}

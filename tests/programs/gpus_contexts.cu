@@ -103,7 +103,7 @@ static void look_up(void)
 	LOOK_UP(cuMemcpyPeer);
 	LOOK_UP(cuStreamCreate);
 	LOOK_UP(cuStreamDestroy);
-	LOOK_UP(cuStreamGetCtx);
+	LOOK_UP_OLD(cuStreamGetCtx);
 	LOOK_UP(cuStreamWaitEvent);
 	LOOK_UP(cuStreamSynchronize);
 	LOOK_UP(cuEventCreate);

@@ -24,12 +24,12 @@ static cudaGraph_t capture(unsigned salt)
 	CHECK(cudaEventRecord(fork_event, stream[0]));
 	CHECK(cudaSetDevice(1));
 	CHECK(cudaStreamWaitEvent(stream[1], fork_event, 0));
-	CHECK(cudaMemcpyPeerAsync(copy[1], 1, data[0], 0, N * 4, stream[1]));
+	CHECK(cudaMemcpyAsync(copy[1], data[0], N * 4, cudaMemcpyDefault, stream[1]));
 	step<<<16, 128, 0, stream[1]>>>(data[1], copy[1], N, salt + 1);
 	CHECK(cudaEventRecord(join_event, stream[1]));
 	CHECK(cudaSetDevice(0));
 	CHECK(cudaStreamWaitEvent(stream[0], join_event, 0));
-	CHECK(cudaMemcpyPeerAsync(copy[0], 0, data[1], 1, N * 4, stream[0]));
+	CHECK(cudaMemcpyAsync(copy[0], data[1], N * 4, cudaMemcpyDefault, stream[0]));
 	step<<<16, 128, 0, stream[0]>>>(data[0], copy[0], N, salt + 2);
 	CHECK(cudaStreamEndCapture(stream[0], &graph));
 	return graph;
@@ -58,8 +58,14 @@ int main(void)
 		CHECK(cudaMalloc(&copy[d], N * 4));
 		CHECK(cudaMemset(data[d], 0, N * 4));
 		CHECK(cudaStreamCreateWithFlags(&stream[d], cudaStreamNonBlocking));
+		CHECK(cudaDeviceEnablePeerAccess(1 - d, 0));
 		CHECK(cudaDeviceSynchronize());
 	}
+	/* A copy that names two devices cannot be captured. */
+	CHECK(cudaStreamBeginCapture(stream[1], cudaStreamCaptureModeGlobal));
+	EXPECT_ERROR(cudaMemcpyPeerAsync(copy[1], 1, data[0], 0, N * 4, stream[1]), cudaErrorStreamCaptureUnsupported);
+	EXPECT_ERROR(cudaStreamEndCapture(stream[1], &graph), cudaErrorStreamCaptureInvalidated);
+	cudaGetLastError();
 	CHECK(cudaSetDevice(0));
 	CHECK(cudaEventCreateWithFlags(&fork_event, cudaEventDisableTiming));
 	CHECK(cudaSetDevice(1));

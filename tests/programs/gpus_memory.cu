@@ -120,7 +120,7 @@ int main(void)
 	EXPECT(flags_of(1, address) == CU_MEM_ACCESS_FLAGS_PROT_NONE && flags_of(0, address) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	EXPECT(flags_of(1, address + PIECE) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE && flags_of(0, address + PIECE) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	one = access_of(99, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-	CU_ERROR(p_cuMemSetAccess(address, PIECE, &one, 1), CUDA_ERROR_INVALID_DEVICE);
+	CU_ERROR(p_cuMemSetAccess(address, PIECE, &one, 1), CUDA_ERROR_INVALID_VALUE);
 	CU(p_cuMemSetAccess(address, 2 * PIECE, both, 2));
 
 	/* Pools: the peer's access is the pool's, whatever peer access is enabled. */

@@ -229,14 +229,16 @@ static void relay(unsigned salt)
 	}
 	CHECK(cudaStreamSynchronize(stream[TURNS % 2]));
 	EXPECT(wrong_on(data[TURNS % 2], N, salt) == 0);
-	/* An event belongs to its device, a stream to its own. */
+	/* An event belongs to its device; a kernel goes to the stream's, whichever is current. */
 	CHECK(cudaSetDevice(0));
 	EXPECT_ERROR(cudaEventRecord(event[1], stream[0]), cudaErrorInvalidResourceHandle);
 	EXPECT_ERROR(cudaEventElapsedTime(&ms, event[0], event[1]), cudaErrorInvalidResourceHandle);
 	cudaGetLastError();
-	fill<<<32, 128, 0, stream[1]>>>(data[1], N, 0);
-	EXPECT_ERROR(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+	fill<<<32, 128, 0, stream[1]>>>(data[1], N, salt + 5);
+	CHECK(cudaGetLastError());
+	CHECK(cudaStreamSynchronize(stream[1]));
 	CHECK(cudaStreamQuery(stream[1]));
+	EXPECT(wrong_on(data[1], N, salt + 5) == 0);
 	CHECK(cudaEventQuery(event[1]));
 	for (int d = 0; d < 2; d++) {
 		CHECK(cudaStreamDestroy(stream[d]));

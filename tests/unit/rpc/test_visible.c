@@ -16,9 +16,11 @@ static void expect(const char *text, const char *expected)
 {
 	unsigned chosen[3];
 	char got[8] = "";
-	unsigned n = ckt_visible_select(text, uuids, 3, chosen);
+	int n = ckt_visible_select(text, uuids, 3, chosen);
 	CU_ASSERT_FATAL(n <= 3);
-	for (unsigned i = 0; i < n; i++)
+	if (n < 0)
+		strcpy(got, "twice");
+	for (int i = 0; i < n; i++)
 		got[i] = (char)('0' + chosen[i]);
 	CU_ASSERT_STRING_EQUAL(got, expected);
 }
@@ -52,17 +54,19 @@ static void test_uuids(void)
 	expect("GPU-", "");
 	expect("GPU-ad", "");
 	expect("GPU-ac,GPU-ad,0", "2");
+	expect("GPU-ac,0", "2");
+	expect("0,GPU-ac", "0");
 	expect("GPU-ac000000-0000-0000-0000-000000000099", "2");
-	expect("GPU-ac000000-0000-0000-0000-0000000000990", "");
+	expect("GPU-ac000000-0000-0000-0000-0000000000990", "2");
 	expect("MIG-ac000000-0000-0000-0000-000000000099", "");
 	expect("ac000000", "");
 }
 
 static void test_twice(void)
 {
-	expect("0,0", "");
-	expect("1,2,1", "");
-	expect("GPU-ac,GPU-ac000", "");
+	expect("0,0", "twice");
+	expect("1,2,1", "twice");
+	expect("GPU-ac,GPU-ac000", "twice");
 	expect("1,3,1", "1");
 }
 
