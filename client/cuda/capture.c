@@ -235,10 +235,14 @@ CUresult ckt_capture_event_check_slow(uint64_t event)
 {
 	ckt_graph_enter();
 	struct captured_event *e = find_event(event);
-	if (e && e->capture)
+	/* Of a capture that is over, the event is no event until it is recorded again. */
+	bool capturing = e && e->capture;
+	if (capturing)
 		e->capture->invalid = true;
 	ckt_graph_leave(CUDA_SUCCESS);
-	return e ? CUDA_ERROR_CAPTURED_EVENT : ckt_capture_unsafe();
+	if (e)
+		return capturing ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_VALUE;
+	return ckt_capture_unsafe();
 }
 
 static CUresult record(struct ckt_capture_stream *s, uint64_t event, unsigned flags)
@@ -320,7 +324,7 @@ static CUresult wait_captured(uint64_t stream, struct ckt_capture_stream *s, con
 {
 	/* The capture is over: there is nothing that could be waited for. */
 	if (!e->capture)
-		return s ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_ERROR_CAPTURED_EVENT;
+		return s ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_ERROR_INVALID_VALUE;
 	if (e->capture->invalid)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	if (is_legacy(stream)) {

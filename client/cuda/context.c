@@ -384,9 +384,13 @@ CKT_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
+	/* Also that of one which is destroyed. */
+	const struct ckt_context *past = result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? ckt_object_past(ckt_call_context, CKT_KIND_CONTEXT) : NULL;
 	if (!result)
 		*device = context->device;
-	return result;
+	else if (past)
+		*device = past->device;
+	return past ? CUDA_SUCCESS : result;
 }
 
 CKT_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)

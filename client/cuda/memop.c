@@ -120,6 +120,8 @@ CKT_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, C
 	struct ckt_capture_stream *capturing;
 	uint8_t data[CKT_MEMOPS_MAX * CKT_MEMOP_BYTES];
 	CUresult result = ckt_stream_resolve(stream, &id);
+	if (!result && !count)
+		return ops && !flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (!result)
 		result = ckt_memop_check(ops, count, flags);
 	if (!result)

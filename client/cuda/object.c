@@ -100,6 +100,16 @@ bool ckt_object_was(uint64_t id, enum ckt_kind kind)
 	return ckt_handle_make(kind, asked, number) == id && asked && asked <= generation;
 }
 
+const void *ckt_object_past(uint64_t id, enum ckt_kind kind)
+{
+	if (!ckt_object_was(id, kind))
+		return NULL;
+	pthread_mutex_lock(&table_lock);
+	const struct ckt_object *past = slot_at(ckt_handle_slot(id), false)->graveyard;
+	pthread_mutex_unlock(&table_lock);
+	return past && past->id == id ? past : NULL;
+}
+
 void ckt_object_remove(struct ckt_object *object)
 {
 	uint32_t number = ckt_handle_slot(object->id);

@@ -33,6 +33,8 @@ void ckt_object_add_fixed(struct ckt_object *object, uint64_t id);
 void *ckt_object_find(uint64_t id, enum ckt_kind kind);
 /* Whether the id was given out for an object of this kind, however long ago. */
 bool ckt_object_was(uint64_t id, enum ckt_kind kind);
+/* What was removed, while its slot rests: to be read only.  NULL where it was freed since, or never was. */
+const void *ckt_object_past(uint64_t id, enum ckt_kind kind);
 /* Takes it out and frees it a while later. */
 void ckt_object_remove(struct ckt_object *object);
 /* Calls back for every living object of the kind; the callback may remove it. */

@@ -32,11 +32,13 @@ static void test_find(void)
 		CU_ASSERT_FALSE(ckt_object_was(wrong[i], CKT_KIND_STREAM));
 	CU_ASSERT_TRUE(ckt_object_was(id, CKT_KIND_STREAM));
 	CU_ASSERT_FALSE(ckt_object_was(id, CKT_KIND_EVENT));
+	CU_ASSERT_PTR_NULL(ckt_object_past(id, CKT_KIND_STREAM));
 	ckt_object_remove(stream);
 	CU_ASSERT_TRUE(ckt_object_was(id, CKT_KIND_STREAM));
 	CU_ASSERT_PTR_NULL(ckt_object_find(id, CKT_KIND_STREAM));
 	/* Another thread may still hold the pointer. */
 	CU_ASSERT_TRUE(stream->dead && stream->id == id);
+	CU_ASSERT_PTR_EQUAL(ckt_object_past(id, CKT_KIND_STREAM), stream);
 	ckt_object_remove(stream);
 	CU_ASSERT_PTR_EQUAL(ckt_object_find(event->id, CKT_KIND_EVENT), event);
 	ckt_object_remove(event);
@@ -62,6 +64,7 @@ static void test_reuse(void)
 	struct ckt_object *living = add(CKT_KIND_EVENT);
 	for (int i = 0; i < TURNS; i++)
 		CU_ASSERT_TRUE_FATAL(!ckt_object_find(ids[i], CKT_KIND_EVENT) && ckt_object_was(ids[i], CKT_KIND_EVENT));
+	CU_ASSERT_PTR_NULL(ckt_object_past(ids[0], CKT_KIND_EVENT));
 	ckt_object_remove(living);
 }
 
