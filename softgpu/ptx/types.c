@@ -42,92 +42,185 @@ unsigned ckt_ptx_lane_bytes(enum ptx_type type)
 	return type == T_PRED ? 0 : bytes <= 4 ? 4 : bytes;
 }
 
-static uint64_t expression(struct ptx_parser *p, int level, enum ptx_type *kind);
-static uint64_t primary(struct ptx_parser *p, enum ptx_type *kind);
+/* ---- Constants, with the kinds that ptxas gives them: signed unless marked U, cast, or too large. */
 
-static uint64_t unary(struct ptx_parser *p, enum ptx_type *kind)
+struct constant {
+	enum ptx_type kind;	/* T_S64, T_U64, T_F32 or T_F64 */
+	uint64_t bits;
+};
+
+static struct constant expression(struct ptx_parser *p, int level);
+static struct constant choice(struct ptx_parser *p);
+static struct constant primary(struct ptx_parser *p);
+
+static bool is_integer(const struct constant *c) { return c->kind == T_S64 || c->kind == T_U64; }
+
+static struct constant need_integer(struct ptx_parser *p, struct constant c)
 {
-	*kind = T_S64;
+	if (!is_integer(&c))
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "a float where a constant must be an integer");
+	return c;
+}
+
+static struct constant negate(struct constant c)
+{
+	c.bits = c.kind == T_F32 ? c.bits ^ 0x80000000u : c.kind == T_F64 ? c.bits ^ (1ull << 63) : 0 - c.bits;
+	return c;
+}
+
+/* Behind its "(": a cast, (.s64) or (.u64), or an expression. */
+static struct constant parenthesis(struct ptx_parser *p)
+{
+	struct constant c;
+	if (p->token.kind == TK_DOT) {
+		enum ptx_type to = ckt_ptx_type_from(p->token.text, p->token.size);
+		if (to != T_S64 && to != T_U64)
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "a constant is cast to .s64 or .u64 only");
+		ckt_ptx_next(p);
+		ckt_ptx_expect(p, ')');
+		c = need_integer(p, primary(p));
+		c.kind = to;
+		return c;
+	}
+	c = choice(p);
+	ckt_ptx_expect(p, ')');
+	return c;
+}
+
+static struct constant unary(struct ptx_parser *p)
+{
 	if (p->depth > 64)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "expression nested too deeply");
-	if (ckt_ptx_accept(p, '-')) {
-		uint64_t v = primary(p, kind);
-		return *kind == T_F32 ? v ^ 0x80000000u : *kind == T_F64 ? v ^ (1ull << 63) : 0 - v;
-	}
+	if (ckt_ptx_accept(p, '-'))
+		return negate(primary(p));
 	if (ckt_ptx_accept(p, '+'))
-		return primary(p, kind);
+		return primary(p);
 	if (ckt_ptx_accept(p, '~'))
-		return ~primary(p, kind);
+		return (struct constant){T_U64, ~need_integer(p, primary(p)).bits};
 	if (ckt_ptx_accept(p, '!'))
-		return !primary(p, kind);
-	if (ckt_ptx_accept(p, '(')) {
-		if (p->token.kind == TK_DOT) {	/* a cast, (.s64) or (.u64): both are kept in 64 bits */
-			ckt_ptx_next(p);
-			ckt_ptx_expect(p, ')');
-			return primary(p, kind);
-		}
-		uint64_t v = expression(p, 0, kind);
-		ckt_ptx_expect(p, ')');
-		return v;
-	}
+		return (struct constant){T_S64, !need_integer(p, primary(p)).bits};
+	if (ckt_ptx_accept(p, '('))
+		return parenthesis(p);
 	if (p->token.kind == TK_IDENT && ckt_ptx_token_is(&p->token, "WARP_SZ")) {
 		ckt_ptx_next(p);
-		return PTX_LANES;
+		return (struct constant){T_S64, PTX_LANES};
 	}
 	if (p->token.kind != TK_INT && p->token.kind != TK_F32 && p->token.kind != TK_F64)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "constant expected before '%.*s'", (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
-	*kind = p->token.kind == TK_INT ? T_S64 : p->token.kind == TK_F32 ? T_F32 : T_F64;
-	uint64_t v = p->token.value;
+	struct constant c = {T_S64, p->token.value};
+	if (p->token.kind != TK_INT)
+		c.kind = p->token.kind == TK_F32 ? T_F32 : T_F64;
+	else if (p->token.text[p->token.size - 1] == 'U' || c.bits >> 63)
+		c.kind = T_U64;
 	ckt_ptx_next(p);
-	return v;
+	return c;
 }
 
-static uint64_t primary(struct ptx_parser *p, enum ptx_type *kind)
+static struct constant primary(struct ptx_parser *p)
 {
 	p->depth++;
-	uint64_t v = unary(p, kind);
+	struct constant c = unary(p);
 	p->depth--;
-	return v;
+	return c;
 }
 
-enum { LEVELS = 6 };
-static const char *const operators[LEVELS] = {"|", "^", "&", "<>", "+-", "*/%"};
+enum operator { O_OR_ELSE, O_AND_THEN, O_OR, O_XOR, O_AND, O_EQ, O_NE, O_LE, O_GE, O_SHL, O_SHR, O_LT, O_GT, O_ADD, O_SUB, O_MUL, O_DIV, O_REM, O_COUNT };
+/* Those of two characters stand before those that they begin with. */
+static const struct { char text[3]; uint8_t level; } operators[O_COUNT] = {
+	{"||", 0}, {"&&", 1}, {"|", 2}, {"^", 3}, {"&", 4}, {"==", 5}, {"!=", 5}, {"<=", 6}, {">=", 6}, {"<<", 7}, {">>", 7}, {"<", 6}, {">", 6},
+	{"+", 8}, {"-", 8}, {"*", 9}, {"/", 9}, {"%", 9}};
+enum { LEVELS = 10 };
 
-static uint64_t expression(struct ptx_parser *p, int level, enum ptx_type *kind)
+/* The operator at the current token, or -1; p->cursor is behind its first character. */
+static int operator_at(const struct ptx_parser *p)
+{
+	for (int k = 0; p->token.kind == TK_PUNCT && k < O_COUNT; k++) {
+		const char *text = operators[k].text;
+		if (p->token.punct == text[0] && (!text[1] || (p->cursor < p->end && *p->cursor == text[1])))
+			return k;
+	}
+	return -1;
+}
+
+static struct constant combine_floats(struct ptx_parser *p, enum operator o, struct constant a, struct constant b)
+{
+	double x, y;
+	if (a.kind != T_F64 || b.kind != T_F64 || o < O_ADD || o == O_REM)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "no such operation of floats in a constant");
+	memcpy(&x, &a.bits, sizeof x);
+	memcpy(&y, &b.bits, sizeof y);
+	x = o == O_ADD ? x + y : o == O_SUB ? x - y : o == O_MUL ? x * y : x / y;
+	memcpy(&a.bits, &x, sizeof x);
+	return a;
+}
+
+static struct constant combine(struct ptx_parser *p, enum operator o, struct constant a, struct constant b)
+{
+	if (!is_integer(&a) || !is_integer(&b))
+		return combine_floats(p, o, a, b);
+	if ((o == O_DIV || o == O_REM) && !b.bits)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "division by zero in a constant");
+	bool is_signed = a.kind == T_S64 && b.kind == T_S64;
+	uint64_t x = a.bits, y = b.bits;
+	enum ptx_type kind = is_signed ? T_S64 : T_U64;
+	switch (o) {
+	case O_OR_ELSE: return (struct constant){T_S64, x || y};
+	case O_AND_THEN: return (struct constant){T_S64, x && y};
+	case O_EQ: return (struct constant){T_S64, x == y};
+	case O_NE: return (struct constant){T_S64, x != y};
+	case O_LE: return (struct constant){T_S64, is_signed ? (int64_t)x <= (int64_t)y : x <= y};
+	case O_GE: return (struct constant){T_S64, is_signed ? (int64_t)x >= (int64_t)y : x >= y};
+	case O_LT: return (struct constant){T_S64, is_signed ? (int64_t)x < (int64_t)y : x < y};
+	case O_GT: return (struct constant){T_S64, is_signed ? (int64_t)x > (int64_t)y : x > y};
+	/* The left side alone says how it is shifted, by the low six bits of the right one. */
+	case O_SHL: return (struct constant){a.kind, x << (y & 63)};
+	case O_SHR: return (struct constant){a.kind, a.kind == T_S64 ? (uint64_t)((int64_t)x >> (y & 63)) : x >> (y & 63)};
+	case O_REM: return (struct constant){T_U64, x % y};
+	case O_OR: return (struct constant){kind, x | y};
+	case O_XOR: return (struct constant){kind, x ^ y};
+	case O_AND: return (struct constant){kind, x & y};
+	case O_ADD: return (struct constant){kind, x + y};
+	case O_SUB: return (struct constant){kind, x - y};
+	case O_MUL: return (struct constant){kind, x * y};
+	default: break;
+	}
+	if (is_signed)	/* the least number by -1 wraps */
+		return (struct constant){kind, y == ~0ull ? 0 - x : (uint64_t)((int64_t)x / (int64_t)y)};
+	return (struct constant){kind, x / y};
+}
+
+static struct constant expression(struct ptx_parser *p, int level)
 {
 	if (level == LEVELS)
-		return primary(p, kind);
-	uint64_t v = expression(p, level + 1, kind);
-	while (p->token.kind == TK_PUNCT && p->token.punct && strchr(operators[level], p->token.punct)) {
-		char op = p->token.punct;
-		enum ptx_type right_kind;
+		return primary(p);
+	struct constant a = expression(p, level + 1);
+	for (int o = operator_at(p); o >= 0 && operators[o].level == level; o = operator_at(p)) {
 		ckt_ptx_next(p);
-		if (op == '<' || op == '>')
-			ckt_ptx_expect(p, op);
-		uint64_t r = expression(p, level + 1, &right_kind);
-		if ((op == '/' || op == '%') && !r)
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "division by zero in a constant");
-		switch (op) {
-		case '|': v |= r; break;
-		case '^': v ^= r; break;
-		case '&': v &= r; break;
-		case '<': v = r > 63 ? 0 : v << r; break;
-		case '>': v = r > 63 ? 0 : v >> r; break;
-		case '+': v += r; break;
-		case '-': v -= r; break;
-		case '*': v *= r; break;
-		case '/': v /= r; break;
-		default: v %= r; break;
-		}
+		if (operators[o].text[1])
+			ckt_ptx_next(p);
+		a = combine(p, (enum operator)o, a, expression(p, level + 1));
 	}
-	return v;
+	return a;
+}
+
+static struct constant choice(struct ptx_parser *p)
+{
+	struct constant which = expression(p, 0);
+	if (!ckt_ptx_accept(p, '?'))
+		return which;
+	if (++p->depth > 64)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "expression nested too deeply");
+	struct constant yes = choice(p);
+	ckt_ptx_expect(p, ':');
+	struct constant no = choice(p);
+	p->depth--;
+	return need_integer(p, which).bits ? yes : no;
 }
 
 uint64_t ckt_ptx_constant_expression(struct ptx_parser *p, enum ptx_type *ret_kind)
 {
-	enum ptx_type kind;
-	uint64_t v = expression(p, 0, &kind);
+	struct constant c = choice(p);
 	if (ret_kind)
-		*ret_kind = kind;
-	return v;
+		*ret_kind = c.kind == T_U64 ? T_S64 : c.kind;
+	return c.bits;
 }
