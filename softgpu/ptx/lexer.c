@@ -118,7 +118,10 @@ static void lex_number(struct ptx_parser *p)
 	if (*s == '0' && (second == 'f' || second == 'F' || second == 'd' || second == 'D')) {
 		p->token.kind = second == 'f' || second == 'F' ? TK_F32 : TK_F64;
 		s += 2;
+		const char *first = s;
 		p->token.value = digits(p, &s, 16);
+		if (s - first != (p->token.kind == TK_F32 ? 8 : 16))
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "malformed number");
 	} else if (*s == '0' && (second == 'x' || second == 'X')) {
 		s += 2;
 		p->token.value = digits(p, &s, 16);
@@ -148,7 +151,7 @@ void ckt_ptx_next(struct ptx_parser *p)
 	*t = (struct ptx_token){.kind = TK_END, .text = s, .line = p->line};
 	if (s >= p->end)
 		return;
-	if (is_start(*s)) {
+	if (is_start(*s) && !(*s == '%' && (s + 1 == p->end || !is_inside(s[1])))) {	/* a % by itself is the remainder */
 		while (s < p->end && is_inside(*s))
 			s++;
 		t->kind = TK_IDENT;
