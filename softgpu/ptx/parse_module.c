@@ -94,6 +94,22 @@ static void parse_value(struct ptx_parser *p, struct ptx_symbol *s, uint64_t off
 	store_bytes(p, s, offset, v, size);
 }
 
+/* Room is a power of two, so that what is copied is no more in all than what is kept. */
+static void grow_init(struct ptx_parser *p, struct ptx_symbol *s, uint64_t size)
+{
+	uint64_t room = s->size ? 64 : 0, wanted = 64;
+	while (room < s->size)
+		room *= 2;
+	while (wanted < size)
+		wanted *= 2;
+	if (wanted > room) {
+		uint8_t *bigger = ckt_ptx_new(p, wanted);
+		memcpy(bigger, s->init, s->size);
+		s->init = bigger;
+	}
+	s->size = size;
+}
+
 /* Nested braces are rows: each level starts at a multiple of its own size. */
 static uint64_t parse_initialiser(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, enum ptx_type type, const uint64_t *strides,
 				  unsigned n_strides)
@@ -103,10 +119,7 @@ static uint64_t parse_initialiser(struct ptx_parser *p, struct ptx_symbol *s, ui
 		if (s->size < offset + size) {	/* an array without a size grows with its initialiser */
 			if (!s->dynamic)
 				ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s", s->name);
-			uint8_t *bigger = ckt_ptx_new(p, (offset + size) * 2);
-			memcpy(bigger, s->init, s->size);
-			s->init = bigger;
-			s->size = offset + size;
+			grow_init(p, s, offset + size);
 		}
 		parse_value(p, s, offset, type);
 		return offset + size;
@@ -263,7 +276,9 @@ void ckt_ptx_parse_module_variable(struct ptx_parser *p, enum ptx_linkage linkag
 		if (ckt_ptx_accept(p, '=')) {
 			s->init = ckt_ptx_new(p, size);
 			p->depth = 0;
-			parse_initialiser(p, s, 0, d.type, strides, n ? n : 1);
+			uint64_t end = parse_initialiser(p, s, 0, d.type, strides, n ? n : 1);
+			if (s->dynamic && end > s->size)	/* the last row is a whole one */
+				grow_init(p, s, end);
 			s->dynamic = false;
 		}
 	} while (ckt_ptx_accept(p, ','));
