@@ -14,14 +14,20 @@ void ckt_ptx_declare(struct ptx_parser *p, const char *name, size_t size, struct
 		ckt_ptx_out_of_memory(p);
 }
 
+/* Of nine digits at most. */
+static uint64_t number_in(const char *digits, size_t size)
+{
+	uint64_t number = 0;
+	for (size_t k = 0; k < size; k++)
+		number = number * 10 + (uint64_t)(digits[k] - '0');
+	return number;
+}
+
 struct ptx_name *ckt_ptx_lookup(struct ptx_parser *p, struct ptx_scope *scope, const char *name, size_t size)
 {
 	size_t stem = size;
-	uint64_t number = 0, scale = 1;
-	while (stem && name[stem - 1] >= '0' && name[stem - 1] <= '9' && size - stem < 9) {
-		number += (uint64_t)(name[--stem] - '0') * scale;
-		scale *= 10;
-	}
+	while (stem && name[stem - 1] >= '0' && name[stem - 1] <= '9' && size - stem < 9)
+		stem--;
 	for (; scope; scope = scope->parent) {
 		struct ptx_name *entry = ckt_ptx_map_get(&scope->names, name, size);
 		if (entry && entry->kind != NAME_REG_RANGE)
@@ -29,7 +35,7 @@ struct ptx_name *ckt_ptx_lookup(struct ptx_parser *p, struct ptx_scope *scope, c
 		/* %r<63> declares %r0 to %r62; each gets its place when it is first named. */
 		for (size_t k = stem; k < size; k++) {
 			struct ptx_name *range = ckt_ptx_map_get(&scope->names, name, k);
-			if (range && range->kind == NAME_REG_RANGE && number < range->count) {
+			if (range && range->kind == NAME_REG_RANGE && number_in(name + k, size - k) < range->count) {
 				entry = ckt_ptx_new(p, sizeof *entry);
 				*entry = (struct ptx_name){.kind = NAME_REG, .type = range->type, .reg = -1};
 				if (ckt_ptx_map_put(&scope->names, name, size, entry))
