@@ -124,42 +124,129 @@ static uint64_t cut(enum unit_result result, uint64_t v)
 	return result == UNIT_64 ? v : result == UNIT_16 ? (uint16_t)v : (uint32_t)v;
 }
 
+bool unit_compute(const char *code, enum unit_result result, uint64_t (*rows)[4], size_t n)
+{
+	struct unit_case c = {.code = code, .result = result};
+	char *text = case_text(&c);
+	struct ckt_ptx_module *module = unit_load((const char *const[]){text}, 1, NULL);
+	free(text);
+	if (!module) {
+		fprintf(stderr, "%s: %s\n", code, unit_log);
+		return false;
+	}
+	uint64_t(*device)[4] = unit_alloc(n * sizeof *device);
+	memcpy(device, rows, n * sizeof *device);
+	for (size_t r = 0; r < n; r++)
+		device[r][3] = 0;
+	struct unit_launch u = {.kernel = "k", .grid = (unsigned)((n + 127) / 128), .block = 128, .args = {(uint64_t)(uintptr_t)device, n}};
+	enum ckt_ptx_fault fault = unit_run(module, &u);
+	if (fault != CKT_PTX_FAULT_NONE)
+		fprintf(stderr, "%s: %s\n", code, unit_message);
+	memcpy(rows, device, n * sizeof *device);
+	munmap(device, n * sizeof *device);
+	ckt_soft_memmap_set((uint64_t)(uintptr_t)device, n * sizeof *device, 0);
+	ckt_ptx_module_destroy(module);
+	return fault == CKT_PTX_FAULT_NONE;
+}
+
+static void say_wrong(const char *code, const uint64_t *row, uint64_t have, uint64_t want)
+{
+	fprintf(stderr, "%s\n  a=%llx b=%llx c=%llx: %llx, expected %llx\n", code, (unsigned long long)row[0], (unsigned long long)row[1],
+		(unsigned long long)row[2], (unsigned long long)have, (unsigned long long)want);
+}
+
 void unit_check(const struct unit_case *cases, size_t n_cases, const uint64_t *values, size_t n_values)
 {
 	size_t n = n_values * n_values * n_values;
-	uint64_t(*rows)[4] = unit_alloc(n * 32);
+	uint64_t(*rows)[4] = calloc(n, sizeof *rows);
 	for (size_t k = 0; k < n_cases; k++) {
 		const struct unit_case *c = &cases[k];
-		char *text = case_text(c);
-		struct ckt_ptx_module *module = unit_load((const char *const[]){text}, 1, NULL);
-		free(text);
-		CU_ASSERT_PTR_NOT_NULL(module);
-		if (!module) {
-			fprintf(stderr, "%s: %s\n", c->code, unit_log);
-			continue;
-		}
 		for (size_t r = 0; r < n; r++) {
 			rows[r][0] = values[r % n_values];
 			rows[r][1] = values[r / n_values % n_values];
 			rows[r][2] = values[r / n_values / n_values];
-			rows[r][3] = 0;
 		}
-		struct unit_launch u = {.kernel = "k", .grid = (unsigned)((n + 127) / 128), .block = 128, .args = {(uint64_t)(uintptr_t)rows, n}};
-		CU_ASSERT_EQUAL(unit_run(module, &u), CKT_PTX_FAULT_NONE);
+		bool ran = unit_compute(c->code, c->result, rows, n);
+		CU_ASSERT(ran);
 		size_t wrong = 0;
-		for (size_t r = 0; r < n; r++) {
+		for (size_t r = 0; ran && r < n; r++) {
 			uint64_t have = cut(c->result, rows[r][3]), want = cut(c->result, c->expect(rows[r][0], rows[r][1], rows[r][2]));
 			if (c->equal ? c->equal(have, want) : have == want)
 				continue;
 			if (!wrong++)
-				fprintf(stderr, "%s\n  a=%llx b=%llx c=%llx: %llx, expected %llx\n", c->code, (unsigned long long)rows[r][0],
-					(unsigned long long)rows[r][1], (unsigned long long)rows[r][2], (unsigned long long)have, (unsigned long long)want);
+				say_wrong(c->code, rows[r], have, want);
 		}
 		CU_ASSERT_EQUAL(wrong, 0);
-		ckt_ptx_module_destroy(module);
 	}
-	munmap(rows, n * 32);
-	ckt_soft_memmap_set((uint64_t)(uintptr_t)rows, n * 32, 0);
+	free(rows);
+}
+
+void unit_rows(const char *code, enum unit_result result, const struct unit_row *rows, size_t n, const char *file, unsigned line)
+{
+	uint64_t(*copy)[4] = calloc(n, sizeof *copy);
+	for (size_t r = 0; r < n; r++)
+		memcpy(copy[r], &rows[r], sizeof copy[r]);
+	bool ran = unit_compute(code, result, copy, n);
+	CU_assertImplementation(ran, line, code, file, "", false);
+	for (size_t r = 0; ran && r < n; r++) {
+		uint64_t have = cut(result, copy[r][3]), want = cut(result, rows[r].want);
+		if (have != want)
+			say_wrong(code, copy[r], have, want);
+		CU_assertImplementation(have == want, line, code, file, "", false);
+	}
+	free(copy);
+}
+
+uint32_t *unit_memory;
+
+void unit_clear(void)
+{
+	if (!unit_memory)
+		unit_memory = unit_alloc(UNIT_MEMORY);
+	memset(unit_memory, 0, UNIT_MEMORY);
+}
+
+enum ckt_ptx_fault unit_threads(const char *module_scope, const char *body, unsigned grid, unsigned block, uint32_t *ret)
+{
+	size_t room = strlen(module_scope) + strlen(body) + 1024, n = (size_t)grid * block;
+	char *text = malloc(room);
+	snprintf(text, room,
+		 UNIT_HEAD "%s\n.visible .entry k(.param .u64 out, .param .u64 memory)\n{\n"
+			   ".reg .b64 m, o, xx, x<16>; .reg .b32 t, tt, r<32>; .reg .b16 h<8>; .reg .pred p<8>; .reg .f32 f<8>;\n"
+			   "ld.param.u64 o, [out]; ld.param.u64 m, [memory]; mov.u32 t, %%ctaid.x; mov.u32 tt, %%ntid.x; mul.lo.u32 t, t, tt;\n"
+			   "mov.u32 tt, %%tid.x; add.u32 t, t, tt; mul.wide.u32 xx, t, 4; add.u64 o, o, xx;\n%s\nst.global.u32 [o], r0;\nret;\n}\n",
+		 module_scope, body);
+	struct ckt_ptx_module *module = unit_load((const char *const[]){text}, 1, NULL);
+	if (!module)
+		fprintf(stderr, "%s\n%s\n", unit_log, body);
+	free(text);
+	CU_ASSERT_PTR_NOT_NULL(module);
+	if (!module)
+		return CKT_PTX_FAULT_LAUNCH_FAILURE;
+	if (!unit_memory)
+		unit_clear();
+	uint32_t *device = unit_alloc(n * 4);
+	struct unit_launch u = {.kernel = "k", .grid = grid, .block = block, .args = {(uint64_t)(uintptr_t)device, (uint64_t)(uintptr_t)unit_memory}};
+	enum ckt_ptx_fault fault = unit_run(module, &u);
+	memcpy(ret, device, n * 4);
+	munmap(device, n * 4);
+	ckt_soft_memmap_set((uint64_t)(uintptr_t)device, n * 4, 0);
+	ckt_ptx_module_destroy(module);
+	return fault;
+}
+
+void unit_refused(const char *text, enum ckt_ptx_result want, unsigned line, const char *words, const char *file, unsigned at)
+{
+	enum ckt_ptx_result result;
+	struct ckt_ptx_module *module = unit_load((const char *const[]){text}, 1, &result);
+	char start[32];
+	snprintf(start, sizeof start, "text0:%u: ", line);
+	bool good = !module && result == want && strstr(unit_log, words) && (!line || !strncmp(unit_log, start, strlen(start)));
+	if (!good)
+		fprintf(stderr, "%s\n  gave %d: %s\n  not %d with line %u and \"%s\"\n", text, (int)result, module ? "loaded" : unit_log, (int)want, line, words);
+	CU_assertImplementation(good, at, words, file, "", false);
+	if (module)
+		ckt_ptx_module_destroy(module);
 }
 
 int unit_main(const char *suite_name, const struct unit_test *tests, size_t n_tests)

@@ -14,6 +14,7 @@
 
 #include "softgpu/memmap.h"
 #include "softgpu/ptx/ptx.h"
+#include "tests/unit/suite.h"
 
 extern char unit_log[512];		/* of the last load */
 extern char unit_message[256];		/* of the last launch */
@@ -49,10 +50,36 @@ struct unit_case {
 	bool (*equal)(uint64_t have, uint64_t want);	/* NULL: the same bits */
 };
 void unit_check(const struct unit_case *cases, size_t n_cases, const uint64_t *values, size_t n_values);
+/* The same for rows of a, b and c; what came out of each becomes its fourth word.  False where the code does not load or run. */
+bool unit_compute(const char *code, enum unit_result result, uint64_t (*rows)[4], size_t n);
+
+/* Rows with what must come out. */
+struct unit_row { uint64_t a, b, c, want; };
+void unit_rows(const char *code, enum unit_result result, const struct unit_row *rows, size_t n, const char *file, unsigned line);
+#define ROWS(code, result, ...)                                                                                                \
+	do {                                                                                                                   \
+		static const struct unit_row rows_[] = {__VA_ARGS__};                                                          \
+		unit_rows(code, result, rows_, sizeof rows_ / sizeof *rows_, __FILE__, __LINE__);                              \
+	} while (0)
+
+/*
+ * A kernel of many threads: body has t (its number in the grid, 32 bits), m (the address of 64 KiB of memory, kept from one kernel to
+ * the next unless cleared), r0 to r31, x0 to x15, h0 to h7, p0 to p7 and f0 to f7; r0 of every thread comes back.
+ */
+enum { UNIT_MEMORY = 65536 };
+extern uint32_t *unit_memory;
+void unit_clear(void);
+enum ckt_ptx_fault unit_threads(const char *module_scope, const char *body, unsigned grid, unsigned block, uint32_t *ret);
+/* What loading the text says: the result, and that the log begins with "text0:LINE: " and has the words; line 0: anything. */
+void unit_refused(const char *text, enum ckt_ptx_result want, unsigned line, const char *words, const char *file, unsigned at);
+#define REFUSED(text, want, line, words) unit_refused(text, want, line, words, __FILE__, __LINE__)
+/* One instruction in a kernel: its line is 5. */
+#define REFUSED_BODY(body, words)                                                                                             \
+	REFUSED(".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .b16 h<9>; .reg .b32 r<9>; .reg .b64 x<9>; .reg .f32 f<9>; .reg .f64 d<9>; .reg .pred p<9>;\n" body "\nret; }\n", \
+		CKT_PTX_INVALID, 5, words)
 
 #define UNIT_HEAD ".version 8.8\n.target sm_90\n.address_size 64\n"
 
-struct unit_test { const char *name; void (*run)(void); };
 int unit_main(const char *suite, const struct unit_test *tests, size_t n_tests);
 #define UNIT_MAIN(suite, tests)                                                                                                \
 	int main(void)                                                                                                         \

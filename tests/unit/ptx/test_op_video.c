@@ -1,0 +1,55 @@
+/* softgpu/ptx/op_video.c: parts with signs and without, averages, saturation and sums. */
+#include "harness.h"
+
+static void test_parts(void)
+{
+	/* No carry from part to part. */
+	ROWS("vadd4.u32.u32.u32 ro, ra, rb, rc;", UNIT_32, {0xff01ff7f, 0x01010101, 0, 0x00020080});
+	ROWS("vadd2.u32.u32.u32 ro, ra, rb, rc;", UNIT_32, {0xffff0001, 0x00010001, 0, 0x00000002});
+	ROWS("vsub4.s32.s32.s32 ro, ra, rb, rc;", UNIT_32, {0x00800180, 0x01010280, 0, 0xff7fff00});
+	ROWS("vsub2.u32.u32.u32 ro, ra, rb, rc;", UNIT_32, {0x00000005, 0x00010002, 0, 0xffff0003});
+	ROWS("vabsdiff4.u32.u32.u32 ro, ra, rb, rc;", UNIT_32, {0x00ff8001, 0xff000180, 0, 0xffff7f7f});
+	ROWS("vabsdiff4.s32.s32.s32 ro, ra, rb, rc;", UNIT_32, {0x007f8000, 0xff807f01, 0, 0x01ffff01});
+	ROWS("vmin4.s32.s32.s32 ro, ra, rb, rc;", UNIT_32, {0x80007f01, 0x7fff8002, 0, 0x80ff8001});
+	ROWS("vmin4.u32.u32.u32 ro, ra, rb, rc;", UNIT_32, {0x80007f01, 0x7fff8002, 0, 0x7f007f01});
+	ROWS("vmax2.s32.s32.s32 ro, ra, rb, rc;", UNIT_32, {0x80007fff, 0x7fff8000, 0, 0x7fff7fff});
+	ROWS("vmax2.u32.u32.u32 ro, ra, rb, rc;", UNIT_32, {0x80007fff, 0x7fff8000, 0, 0x80008000});
+}
+
+static void test_averages(void)
+{
+	/* Rounded up, away from zero for negative sums. */
+	ROWS("vavrg4.u32.u32.u32 ro, ra, rb, rc;", UNIT_32, {0x00010203, 0x01010203, 0, 0x01010203}, {0xffffffff, 0xffffffff, 0, 0xffffffff}, {0xff00fe01, 0x00ff0102, 0, 0x80808002});
+	ROWS("vavrg2.s32.s32.s32 ro, ra, rb, rc;", UNIT_32, {0x00010003, 0x00020004, 0, 0x00020004}, {0xfffdffff, 0xfffeffff, 0, 0xfffdffff});
+}
+
+static void test_saturation(void)
+{
+	ROWS("vadd4.u32.u32.u32.sat ro, ra, rb, rc;", UNIT_32, {0xff010080, 0x01010080, 0, 0xff0200ff});
+	ROWS("vsub4.u32.u32.u32.sat ro, ra, rb, rc;", UNIT_32, {0x0005ff00, 0x0103ff01, 0, 0x00020000});
+	ROWS("vadd4.s32.s32.s32.sat ro, ra, rb, rc;", UNIT_32, {0x7f80017f, 0x01ffffff, 0, 0x7f80007e});
+	ROWS("vsub2.s32.s32.s32.sat ro, ra, rb, rc;", UNIT_32, {0x80007fff, 0x0001ffff, 0, 0x80007fff});
+	ROWS("vadd2.u32.s32.s32.sat ro, ra, rb, rc;", UNIT_32, {0xffff0001, 0x00000001, 0, 0x00000002});
+}
+
+static void test_sums(void)
+{
+	/* All parts' results on top of c. */
+	ROWS("vadd4.u32.u32.u32.add ro, ra, rb, rc;", UNIT_32, {0x01020304, 0x01010101, 100, 114}, {0xffffffff, 0x01010101, 0, 1024});
+	ROWS("vabsdiff4.u32.u32.u32.add ro, ra, rb, rc;", UNIT_32, {0x00ff00ff, 0xff00ff00, 1, 1021});
+	ROWS("vsub2.s32.s32.s32.add ro, ra, rb, rc;", UNIT_32, {0x00000000, 0x00010001, 0, 0xfffffffe});
+}
+
+static void test_set(void)
+{
+	ROWS("vset4.u32.u32.lt ro, ra, rb, rc;", UNIT_32, {0x01800000, 0x02000000, 0, 0x01000000});
+	ROWS("vset4.s32.s32.lt ro, ra, rb, rc;", UNIT_32, {0x01800000, 0x02000000, 0, 0x01010000});
+	ROWS("vset2.u32.u32.ge ro, ra, rb, rc;", UNIT_32, {0xffff0001, 0x00010002, 0, 0x00010000});
+	ROWS("vset4.u32.u32.ne.add ro, ra, rb, rc;", UNIT_32, {0x01020304, 0x01020305, 10, 11}, {0, 0, 10, 10});
+	ROWS("vset2.s32.u32.eq ro, ra, rb, rc;", UNIT_32, {0xffff0005, 0xffff0005, 0, 1});	/* -1 is not 65535 */
+	REFUSED_BODY("vadd4.u32.u32 r1, r2, r3, r4;", "");
+	REFUSED_BODY("vset4.u32.u32 r1, r2, r3, r4;", "");
+	REFUSED_BODY("vadd2.u32.u32.u32 r1, r2, r3;", "wrong number of operands");
+}
+
+UNIT_SUITE(softgpu/ptx/op_video, {"parts", test_parts}, {"averages", test_averages}, {"saturation", test_saturation}, {"sums", test_sums}, {"set", test_set})
