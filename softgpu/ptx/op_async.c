@@ -202,6 +202,9 @@ static void decode_copy(struct ptx_parser *p)
 	bool ca = ckt_ptx_mod(p, "ca"), hint = ckt_ptx_mod(p, "L2::cache_hint");
 	if (!ca && !ckt_ptx_mod(p, "cg"))
 		ckt_ptx_bad(p, "unsupported asynchronous copy");
+	for (unsigned k = 1; k < p->raw.n_mods; k++)	/* legal.c knows the words, not their order */
+		if (!strcmp(p->raw.mods[k - 1], "global") && !strncmp(p->raw.mods[k], "shared", 6))
+			ckt_ptx_bad(p, "an asynchronous copy goes into shared memory");
 	if (!ckt_ptx_mod(p, "shared") && !ckt_ptx_mod(p, "shared::cta"))
 		ckt_ptx_bad(p, "unsupported asynchronous copy");
 	if (!ckt_ptx_mod(p, "global"))
