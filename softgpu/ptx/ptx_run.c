@@ -173,6 +173,8 @@ int main(int argc, char **argv)
 	char log[512];
 	struct ckt_ptx_module *module;
 	enum ckt_ptx_result r = ckt_ptx_module_load(texts, n_texts, &options, log, sizeof log, &module);
+	for (size_t k = 0; k < n_texts; k++)
+		free((void *)texts[k].text);
 	if (r != CKT_PTX_OK) {
 		fprintf(stderr, "ptx-run: %d: %s\n", r, log);
 		return 1;
@@ -189,7 +191,5 @@ int main(int argc, char **argv)
 	int first = optind < argc ? optind + 1 : argc;
 	int status = kernel ? run(module, kernel, &launch, argv + first, argc - first) : 0;
 	ckt_ptx_module_destroy(module);
-	for (size_t k = 0; k < n_texts; k++)
-		free((void *)texts[k].text);
 	return status;
 }
