@@ -31,7 +31,7 @@ UNIT = {
     "checkpoint": "checkpoint",
     "ctl": "ctl",
 }
-ASSERTION = re.compile(r"CU_(ASSERT|TEST|FAIL)|\b(IS|MUST|YES|NO|TEXT|HAS|OK|CHECK_RESULT|ASK|unit_check\w*)\(")
+ASSERTION = re.compile(r"CU_(ASSERT|TEST|FAIL)|\b(IS|MUST|YES|NO|TEXT|HAS|OK|CHECK_RESULT|ASK|ROWS|REFUSED|unit_check\w*)\(")
 
 
 def read(path):

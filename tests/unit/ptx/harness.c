@@ -90,8 +90,11 @@ enum ckt_ptx_fault unit_run(struct ckt_ptx_module *module, const struct unit_lau
 {
 	struct ckt_ptx_device device = {.n_sm = 4, .capability = 120, .output = output, .heap_alloc = heap_alloc, .heap_free = heap_free,
 					.texture = texture_of, .surface = texture_of};
-	struct ckt_ptx_launch launch = {.grid = {u->grid, 1, 1}, .block = {u->block, 1, 1}, .dynamic_shared_bytes = u->shared, .params = u->args,
+	struct ckt_ptx_launch launch = {.grid = {u->grid, 1, 1}, .block = {u->block, 1, 1}, .dynamic_shared_bytes = u->shared,
+		.params = u->args,
 					.cooperative = u->cooperative, .cancel = u->cancel, .device = &device};
+	if (u->cluster)
+		memcpy(launch.cluster, (uint32_t[3]){u->cluster, 1, 1}, sizeof launch.cluster);
 	const struct ckt_ptx_function *f = ckt_ptx_module_find_function(module, u->kernel);
 	unit_output[0] = 0;
 	if (!f) {
@@ -108,12 +111,15 @@ static char *case_text(const struct unit_case *c)
 	char *text = malloc(8192);
 	snprintf(text, 8192,
 		 UNIT_HEAD ".visible .entry k(.param .u64 data, .param .u64 n)\n{\n"
-			   ".reg .b64 addr, i, n64, xa, xb, xc, xo; .reg .b32 ra, rb, rc, ro, t1, t2; .reg .b16 ha, hb, hc, ho; .reg .pred p, q, s, t, po, end;\n"
+			   ".reg .b64 addr, i, n64, xa, xb, xc, xo; .reg .b32 ra, rb, rc, ro, t1, t2; .reg .b16 ha, hb, hc, ho; "
+			    ".reg .pred p, q, s, t, po, end;\n"
 			   "ld.param.u64 addr, [data]; ld.param.u64 n64, [n];\n"
-			   "mov.u32 t1, %%ctaid.x; mov.u32 t2, %%ntid.x; mul.wide.u32 i, t1, t2; mov.u32 t1, %%tid.x; cvt.u64.u32 xa, t1; add.u64 i, i, xa;\n"
+			   "mov.u32 t1, %%ctaid.x; mov.u32 t2, %%ntid.x; mul.wide.u32 i, t1, t2; mov.u32 t1, %%tid.x; "
+			    "cvt.u64.u32 xa, t1; add.u64 i, i, xa;\n"
 			   "setp.ge.u64 end, i, n64; @end bra done; shl.b64 i, i, 5; add.u64 addr, addr, i;\n"
 			   "ld.global.v2.b64 {xa, xb}, [addr]; ld.global.b64 xc, [addr+16];\n"
-			   "cvt.u32.u64 ra, xa; cvt.u32.u64 rb, xb; cvt.u32.u64 rc, xc; cvt.u16.u64 ha, xa; cvt.u16.u64 hb, xb; cvt.u16.u64 hc, xc;\n"
+			   "cvt.u32.u64 ra, xa; cvt.u32.u64 rb, xb; cvt.u32.u64 rc, xc; cvt.u16.u64 ha, xa; cvt.u16.u64 hb, xb; "
+			    "cvt.u16.u64 hc, xc;\n"
 			   "mov.b32 ro, 0; mov.b64 xo, 0; mov.b16 ho, 0; setp.ne.u32 po, ro, 0;\n%s\n%s\ndone: ret;\n}\n",
 		 c->code, stores[c->result]);
 	return text;
@@ -198,6 +204,7 @@ void unit_rows(const char *code, enum unit_result result, const struct unit_row 
 }
 
 uint32_t *unit_memory;
+unsigned unit_cluster;
 
 void unit_clear(void)
 {
@@ -213,8 +220,10 @@ enum ckt_ptx_fault unit_threads(const char *module_scope, const char *body, unsi
 	snprintf(text, room,
 		 UNIT_HEAD "%s\n.visible .entry k(.param .u64 out, .param .u64 memory)\n{\n"
 			   ".reg .b64 m, o, xx, x<16>; .reg .b32 t, tt, r<32>; .reg .b16 h<8>; .reg .pred p<8>; .reg .f32 f<8>;\n"
-			   "ld.param.u64 o, [out]; ld.param.u64 m, [memory]; mov.u32 t, %%ctaid.x; mov.u32 tt, %%ntid.x; mul.lo.u32 t, t, tt;\n"
-			   "mov.u32 tt, %%tid.x; add.u32 t, t, tt; mul.wide.u32 xx, t, 4; add.u64 o, o, xx;\n%s\nst.global.u32 [o], r0;\nret;\n}\n",
+			   "ld.param.u64 o, [out]; ld.param.u64 m, [memory]; mov.u32 t, %%ctaid.x; mov.u32 tt, %%ntid.x; "
+			    "mul.lo.u32 t, t, tt;\n"
+			   "mov.u32 tt, %%tid.x; add.u32 t, t, tt; mul.wide.u32 xx, t, 4; add.u64 o, o, xx;\n%s\nst.global.u32 [o], r0;\n"
+			    "ret;\n}\n",
 		 module_scope, body);
 	struct ckt_ptx_module *module = unit_load((const char *const[]){text}, 1, NULL);
 	if (!module)
@@ -226,7 +235,8 @@ enum ckt_ptx_fault unit_threads(const char *module_scope, const char *body, unsi
 	if (!unit_memory)
 		unit_clear();
 	uint32_t *device = unit_alloc(n * 4);
-	struct unit_launch u = {.kernel = "k", .grid = grid, .block = block, .args = {(uint64_t)(uintptr_t)device, (uint64_t)(uintptr_t)unit_memory}};
+	struct unit_launch u = {.kernel = "k", .grid = grid, .block = block, .cluster = unit_cluster,
+		.args = {(uint64_t)(uintptr_t)device, (uint64_t)(uintptr_t)unit_memory}};
 	enum ckt_ptx_fault fault = unit_run(module, &u);
 	memcpy(ret, device, n * 4);
 	munmap(device, n * 4);
@@ -243,7 +253,8 @@ void unit_refused(const char *text, enum ckt_ptx_result want, unsigned line, con
 	snprintf(start, sizeof start, "text0:%u: ", line);
 	bool good = !module && result == want && strstr(unit_log, words) && (!line || !strncmp(unit_log, start, strlen(start)));
 	if (!good)
-		fprintf(stderr, "%s\n  gave %d: %s\n  not %d with line %u and \"%s\"\n", text, (int)result, module ? "loaded" : unit_log, (int)want, line, words);
+		fprintf(stderr, "%s\n  gave %d: %s\n  not %d with line %u and \"%s\"\n", text, (int)result,
+			module ? "loaded" : unit_log, (int)want, line, words);
 	CU_assertImplementation(good, at, words, file, "", false);
 	if (module)
 		ckt_ptx_module_destroy(module);

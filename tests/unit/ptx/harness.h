@@ -35,6 +35,7 @@ struct unit_launch {
 	bool cooperative;
 	const volatile bool *cancel;
 	uint64_t args[8];	/* 64-bit parameters */
+	unsigned cluster;	/* blocks of one, or 0 */
 };
 enum ckt_ptx_fault unit_run(struct ckt_ptx_module *module, const struct unit_launch *launch);
 
@@ -69,14 +70,17 @@ void unit_rows(const char *code, enum unit_result result, const struct unit_row 
 enum { UNIT_MEMORY = 65536 };
 extern uint32_t *unit_memory;
 void unit_clear(void);
+extern unsigned unit_cluster;	/* of the next kernels' launches; 0: none */
 enum ckt_ptx_fault unit_threads(const char *module_scope, const char *body, unsigned grid, unsigned block, uint32_t *ret);
 /* What loading the text says: the result, and that the log begins with "text0:LINE: " and has the words; line 0: anything. */
 void unit_refused(const char *text, enum ckt_ptx_result want, unsigned line, const char *words, const char *file, unsigned at);
 #define REFUSED(text, want, line, words) unit_refused(text, want, line, words, __FILE__, __LINE__)
 /* One instruction in a kernel: its line is 5. */
 #define REFUSED_BODY(body, words)                                                                                             \
-	REFUSED(".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .b16 h<9>; .reg .b32 r<9>; .reg .b64 x<9>; .reg .f32 f<9>; .reg .f64 d<9>; .reg .pred p<9>;\n" body "\nret; }\n", \
-		CKT_PTX_INVALID, 5, words)
+	REFUSED(UNIT_BODY body "\nret; }\n", CKT_PTX_INVALID, 5, words)
+#define UNIT_BODY                                                                                                              \
+	".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .b16 h<9>; .reg .b32 r<9>; .reg .b64 x<9>; " \
+	".reg .f32 f<9>; .reg .f64 d<9>; .reg .pred p<9>;\n"
 
 #define UNIT_HEAD ".version 8.8\n.target sm_90\n.address_size 64\n"
 

@@ -5,7 +5,8 @@ enum { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };
 
 /* Which relations each name is true for. */
 static const struct { const char *name; unsigned of; } names[] = {
-	{"eq", EQUAL}, {"ne", LESS | GREATER}, {"lt", LESS}, {"le", LESS | EQUAL}, {"gt", GREATER}, {"ge", GREATER | EQUAL}, {"equ", EQUAL | UNORDERED},
+	{"eq", EQUAL}, {"ne", LESS | GREATER}, {"lt", LESS}, {"le", LESS | EQUAL}, {"gt", GREATER}, {"ge", GREATER | EQUAL},
+		{"equ", EQUAL | UNORDERED},
 	{"neu", LESS | GREATER | UNORDERED}, {"ltu", LESS | UNORDERED}, {"leu", LESS | EQUAL | UNORDERED}, {"gtu", GREATER | UNORDERED},
 	{"geu", GREATER | EQUAL | UNORDERED}, {"num", LESS | EQUAL | GREATER}, {"nan", UNORDERED}};
 
@@ -31,12 +32,18 @@ static void all(const char *type, const char *registers, const struct pair *pair
 
 static void test_floats(void)
 {
-	static const struct pair f32[] = {{0x3f800000, 0x40000000, LESS}, {0x3f800000, 0x3f800000, EQUAL}, {0, 0x80000000, EQUAL}, {0x7fc00000, 0, UNORDERED},
-					  {0, 0x7f800001, UNORDERED}, {0x7f800000, 0xff800000, GREATER}, {1, 0, GREATER}, {0x80000001, 0, LESS}};
-	static const struct pair ftz[] = {{1, 0, EQUAL}, {0x80000001, 0x007fffff, EQUAL}, {0x00800000, 0x007fffff, GREATER}, {0x7fc00000, 1, UNORDERED}};
-	static const struct pair f64[] = {{0x3ff0000000000000, 0x4000000000000000, LESS}, {0, 1ull << 63, EQUAL}, {0x7ff0000000000001, 0, UNORDERED}, {1, 0, GREATER},
-					  {0x7ff0000000000000, 0x7fefffffffffffff, GREATER}, {0x3ff0000000000001, 0x3ff0000000000000, GREATER}};
-	static const struct pair f16[] = {{0x3c00, 0x4000, LESS}, {0, 0x8000, EQUAL}, {0x7e00, 0, UNORDERED}, {1, 0, GREATER}, {0x7c00, 0x7bff, GREATER}};
+	static const struct pair f32[] = {{0x3f800000, 0x40000000, LESS}, {0x3f800000, 0x3f800000, EQUAL}, {0, 0x80000000, EQUAL},
+		{0x7fc00000, 0, UNORDERED},
+					  {0, 0x7f800001, UNORDERED}, {0x7f800000, 0xff800000, GREATER}, {1, 0, GREATER},
+					    {0x80000001, 0, LESS}};
+	static const struct pair ftz[] = {{1, 0, EQUAL}, {0x80000001, 0x007fffff, EQUAL}, {0x00800000, 0x007fffff, GREATER},
+		{0x7fc00000, 1, UNORDERED}};
+	static const struct pair f64[] = {{0x3ff0000000000000, 0x4000000000000000, LESS}, {0, 1ull << 63, EQUAL},
+		{0x7ff0000000000001, 0, UNORDERED}, {1, 0, GREATER},
+					  {0x7ff0000000000000, 0x7fefffffffffffff, GREATER},
+					    {0x3ff0000000000001, 0x3ff0000000000000, GREATER}};
+	static const struct pair f16[] = {{0x3c00, 0x4000, LESS}, {0, 0x8000, EQUAL}, {0x7e00, 0, UNORDERED}, {1, 0, GREATER},
+		{0x7c00, 0x7bff, GREATER}};
 	static const struct pair f16_ftz[] = {{1, 0, EQUAL}, {0x83ff, 0, EQUAL}, {0x0400, 0x03ff, GREATER}};
 	static const struct pair bf16[] = {{0x3f80, 0x4000, LESS}, {0, 0x8000, EQUAL}, {0x7fc0, 0x3f80, UNORDERED}, {0xff80, 0x7f80, LESS}};
 	all("f32", "r", f32, COUNT(f32));
@@ -73,7 +80,8 @@ static void test_joins(void)
 static void test_pairs(void)
 {
 	ROWS("setp.lt.f16x2 po|q, ra, rb;", UNIT_PRED, {0x40003c00, 0x3c004000, 0, 1}, {0x3c004000, 0x40003c00, 0, 0});
-	ROWS("setp.lt.f16x2 q|po, ra, rb;", UNIT_PRED, {0x40003c00, 0x3c004000, 0, 0}, {0x3c004000, 0x40003c00, 0, 1}, {0x7e003c00, 0x3c003c00, 0, 0});
+	ROWS("setp.lt.f16x2 q|po, ra, rb;", UNIT_PRED, {0x40003c00, 0x3c004000, 0, 0}, {0x3c004000, 0x40003c00, 0, 1},
+		{0x7e003c00, 0x3c003c00, 0, 0});
 	ROWS("setp.geu.bf16x2 q|po, ra, rb;", UNIT_PRED, {0x7fc00000, 0x3f800000, 0, 1}, {0x3f800000, 0x40000000, 0, 0});
 	ROWS("set.lt.f16x2.f16x2 ro, ra, rb;", UNIT_32, {0x40003c00, 0x3c004000, 0, 0x00003c00}, {0x3c003c00, 0x40004000, 0, 0x3c003c00});
 	ROWS("set.lt.u32.f16x2 ro, ra, rb;", UNIT_32, {0x40003c00, 0x3c004000, 0, 0x0000ffff});
@@ -94,4 +102,5 @@ static void test_set(void)
 	REFUSED_BODY("setp.lt.f16 p1|p2, h1, h2;", "");
 }
 
-UNIT_SUITE(softgpu/ptx/op_compare, {"floats", test_floats}, {"integers", test_integers}, {"joins", test_joins}, {"pairs", test_pairs}, {"set", test_set})
+UNIT_SUITE(softgpu/ptx/op_compare, {"floats", test_floats}, {"integers", test_integers}, {"joins", test_joins}, {"pairs", test_pairs},
+	{"set", test_set})

@@ -1,10 +1,11 @@
-/* Textures and surfaces: filters, address modes, formats, layers, cubemaps, what is outside. */
+/* softgpu/ptx/op_texture.c: textures and surfaces: filters, address modes, formats, layers, cubemaps, what is outside. */
 #include "harness.h"
 
 #define HEAD UNIT_HEAD ".visible .entry k(.param .u64 ph, .param .u64 pin, .param .u64 pout)\n{\n" \
 	".reg .b64 h, in, out; .reg .f32 x, y, z, a, b, c, d; .reg .b32 i, j, l, p, q, r, s; .reg .b16 v;\n" \
 	"ld.param.u64 h, [ph]; ld.param.u64 in, [pin]; ld.param.u64 out, [pout];\n" \
-	"ld.global.f32 x, [in]; ld.global.f32 y, [in+4]; ld.global.f32 z, [in+8]; ld.global.u32 i, [in]; ld.global.u32 j, [in+4]; ld.global.u32 l, [in+12];\n"
+	"ld.global.f32 x, [in]; ld.global.f32 y, [in+4]; ld.global.f32 z, [in+8]; ld.global.u32 i, [in]; ld.global.u32 j, [in+4];\n" \
+	"ld.global.u32 l, [in+12];\n"
 #define TAIL_F "st.global.v4.f32 [out], {a, b, c, d}; ret; }\n"
 #define TAIL_I "st.global.v4.u32 [out], {p, q, r, s}; ret; }\n"
 
@@ -43,10 +44,12 @@ static void fresh(enum ckt_ptx_texture_shape shape, uint32_t depth)
 	float *memory = unit_alloc(4096);
 	in = unit_alloc(64);
 	out = unit_alloc(64);
-	image = (struct ckt_ptx_image){.memory = (uint8_t *)memory, .width = 4, .height = 3, .depth = depth, .row_bytes = 32, .slice_bytes = 128};
+	image = (struct ckt_ptx_image){.memory = (uint8_t *)memory, .width = 4, .height = 3, .depth = depth, .row_bytes = 32,
+		.slice_bytes = 128};
 	for (uint32_t n = 0; n < depth * 12; n++)
 		memory[n / 12 * 32 + n / 4 % 3 * 8 + n % 4] = (float)(n % 4 + n / 4 % 3 * 10 + n / 12 * 100);
-	texture = (struct ckt_ptx_texture){.shape = shape, .n_levels = 1, .levels = &image, .channels = 1, .channel_bytes = 4, .channel = CKT_PTX_CHANNEL_FLOAT,
+	texture = (struct ckt_ptx_texture){.shape = shape, .n_levels = 1, .levels = &image, .channels = 1, .channel_bytes = 4,
+		.channel = CKT_PTX_CHANNEL_FLOAT,
 		.address = {CKT_PTX_ADDRESS_CLAMP, CKT_PTX_ADDRESS_CLAMP, CKT_PTX_ADDRESS_CLAMP}, .mipmap_most = 10};
 	unit_textures[0] = &texture;
 }
@@ -130,7 +133,8 @@ static void test_formats(void)
 static void test_surface(void)
 {
 	fresh(CKT_PTX_TEXTURE_2D, 1);
-	struct ckt_ptx_module *m = load(HEAD "cvt.rzi.s32.f32 i, x; cvt.rzi.s32.f32 j, y; shl.b32 i, i, 2; suld.b.2d.b32.trap p, [h, {i, j}]; suq.width.b32 q, [h]; mov.b32 r, 0; mov.b32 s, 0;\n"
+	struct ckt_ptx_module *m = load(HEAD "cvt.rzi.s32.f32 i, x; cvt.rzi.s32.f32 j, y; shl.b32 i, i, 2; "
+		"suld.b.2d.b32.trap p, [h, {i, j}]; suq.width.b32 q, [h]; mov.b32 r, 0; mov.b32 s, 0;\n"
 				        "sust.b.2d.b32.zero [h, {i, j}], q;\n" TAIL_I);
 	CU_ASSERT_EQUAL(at(m, 2, 1, 0, 0), 12);
 	CU_ASSERT_EQUAL(((uint32_t *)out)[1], 4);
@@ -210,5 +214,59 @@ static void test_cube_gradients(void)
 	ckt_ptx_module_destroy(m);
 }
 
-static const struct unit_test tests[] = {{"2d", test_2d}, {"shapes", test_shapes}, {"formats", test_formats}, {"surface", test_surface}, {"levels", test_levels}, {"mismatch", test_mismatch}, {"cube gradients", test_cube_gradients}};
+/* What lies outside of a surface: zero or the nearest, a fault, or nothing at all is written. */
+static void test_outside(void)
+{
+	static const struct { const char *mode; float x, y; uint32_t want; enum ckt_ptx_fault fault; } loads[] = {
+		{"zero", 4, 1, 0, CKT_PTX_FAULT_NONE}, {"zero", 1, 3, 0, CKT_PTX_FAULT_NONE}, {"zero", -1, 0, 0, CKT_PTX_FAULT_NONE},
+			{"clamp", 9, 1, 13, CKT_PTX_FAULT_NONE},
+		{"clamp", -2, 9, 20, CKT_PTX_FAULT_NONE}, {"trap", 3, 2, 23, CKT_PTX_FAULT_NONE},
+			{"trap", 4, 2, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS},
+	};
+	for (size_t k = 0; k < sizeof loads / sizeof *loads; k++) {
+		char text[2048];
+		fresh(CKT_PTX_TEXTURE_2D, 1);
+		for (unsigned n = 0; n < 24; n++)	/* the same numbers as integers */
+			((uint32_t *)image.memory)[n] = n % 8 + n / 8 * 10;
+		snprintf(text, sizeof text, HEAD "cvt.rzi.s32.f32 i, x; cvt.rzi.s32.f32 j, y; shl.b32 i, i, 2; mov.b32 q, 0; "
+			"mov.b32 r, 0; mov.b32 s, 0; suld.b.2d.b32.%s p, [h, {i, j}];\n" TAIL_I, loads[k].mode);
+		struct ckt_ptx_module *m = load(text);
+		CU_ASSERT_EQUAL(run(m, loads[k].x, loads[k].y, 0, 0), loads[k].fault);
+		if (loads[k].fault == CKT_PTX_FAULT_NONE)
+			CU_ASSERT_EQUAL(((uint32_t *)out)[0], loads[k].want);
+		ckt_ptx_module_destroy(m);
+	}
+	fresh(CKT_PTX_TEXTURE_2D, 1);
+	struct ckt_ptx_module *m = load(HEAD "mov.b32 p, 77; mov.b32 q, 0; mov.b32 r, 0; mov.b32 s, 0; cvt.rzi.s32.f32 i, x; "
+		"cvt.rzi.s32.f32 j, y; sust.b.2d.b32.zero [h, {i, j}], p;\n" TAIL_I);
+	uint32_t before = ((uint32_t *)image.memory)[8];
+	CU_ASSERT_EQUAL(run(m, 16, 0, 0, 0), CKT_PTX_FAULT_NONE);
+	CU_ASSERT_EQUAL(((uint32_t *)image.memory)[4], 0);
+	CU_ASSERT_EQUAL(((uint32_t *)image.memory)[8], before);
+	CU_ASSERT_EQUAL(run(m, 12, 1, 0, 0), CKT_PTX_FAULT_NONE);
+	CU_ASSERT_EQUAL(((uint32_t *)image.memory)[11], 77);
+	ckt_ptx_module_destroy(m);
+}
+
+/* The sizes of what a handle names, of textures and surfaces. */
+static void test_queries(void)
+{
+	fresh(CKT_PTX_TEXTURE_3D, 5);
+	struct ckt_ptx_module *m = load(HEAD "txq.width.b32 p, [h]; txq.height.b32 q, [h]; txq.depth.b32 r, [h]; suq.height.b32 s, [h];\n"
+		"" TAIL_I);
+	CU_ASSERT_EQUAL(run(m, 0, 0, 0, 0), CKT_PTX_FAULT_NONE);
+	const uint32_t *words = (const uint32_t *)out;
+	CU_ASSERT_TRUE(words[0] == 4 && words[1] == 3 && words[2] == 5 && words[3] == 3);
+	unit_textures[0] = NULL;
+	CU_ASSERT_EQUAL(run(m, 0, 0, 0, 0), CKT_PTX_FAULT_ILLEGAL_INSTRUCTION);
+	ckt_ptx_module_destroy(m);
+	REFUSED_BODY("tex.2d.v4.f32.f32 {f1, f2, f3, f4}, [x1, {f1}];", "");
+	REFUSED_BODY("tex.5d.v4.f32.f32 {f1, f2, f3, f4}, [x1, {f1, f2}];", "");
+	REFUSED_BODY("suld.b.2d.b32.banana r1, [x1, {r2, r3}];", "");
+	REFUSED_BODY("tex.2d.v4.f32.f32 {f1, f2, f3, f4}, [x1, x2, {f1, f2}];", "");
+}
+
+static const struct unit_test tests[] = {{"2d", test_2d}, {"shapes", test_shapes}, {"formats", test_formats}, {"surface", test_surface},
+	{"levels", test_levels}, {"mismatch", test_mismatch}, {"cube gradients", test_cube_gradients},
+	{"outside", test_outside}, {"queries", test_queries}};
 UNIT_MAIN("ptx textures", tests)

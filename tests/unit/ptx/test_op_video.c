@@ -19,8 +19,10 @@ static void test_parts(void)
 static void test_averages(void)
 {
 	/* Rounded up, away from zero for negative sums. */
-	ROWS("vavrg4.u32.u32.u32 ro, ra, rb, rc;", UNIT_32, {0x00010203, 0x01010203, 0, 0x01010203}, {0xffffffff, 0xffffffff, 0, 0xffffffff}, {0xff00fe01, 0x00ff0102, 0, 0x80808002});
-	ROWS("vavrg2.s32.s32.s32 ro, ra, rb, rc;", UNIT_32, {0x00010003, 0x00020004, 0, 0x00020004}, {0xfffdffff, 0xfffeffff, 0, 0xfffdffff});
+	ROWS("vavrg4.u32.u32.u32 ro, ra, rb, rc;", UNIT_32, {0x00010203, 0x01010203, 0, 0x01010203},
+		{0xffffffff, 0xffffffff, 0, 0xffffffff}, {0xff00fe01, 0x00ff0102, 0, 0x80808002});
+	ROWS("vavrg2.s32.s32.s32 ro, ra, rb, rc;", UNIT_32, {0x00010003, 0x00020004, 0, 0x00020004},
+		{0xfffdffff, 0xfffeffff, 0, 0xfffdffff});
 }
 
 static void test_saturation(void)
@@ -52,4 +54,5 @@ static void test_set(void)
 	REFUSED_BODY("vadd2.u32.u32.u32 r1, r2, r3;", "wrong number of operands");
 }
 
-UNIT_SUITE(softgpu/ptx/op_video, {"parts", test_parts}, {"averages", test_averages}, {"saturation", test_saturation}, {"sums", test_sums}, {"set", test_set})
+UNIT_SUITE(softgpu/ptx/op_video, {"parts", test_parts}, {"averages", test_averages}, {"saturation", test_saturation},
+	{"sums", test_sums}, {"set", test_set})

@@ -44,11 +44,14 @@ static void test_votes(void)
 	IS(WRONG(32, 0x1f), 0);
 	run("setp.lt.u32 p1, t, 5; vote.sync.ballot.b32 r0, !p1, -1;", 32);
 	IS(WRONG(32, 0xffffffe0), 0);
-	run("setp.lt.u32 p1, t, 5; vote.sync.all.pred p2, p1, -1; vote.sync.any.pred p3, p1, -1; vote.sync.uni.pred p4, p1, -1; vote.sync.uni.pred p5, 1, -1;\n"
-	    "selp.u32 r0, 1, 0, p2; selp.u32 r1, 2, 0, p3; selp.u32 r2, 4, 0, p4; selp.u32 r3, 8, 0, p5; or.b32 r0, r0, r1; or.b32 r2, r2, r3; or.b32 r0, r0, r2;", 32);
+	run("setp.lt.u32 p1, t, 5; vote.sync.all.pred p2, p1, -1; vote.sync.any.pred p3, p1, -1; vote.sync.uni.pred p4, p1, -1; "
+		"vote.sync.uni.pred p5, 1, -1;\n"
+	    "selp.u32 r0, 1, 0, p2; selp.u32 r1, 2, 0, p3; selp.u32 r2, 4, 0, p4; selp.u32 r3, 8, 0, p5; or.b32 r0, r0, r1; "
+		"or.b32 r2, r2, r3; or.b32 r0, r0, r2;", 32);
 	IS(WRONG(32, 2 | 8), 0);
 	/* Two halves of a warp by masks of their own; only members count. */
-	run("setp.lt.u32 p1, t, 16; selp.b32 r1, 0xffff, 0xffff0000, p1; and.b32 r2, t, 1; setp.ne.u32 p2, r2, 0; vote.sync.ballot.b32 r0, p2, r1;", 32);
+	run("setp.lt.u32 p1, t, 16; selp.b32 r1, 0xffff, 0xffff0000, p1; and.b32 r2, t, 1; setp.ne.u32 p2, r2, 0; "
+		"vote.sync.ballot.b32 r0, p2, r1;", 32);
 	IS(WRONG(32, t < 16 ? 0xaaaa : 0xaaaa0000), 0);
 	/* A warp that is not full, and one of which lanes are gone. */
 	run("vote.sync.ballot.b32 r0, 1, -1;", 40);
@@ -95,7 +98,8 @@ static void test_reductions(void)
 /* Lanes that come to the same instruction by different ways, and a warp barrier between what one writes and another reads. */
 static void test_meeting(void)
 {
-	run("and.b32 r1, t, 1; setp.eq.u32 p1, r1, 0; @p1 bra A; mov.u32 r2, 3; shfl.sync.idx.b32 r0, r2, 0, 0x1f, -1; bra E; A: mov.u32 r2, 4; shfl.sync.idx.b32 r0, r2, 1, 0x1f, -1; E:", 32);
+	run("and.b32 r1, t, 1; setp.eq.u32 p1, r1, 0; @p1 bra A; mov.u32 r2, 3; shfl.sync.idx.b32 r0, r2, 0, 0x1f, -1; bra E; "
+		"A: mov.u32 r2, 4; shfl.sync.idx.b32 r0, r2, 1, 0x1f, -1; E:", 32);
 	IS(WRONG(32, t & 1 ? 4 : 3), 0);
 	unit_clear();
 	run("and.b32 r1, t, 31; setp.ne.u32 p1, r1, 9; @p1 bra W; st.global.u32 [m], 6; W: bar.warp.sync -1; ld.global.u32 r0, [m];", 32);
@@ -107,4 +111,5 @@ static void test_meeting(void)
 	REFUSED_BODY("redux.sync.add.f32 f1, f2, -1;", "");
 }
 
-UNIT_SUITE(softgpu/ptx/op_warp, {"shuffles", test_shuffles}, {"votes", test_votes}, {"matches", test_matches}, {"reductions", test_reductions}, {"meeting", test_meeting})
+UNIT_SUITE(softgpu/ptx/op_warp, {"shuffles", test_shuffles}, {"votes", test_votes}, {"matches", test_matches},
+	{"reductions", test_reductions}, {"meeting", test_meeting})

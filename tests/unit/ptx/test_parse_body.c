@@ -14,10 +14,12 @@ static void test_scopes(void)
 	IS(value("mov.b32 r0, 1; { .reg .b32 r0; mov.b32 r0, 2; }"), 1);
 	IS(value("{ .reg .b32 a; mov.b32 a, 5; { .reg .b32 a; mov.b32 a, 6; } mov.b32 r0, a; }"), 5);
 	/* Ranges: of each its own, also with a digit in the stem. */
-	IS(value(".reg .b32 q1<12>; mov.b32 q10, 1; mov.b32 q111, 2; mov.b32 q11, 3; add.u32 r0, q10, q111; mad.lo.u32 r0, q11, 16, r0;"), 0x33);
+	IS(value(".reg .b32 q1<12>; mov.b32 q10, 1; mov.b32 q111, 2; mov.b32 q11, 3; add.u32 r0, q10, q111; "
+		"mad.lo.u32 r0, q11, 16, r0;"), 0x33);
 	IS(value(".reg .b32 z; mov.b32 z, 4; { .reg .b32 z<3>; mov.b32 z2, 5; add.u32 r0, z, z2; }"), 9);
 	/* The same label in two scopes; one that stands further down, and one at the very end. */
-	IS(value("mov.b32 r0, 0; { bra L; add.u32 r0, r0, 1; L: add.u32 r0, r0, 2; } { bra L; add.u32 r0, r0, 4; L: add.u32 r0, r0, 8; }"), 10);
+	IS(value("mov.b32 r0, 0; { bra L; add.u32 r0, r0, 1; L: add.u32 r0, r0, 2; } { bra L; add.u32 r0, r0, 4; L: add.u32 r0, r0, 8; "
+		"}"), 10);
 	IS(value("mov.b32 r0, 3; bra E; mov.b32 r0, 4; E:"), 3);
 	/* What was never written is 0. */
 	IS(value("mov.b32 r0, r5;"), 0);
@@ -74,7 +76,8 @@ static void test_refused(void)
 	REFUSED_BODY("mov.b32 r1, r2, r2, r2, r2, r2, r2, r2, r2, r2, r2, r2, r2, r2;", "too many operands");
 	REFUSED_BODY("call x1, (r1), nothing;", "");
 	/* The line of the instruction that begins there, and of it the text in one line. */
-	REFUSED(UNIT_HEAD ".entry k() {\n.reg .b32 r<4>;\nmov.b32 r1,\n  r2\n;\nadd.s32\n r1,\n\t r9, 3; ret; }\n", CKT_PTX_INVALID, 9, "unknown name r9: add.s32 r1, r9, 3");
+	REFUSED(UNIT_HEAD ".entry k() {\n.reg .b32 r<4>;\nmov.b32 r1,\n  r2\n;\nadd.s32\n r1,\n\t r9, 3; ret; }\n", CKT_PTX_INVALID, 9,
+		"unknown name r9: add.s32 r1, r9, 3");
 }
 
 UNIT_SUITE(softgpu/ptx/parse_body, {"scopes", test_scopes}, {"operands", test_operands}, {"refused", test_refused})

@@ -67,8 +67,10 @@ static void test_open_array(void)
 static void test_functions(void)
 {
 	struct ckt_ptx_module *module = load(
-		UNIT_HEAD ".visible .entry one(.param .u8 a, .param .align 16 .b8 b[20], .param .u64 .ptr .global .align 8 c)\n.maxntid 8, 4\n.minnctapersm 3\n.maxnreg 20\n{ ret; }\n"
-			  ".entry two() .reqntid 32, 2, 3 .reqnctapercluster 2 .pragma \"x\"; .noreturn\n{ exit; }\n.func helper() { ret; }\n");
+		UNIT_HEAD ".visible .entry one(.param .u8 a, .param .align 16 .b8 b[20], .param .u64 .ptr .global .align 8 c)\n"
+			".maxntid 8, 4\n.minnctapersm 3\n.maxnreg 20\n{ ret; }\n"
+			  ".entry two() .reqntid 32, 2, 3 .reqnctapercluster 2 .pragma \"x\"; .noreturn\n{ exit; }\n"
+			    ".func helper() { ret; }\n");
 	IS(ckt_ptx_module_function_count(module), 2);
 	const struct ckt_ptx_function_info *one = ckt_ptx_function_info(ckt_ptx_module_find_function(module, "one")),
 					   *two = ckt_ptx_function_info(ckt_ptx_module_find_function(module, "two"));
@@ -80,12 +82,14 @@ static void test_functions(void)
 		IS(one->params[k].align_bytes, want[k][2]);
 	}
 	YES(one->param_bytes == 48 && one->max_threads == 32 && one->registers <= 20 && one->ptx_version == 88 && one->target == 90);
-	YES(two->reqntid[0] == 32 && two->reqntid[1] == 2 && two->reqntid[2] == 3 && two->max_threads == 192 && two->cluster[0] == 2 && two->cluster[1] == 1);
+	YES(two->reqntid[0] == 32 && two->reqntid[1] == 2 && two->reqntid[2] == 3 && two->max_threads == 192 && two->cluster[0] == 2 &&
+		two->cluster[1] == 1);
 	CU_ASSERT_PTR_NULL(ckt_ptx_module_find_function(module, "helper"));
 	CU_ASSERT_PTR_NULL(ckt_ptx_module_find_function(module, "three"));
 	ckt_ptx_module_destroy(module);
 	/* Declared, then defined; weak ones twice. */
-	module = load(UNIT_HEAD ".extern .func f();\n.visible .func f() { ret; }\n.weak .func g() { ret; }\n.entry k() { call f; ret; }\n.section .debug { .b8 1 }\n.file 1 \"x\"\n");
+	module = load(UNIT_HEAD ".extern .func f();\n.visible .func f() { ret; }\n.weak .func g() { ret; }\n.entry k() { call f; ret; }\n"
+		".section .debug { .b8 1 }\n.file 1 \"x\"\n");
 	ckt_ptx_module_destroy(module);
 }
 
@@ -96,21 +100,34 @@ static void test_refused(void)
 	REFUSED(".version 9.0\n.target sm_121\n", CKT_PTX_WRONG_TARGET, 2, "12.1");
 	REFUSED(".version 9.0\n.target sm_90\n.address_size 32\n", CKT_PTX_INVALID, 0, "address_size");
 	static const struct { const char *line, *words; enum ckt_ptx_result result; } table[] = {
-		{".banana", "unknown directive", CKT_PTX_INVALID}, {"banana", "unknown directive", CKT_PTX_INVALID}, {".visible", "unknown directive", CKT_PTX_INVALID},
-		{".global .b33 x;", "unknown type .b33", CKT_PTX_INVALID}, {".global .pred x;", "type expected", CKT_PTX_INVALID}, {".global x;", "type expected", CKT_PTX_INVALID},
-		{".global .u32 5;", "name expected", CKT_PTX_INVALID}, {".global .u32 x", "';' expected", CKT_PTX_INVALID}, {".global .align 3 .u32 x;", "bad alignment", CKT_PTX_INVALID},
-		{".global .align 0 .u32 x;", "bad alignment", CKT_PTX_INVALID}, {".global .align 8192 .u32 x;", "bad alignment", CKT_PTX_INVALID},
-		{".global .u32 x[2] = {1, 2, 3};", "too many initialisers for x", CKT_PTX_INVALID}, {".global .u32 x = {1, 2};", "too many initialisers", CKT_PTX_INVALID},
+		{".banana", "unknown directive", CKT_PTX_INVALID}, {"banana", "unknown directive", CKT_PTX_INVALID},
+			{".visible", "unknown directive", CKT_PTX_INVALID},
+		{".global .b33 x;", "unknown type .b33", CKT_PTX_INVALID}, {".global .pred x;", "type expected", CKT_PTX_INVALID},
+			{".global x;", "type expected", CKT_PTX_INVALID},
+		{".global .u32 5;", "name expected", CKT_PTX_INVALID}, {".global .u32 x", "';' expected", CKT_PTX_INVALID},
+			{".global .align 3 .u32 x;", "bad alignment", CKT_PTX_INVALID},
+		{".global .align 0 .u32 x;", "bad alignment", CKT_PTX_INVALID},
+			{".global .align 8192 .u32 x;", "bad alignment", CKT_PTX_INVALID},
+		{".global .u32 x[2] = {1, 2, 3};", "too many initialisers for x", CKT_PTX_INVALID},
+			{".global .u32 x = {1, 2};", "too many initialisers", CKT_PTX_INVALID},
 		{".global .u32 x[2][2] = {1, 2, 3, 4};", "too many initialisers", CKT_PTX_INVALID},
-		{".global .u64 x = y;", "unknown name y", CKT_PTX_INVALID}, {".global .u32 x[99999999999999];", "array too large", CKT_PTX_INVALID},
-		{".global .u32 x[1000000][1000000][1000000];", "array too large", CKT_PTX_INVALID}, {".global .u32 x[1][1][1][1][1][1][1][1][1];", "too many dimensions", CKT_PTX_INVALID},
-		{".shared .b8 x[99999999];", "too much shared", CKT_PTX_INVALID}, {".global .u32 x; .global .u32 x;", "x is defined twice", CKT_PTX_DUPLICATE},
-		{".global .u32 x; .shared .u32 x;", "x is declared twice", CKT_PTX_DUPLICATE}, {".global .u32 f; .func f() { ret; }", "f is declared twice", CKT_PTX_DUPLICATE},
-		{".func f() { ret; } .func f() { ret; }", "f is defined twice", CKT_PTX_DUPLICATE}, {".func f(.u32 a) { ret; }", ".param expected", CKT_PTX_INVALID},
-		{".func f(.param .b8 a[99999]) { ret; }", "parameter too large", CKT_PTX_INVALID}, {".entry k() .banana { ret; }", "unknown directive .banana", CKT_PTX_INVALID},
-		{".entry k() { ret;", "missing }", CKT_PTX_INVALID}, {".entry () { ret; }", "name expected", CKT_PTX_INVALID}, {".section x { {", "missing }", CKT_PTX_INVALID},
+		{".global .u64 x = y;", "unknown name y", CKT_PTX_INVALID}, {".global .u32 x[99999999999999];", "array too large",
+			CKT_PTX_INVALID},
+		{".global .u32 x[1000000][1000000][1000000];", "array too large", CKT_PTX_INVALID},
+			{".global .u32 x[1][1][1][1][1][1][1][1][1];", "too many dimensions", CKT_PTX_INVALID},
+		{".shared .b8 x[99999999];", "too much shared", CKT_PTX_INVALID},
+			{".global .u32 x; .global .u32 x;", "x is defined twice", CKT_PTX_DUPLICATE},
+		{".global .u32 x; .shared .u32 x;", "x is declared twice", CKT_PTX_DUPLICATE},
+			{".global .u32 f; .func f() { ret; }", "f is declared twice", CKT_PTX_DUPLICATE},
+		{".func f() { ret; } .func f() { ret; }", "f is defined twice", CKT_PTX_DUPLICATE},
+			{".func f(.u32 a) { ret; }", ".param expected", CKT_PTX_INVALID},
+		{".func f(.param .b8 a[99999]) { ret; }", "parameter too large", CKT_PTX_INVALID},
+			{".entry k() .banana { ret; }", "unknown directive .banana", CKT_PTX_INVALID},
+		{".entry k() { ret;", "missing }", CKT_PTX_INVALID}, {".entry () { ret; }", "name expected", CKT_PTX_INVALID},
+			{".section x { {", "missing }", CKT_PTX_INVALID},
 		{".global .attribute(.managed .u32 x;", "missing )", CKT_PTX_INVALID}, {".alias a;", "',' expected", CKT_PTX_INVALID},
-		{".global .u8 x[2] = {{{{{{{{{{{{{{{{{{1}}}}}}}}}}}}}}}}}};", "nested too deeply", CKT_PTX_INVALID}, {".const .u32 x = 1 +;", "constant expected", CKT_PTX_INVALID},
+		{".global .u8 x[2] = {{{{{{{{{{{{{{{{{{1}}}}}}}}}}}}}}}}}};", "nested too deeply", CKT_PTX_INVALID},
+			{".const .u32 x = 1 +;", "constant expected", CKT_PTX_INVALID},
 	};
 	for (size_t k = 0; k < COUNT(table); k++) {
 		char text[256];
@@ -119,5 +136,6 @@ static void test_refused(void)
 	}
 }
 
-UNIT_SUITE(softgpu/ptx/parse_module, {"initialisers", test_initialisers}, {"addresses", test_addresses}, {"open array", test_open_array}, {"functions", test_functions},
+UNIT_SUITE(softgpu/ptx/parse_module, {"initialisers", test_initialisers}, {"addresses", test_addresses},
+	{"open array", test_open_array}, {"functions", test_functions},
 	   {"refused", test_refused})

@@ -64,7 +64,8 @@ static void test_run(void)
 	for (size_t n = 0; n < COUNT(shapes); n++) {
 		const unsigned *s = shapes[n];
 		struct ckt_soft_copy copy = {.from = end_of((uint64_t)(uintptr_t)from, s[3], s[5], 0),
-					     .to = end_of((uint64_t)(uintptr_t)to, s[4], s[6], 0), .width = s[0], .height = s[1], .depth = s[2]};
+					     .to = end_of((uint64_t)(uintptr_t)to, s[4], s[6], 0), .width = s[0], .height = s[1],
+					    .depth = s[2]};
 		memset(to, 0, sizeof(to));
 		memset(want, 0, sizeof(want));
 		for (unsigned z = 0; z < s[2]; z++)
@@ -75,7 +76,8 @@ static void test_run(void)
 		IS(memcmp(to, want, sizeof(to)), 0);
 	}
 	/* Rows that overlap their source are moved, not smeared. */
-	struct ckt_soft_copy copy = {.from = end_of((uint64_t)(uintptr_t)from, 100, 100, 0), .to = end_of((uint64_t)(uintptr_t)from + 1, 100, 100, 0),
+	struct ckt_soft_copy copy = {.from = end_of((uint64_t)(uintptr_t)from, 100, 100, 0), .to = end_of((uint64_t)(uintptr_t)from + 1,
+		100, 100, 0),
 				     .width = 100, .height = 1, .depth = 1};
 	memcpy(want, from, 100);
 	ckt_soft_copy_run(&copy);

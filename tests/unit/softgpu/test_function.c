@@ -3,10 +3,12 @@
 
 static const char text[] =
 	".const .align 4 .b32 table[5];\n"
-	".visible .entry plain(.param .u8 a, .param .u64 b, .param .align 16 .b8 c[20])\n{\n.reg .b32 r;\n.shared .b8 room[1000];\n.local .b8 own[100];\nmov.u32 r, room;\nret;\n}\n"
+	".visible .entry plain(.param .u8 a, .param .u64 b, .param .align 16 .b8 c[20])\n{\n.reg .b32 r;\n.shared .b8 room[1000];\n"
+		".local .b8 own[100];\nmov.u32 r, room;\nret;\n}\n"
 	".visible .entry bounded() .maxntid 64, 2 .minnctapersm 2\n{\nret;\n}\n"
 	".visible .entry exact() .reqntid 32, 4, 2\n{\nret;\n}\n";
-static const char clustered[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() .reqnctapercluster 2, 1, 1\n{\nret;\n}\n";
+static const char clustered[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() .reqnctapercluster 2, 1, 1\n{\nret;\n"
+	"}\n";
 
 static int get(CUfunction f, CUfunction_attribute attribute)
 {
@@ -52,7 +54,8 @@ static void test_set(void)
 		{SHARED, 0, CUDA_SUCCESS}, {SHARED, -1, CUDA_ERROR_INVALID_VALUE}, {SHARED, (227 << 10) - 1000, CUDA_SUCCESS},
 		{SHARED, (227 << 10) - 999, CUDA_ERROR_INVALID_VALUE}, {CARVEOUT, -1, CUDA_SUCCESS}, {CARVEOUT, 100, CUDA_SUCCESS},
 		{CARVEOUT, 101, CUDA_ERROR_INVALID_VALUE}, {CARVEOUT, -2, CUDA_ERROR_INVALID_VALUE}, {WIDTH, 2, CUDA_SUCCESS},
-		{WIDTH, -1, CUDA_ERROR_INVALID_VALUE}, {PORTABLE, 1, CUDA_SUCCESS}, {POLICY, CU_CLUSTER_SCHEDULING_POLICY_SPREAD, CUDA_SUCCESS},
+		{WIDTH, -1, CUDA_ERROR_INVALID_VALUE}, {PORTABLE, 1, CUDA_SUCCESS},
+			{POLICY, CU_CLUSTER_SCHEDULING_POLICY_SPREAD, CUDA_SUCCESS},
 		{POLICY, 3, CUDA_ERROR_INVALID_VALUE}, {CU_FUNC_ATTRIBUTE_NUM_REGS, 8, CUDA_ERROR_INVALID_VALUE},
 		{CU_FUNC_ATTRIBUTE_MAX, 0, CUDA_ERROR_INVALID_VALUE},
 	};
@@ -99,7 +102,8 @@ static void test_parameters(void)
 	OK(cuFuncSetSharedMemConfig(f, CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE));
 	CHECK_RESULT(cuFuncSetSharedMemConfig(f, (CUsharedconfig)3), CUDA_ERROR_INVALID_VALUE);
 	/* More shared memory than a block has: the attribute cannot be negative. */
-	CUfunction crowded = files_kernel(".visible .entry k()\n{\n.reg .b32 r;\n.shared .b8 room[60000];\nmov.u32 r, room;\nret;\n}\n", "k");
+	CUfunction crowded = files_kernel(".visible .entry k()\n{\n.reg .b32 r;\n.shared .b8 room[60000];\nmov.u32 r, room;\nret;\n}\n",
+		"k");
 	IS(get(crowded, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), 0);
 }
 

@@ -120,9 +120,12 @@ static void test_kinds(void)
 		CUDA_MEMSET_NODE_PARAMS p;
 		CUresult result;
 	} fills[] = {
-		{{.dst = 1, .elementSize = 4, .width = 1, .height = 1}, CUDA_SUCCESS}, {{.dst = 1, .elementSize = 1, .width = 1, .height = 2, .pitch = 8}, CUDA_SUCCESS},
-		{{.dst = 0, .elementSize = 4, .width = 1, .height = 1}, CUDA_ERROR_INVALID_VALUE}, {{.dst = 1, .elementSize = 3, .width = 1, .height = 1}, CUDA_ERROR_INVALID_VALUE},
-		{{.dst = 1, .elementSize = 8, .width = 1, .height = 1}, CUDA_ERROR_INVALID_VALUE}, {{.dst = 1, .elementSize = 2, .width = 0, .height = 1}, CUDA_ERROR_INVALID_VALUE},
+		{{.dst = 1, .elementSize = 4, .width = 1, .height = 1}, CUDA_SUCCESS},
+			{{.dst = 1, .elementSize = 1, .width = 1, .height = 2, .pitch = 8}, CUDA_SUCCESS},
+		{{.dst = 0, .elementSize = 4, .width = 1, .height = 1}, CUDA_ERROR_INVALID_VALUE},
+			{{.dst = 1, .elementSize = 3, .width = 1, .height = 1}, CUDA_ERROR_INVALID_VALUE},
+		{{.dst = 1, .elementSize = 8, .width = 1, .height = 1}, CUDA_ERROR_INVALID_VALUE},
+			{{.dst = 1, .elementSize = 2, .width = 0, .height = 1}, CUDA_ERROR_INVALID_VALUE},
 		{{.dst = 1, .elementSize = 2, .width = 1, .height = 0}, CUDA_ERROR_INVALID_VALUE},
 	};
 	for (size_t i = 0; i < COUNT(fills); i++) {

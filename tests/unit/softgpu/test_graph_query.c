@@ -84,7 +84,8 @@ static void test_told(void)
 	OK(cuEventCreate(&other, 0));
 	OK(cuGraphCreate(&graph, 0));
 	CUgraphNode copy, fill, host, record, wait, ops;
-	CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = p + 32,
+	CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = p + 32,
 			   .WidthInBytes = 4, .Height = 1, .Depth = 1}, c_told;
 	CUDA_MEMSET_NODE_PARAMS f = {.dst = p, .value = 3, .elementSize = 4, .width = 2, .height = 1}, f_told;
 	CUDA_HOST_NODE_PARAMS h = {.fn = nothing, .userData = &p}, h_told;

@@ -107,7 +107,8 @@ static void test_parameters(void)
 	enum { GOOD = CU_GRAPH_EXEC_UPDATE_SUCCESS, CHANGED = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED };
 	test_context();
 	OK(cuMemAlloc(&memory, 4096));
-	CUgraphNodeParams flat = {.type = CU_GRAPH_NODE_TYPE_MEMSET, .memset = {.dst = memory, .elementSize = 4, .width = 4, .height = 1}}, to = flat;
+	CUgraphNodeParams flat = {.type = CU_GRAPH_NODE_TYPE_MEMSET, .memset = {.dst = memory, .elementSize = 4, .width = 4,
+		.height = 1}}, to = flat;
 	to.memset.width = 64;
 	to.memset.elementSize = 1;
 	IS(change(&flat, &to), GOOD);
@@ -124,7 +125,8 @@ static void test_parameters(void)
 	to.memset.pitch = 512;
 	IS(change(&wide, &to), CHANGED);
 	IS(change(&wide, &flat), CHANGED);
-	CUgraphNodeParams copy = {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .memcpy.copyParams = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory,
+	CUgraphNodeParams copy = {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .memcpy.copyParams = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = memory,
 		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory + 512, .WidthInBytes = 4, .Height = 1, .Depth = 1}};
 	to = copy;
 	to.memcpy.copyParams.WidthInBytes = 64;

@@ -3,7 +3,8 @@
 
 static const char text[] =
 	".visible .entry none()\n{\nret;\n}\n"
-	".visible .entry two(.param .u64 p, .param .u32 v)\n{\n.reg .b64 a; .reg .b32 b;\nld.param.u64 a, [p]; ld.param.u32 b, [v]; st.global.u32 [a], b; ret;\n}\n"
+	".visible .entry two(.param .u64 p, .param .u32 v)\n{\n.reg .b64 a; .reg .b32 b;\n"
+		"ld.param.u64 a, [p]; ld.param.u32 b, [v]; st.global.u32 [a], b; ret;\n}\n"
 	".visible .entry exact() .reqntid 8, 4, 1\n{\nret;\n}\n"
 	".visible .entry few() .maxntid 32, 1, 1\n{\nret;\n}\n"
 	".visible .entry crowd()\n{\n.reg .b32 r; .shared .b8 room[40000];\nmov.u32 r, room; ret;\n}\n";
@@ -24,12 +25,14 @@ static void test_shapes(void)
 		CUresult result;
 	} table[] = {
 		{none, {1, 65535, 1}, {1, 1, 1}, 0, CUDA_SUCCESS}, {none, {1, 65536, 1}, {1, 1, 1}, 0, CUDA_ERROR_INVALID_VALUE},
-		{none, {1, 1, 65536}, {1, 1, 1}, 0, CUDA_ERROR_INVALID_VALUE}, {none, {1u << 31, 1, 1}, {1, 1, 1}, 0, CUDA_ERROR_INVALID_VALUE},
+		{none, {1, 1, 65536}, {1, 1, 1}, 0, CUDA_ERROR_INVALID_VALUE}, {none, {1u << 31, 1, 1},
+			{1, 1, 1}, 0, CUDA_ERROR_INVALID_VALUE},
 		{none, {1, 1, 0}, {1, 1, 1}, 0, CUDA_ERROR_INVALID_VALUE}, {none, {1, 1, 1}, {1, 0, 1}, 0, CUDA_ERROR_INVALID_VALUE},
 		{none, {1, 1, 1}, {1024, 1, 1}, 0, CUDA_SUCCESS}, {none, {1, 1, 1}, {1, 1024, 1}, 0, CUDA_SUCCESS},
 		{none, {1, 1, 1}, {16, 1, 64}, 0, CUDA_SUCCESS}, {none, {1, 1, 1}, {16, 2, 64}, 0, CUDA_ERROR_INVALID_VALUE},
 		{none, {1, 1, 1}, {UINT32_MAX, UINT32_MAX, 1}, 0, CUDA_ERROR_INVALID_VALUE},
-		{none, {1, 1, 1}, {1, 1, 1}, 48 << 10, CUDA_SUCCESS}, {none, {1, 1, 1}, {1, 1, 1}, (48 << 10) + 1, CUDA_ERROR_INVALID_VALUE},
+		{none, {1, 1, 1}, {1, 1, 1}, 48 << 10, CUDA_SUCCESS}, {none, {1, 1, 1},
+			{1, 1, 1}, (48 << 10) + 1, CUDA_ERROR_INVALID_VALUE},
 		{exact, {2, 1, 1}, {8, 4, 1}, 0, CUDA_SUCCESS}, {exact, {2, 1, 1}, {4, 8, 1}, 0, CUDA_ERROR_INVALID_VALUE},
 		{few, {1, 1, 1}, {32, 1, 1}, 0, CUDA_SUCCESS}, {few, {1, 1, 1}, {33, 1, 1}, 0, CUDA_ERROR_INVALID_VALUE},
 		{crowd, {1, 1, 1}, {1, 1, 1}, (48 << 10) - 40000, CUDA_SUCCESS},
@@ -80,8 +83,10 @@ static void test_parameters(void)
 		unsigned v;
 	} packed = {p, 8};
 	size_t size = 12;
-	void *params[] = {&p, &value}, *missing[] = {&p, NULL}, *extra[] = {CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_BUFFER_POINTER, &packed,
-									  CU_LAUNCH_PARAM_END}, *strange[] = {(void *)7, &size, CU_LAUNCH_PARAM_END};
+	void *params[] = {&p, &value}, *missing[] = {&p, NULL}, *extra[] = {CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+		CU_LAUNCH_PARAM_BUFFER_POINTER, &packed,
+									  CU_LAUNCH_PARAM_END}, *strange[] = {(void *)7, &size,
+									    CU_LAUNCH_PARAM_END};
 	OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 	value = 99;	/* taken in the call */
 	IS(files_word(p), 7);
@@ -95,7 +100,8 @@ static void test_parameters(void)
 	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra), CUDA_ERROR_INVALID_VALUE);
 	IS(files_word(p), 8);
 	CHECK_RESULT(cuLaunchKernelEx(NULL, f, params, NULL), CUDA_ERROR_INVALID_VALUE);
-	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .numAttrs = 1};
+	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1,
+		.numAttrs = 1};
 	CHECK_RESULT(cuLaunchKernelEx(&config, f, params, NULL), CUDA_ERROR_INVALID_VALUE);
 	/* Another context's function. */
 	CUcontext second = files_second();
@@ -114,8 +120,10 @@ static void test_attributes(void)
 		CUresult result;
 	} table[] = {
 		{CU_LAUNCH_ATTRIBUTE_IGNORE, CUDA_SUCCESS}, {CU_LAUNCH_ATTRIBUTE_PRIORITY, CUDA_SUCCESS},
-		{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUDA_SUCCESS}, {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CUDA_ERROR_NOT_SUPPORTED},
-		{CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, CUDA_ERROR_NOT_SUPPORTED}, {CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, CUDA_ERROR_NOT_SUPPORTED},
+		{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUDA_SUCCESS},
+			{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CUDA_ERROR_NOT_SUPPORTED},
+		{CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, CUDA_ERROR_NOT_SUPPORTED},
+			{CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, CUDA_ERROR_NOT_SUPPORTED},
 		{-1, CUDA_ERROR_INVALID_VALUE}, {100, CUDA_ERROR_INVALID_VALUE},
 	};
 	for (size_t i = 0; i < COUNT(table); i++) {
@@ -145,7 +153,8 @@ static void test_faults(void)
 	for (size_t i = 0; i < COUNT(table); i++) {
 		char whole[512];
 		test_context();
-		snprintf(whole, sizeof(whole), ".visible .entry fault()\n{\n.reg .b64 a; .reg .b32 r; .local .align 4 .b8 local[16]; .shared .align 4 .b8 shared[16];\n%s\nret;\n}\n",
+		snprintf(whole, sizeof(whole), ".visible .entry fault()\n{\n.reg .b64 a; .reg .b32 r; .local .align 4 .b8 local[16]; "
+			".shared .align 4 .b8 shared[16];\n%s\nret;\n}\n",
 			 table[i].body);
 		CUfunction f = files_kernel(whole, "fault");
 		files_catch(2);
@@ -162,5 +171,6 @@ static void test_faults(void)
 	test_context();
 }
 
-UNIT_SUITE(softgpu/launch, {"shapes", test_shapes}, {"clusters", test_clusters}, {"parameters", test_parameters}, {"attributes", test_attributes},
+UNIT_SUITE(softgpu/launch, {"shapes", test_shapes}, {"clusters", test_clusters}, {"parameters", test_parameters},
+	{"attributes", test_attributes},
 	   {"faults", test_faults})

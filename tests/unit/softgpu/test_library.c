@@ -7,14 +7,17 @@ static void test_load(void)
 {
 	CUlibrary library;
 	OK(cuInit(0));
-	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED, table = CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE, strange = (CUlibraryOption)77;
+	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED, table = CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE,
+		strange = (CUlibraryOption)77;
 	void *value = (void *)1;
 	static const struct {
 		const char *text;
 		CUresult result;
 	} images[] = {
-		{"", CUDA_ERROR_INVALID_IMAGE}, {"no PTX", CUDA_ERROR_INVALID_IMAGE}, {".version 8.0\n.target sm_80\nnonsense", CUDA_ERROR_INVALID_PTX},
-		{".version 8.0\n.target sm_90\n.address_size 64\n", CUDA_SUCCESS}, {".version 8.7\n.target sm_120\n", CUDA_ERROR_NO_BINARY_FOR_GPU},
+		{"", CUDA_ERROR_INVALID_IMAGE}, {"no PTX", CUDA_ERROR_INVALID_IMAGE},
+			{".version 8.0\n.target sm_80\nnonsense", CUDA_ERROR_INVALID_PTX},
+		{".version 8.0\n.target sm_90\n.address_size 64\n", CUDA_SUCCESS},
+			{".version 8.7\n.target sm_120\n", CUDA_ERROR_NO_BINARY_FOR_GPU},
 	};
 	for (size_t i = 0; i < COUNT(images); i++) {
 		files_catch(2);
@@ -130,7 +133,8 @@ static void test_settings(void)
 
 static void test_variables(void)
 {
-	static const char text[] = PTX_HEADER ".visible .global .align 4 .u32 plain[3];\n.visible .global .attribute(.managed) .align 8 .u64 shared = 5;\n";
+	static const char text[] = PTX_HEADER ".visible .global .align 4 .u32 plain[3];\n"
+		".visible .global .attribute(.managed) .align 8 .u64 shared = 5;\n";
 	CUlibrary library;
 	CUdeviceptr p = 0;
 	size_t size = 0;

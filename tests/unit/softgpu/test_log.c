@@ -30,7 +30,8 @@ static void test_debug(void)
 	program[n > 0 ? n : 0] = '\0';
 	static const struct {
 		const char *level, *want;
-	} table[] = {{"debug", "cricket soft GPU: told 5\n"}, {"debug:file", "cricket soft GPU: told 5\n"}, {"info", ""}, {"", ""}, {"deb", ""}};
+	} table[] = {{"debug", "cricket soft GPU: told 5\n"}, {"debug:file", "cricket soft GPU: told 5\n"}, {"info", ""}, {"", ""},
+		{"deb", ""}};
 	for (size_t i = 0; i < COUNT(table); i++) {
 		snprintf(command, sizeof(command), "CRICKET_LOG=%s '%s' debug 2>&1", table[i].level, program);
 		FILE *pipe = popen(command, "r");

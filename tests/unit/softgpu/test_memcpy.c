@@ -129,7 +129,8 @@ static void test_peers(void)
 	OK(cuMemcpyDtoH(host, there, 64));
 	IS(memcmp(host, pattern, 64), 0);
 	CUDA_MEMCPY3D_PEER box = {.srcContext = primary, .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .srcPitch = 100,
-				  .dstContext = second, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = there, .dstPitch = 8, .srcHeight = 4, .dstHeight = 4,
+				  .dstContext = second, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = there, .dstPitch = 8,
+				    .srcHeight = 4, .dstHeight = 4,
 				  .WidthInBytes = 8, .Height = 2, .Depth = 2};
 	OK(cuMemcpy3DPeer(&box));
 	OK(cuMemcpyDtoH(host, there, 64));

@@ -28,7 +28,8 @@ static bool passes(CUdeviceptr p, uint64_t have, uint64_t want, unsigned flags, 
 
 static void test_compare(void)
 {
-	enum { GEQ = CU_STREAM_WAIT_VALUE_GEQ, EQ = CU_STREAM_WAIT_VALUE_EQ, AND = CU_STREAM_WAIT_VALUE_AND, NOR = CU_STREAM_WAIT_VALUE_NOR };
+	enum { GEQ = CU_STREAM_WAIT_VALUE_GEQ, EQ = CU_STREAM_WAIT_VALUE_EQ, AND = CU_STREAM_WAIT_VALUE_AND,
+		NOR = CU_STREAM_WAIT_VALUE_NOR };
 	static const struct {
 		uint64_t have, want;
 		unsigned flags;
@@ -40,7 +41,8 @@ static void test_compare(void)
 		{1, ~0ull, GEQ, true, true}, {0x100000000, 1, GEQ, true, true},
 		{7, 7, EQ, false, true}, {7, 6, EQ, false, false}, {0x100000007, 7, EQ, true, false}, {7, 7, EQ, true, true},
 		{6, 4, AND, false, true}, {6, 1, AND, false, false}, {1ull << 40, 1ull << 40, AND, true, true}, {0, 1, AND, false, false},
-		{0xffffff00, 0xfe, NOR, false, true}, {0xffffff00, 0xff, NOR, false, false}, {~0ull, 0, NOR, true, false}, {0xffffffff, 0, NOR, true, true},
+		{0xffffff00, 0xfe, NOR, false, true}, {0xffffff00, 0xff, NOR, false, false}, {~0ull, 0, NOR, true, false},
+			{0xffffffff, 0, NOR, true, true},
 	};
 	CUdeviceptr p;
 	test_context();
@@ -93,9 +95,11 @@ static void test_refused(void)
 		unsigned flags;
 		CUresult result;
 	} table[] = {
-		{S32, p + 4092, 0, CUDA_SUCCESS}, {S32, p + 4096, 0, CUDA_ERROR_INVALID_VALUE}, {S64, p + 4092, 0, CUDA_ERROR_INVALID_VALUE},
+		{S32, p + 4092, 0, CUDA_SUCCESS}, {S32, p + 4096, 0, CUDA_ERROR_INVALID_VALUE},
+			{S64, p + 4092, 0, CUDA_ERROR_INVALID_VALUE},
 		{S32, p + 2, 0, CUDA_ERROR_INVALID_VALUE}, {S64, p + 4, 0, CUDA_ERROR_INVALID_VALUE}, {S32, 0, 0, CUDA_ERROR_INVALID_VALUE},
-		{S32, p, 2, CUDA_ERROR_INVALID_VALUE}, {W32, p, 4, CUDA_ERROR_INVALID_VALUE}, {W32, p, CU_STREAM_WAIT_VALUE_FLUSH, CUDA_ERROR_NOT_SUPPORTED},
+		{S32, p, 2, CUDA_ERROR_INVALID_VALUE}, {W32, p, 4, CUDA_ERROR_INVALID_VALUE},
+			{W32, p, CU_STREAM_WAIT_VALUE_FLUSH, CUDA_ERROR_NOT_SUPPORTED},
 		{W64, p + 4, 0, CUDA_ERROR_INVALID_VALUE}, {W32, 0x1000, 0, CUDA_ERROR_INVALID_VALUE},
 		{CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES, 0, 0, CUDA_ERROR_NOT_SUPPORTED}, {CU_STREAM_MEM_OP_BARRIER, 0, 0, CUDA_SUCCESS},
 		{77, p, 0, CUDA_ERROR_INVALID_VALUE},

@@ -17,14 +17,16 @@ static void both(unsigned unit, size_t offset, size_t pitch, uint32_t value, siz
 		for (size_t x = 0; x < width; x++)
 			memcpy(want + offset + y * pitch + x * unit, &value, unit);
 	if (height == 1 && !async)
-		result = unit == 1 ? cuMemsetD8(at, (unsigned char)value, width) : unit == 2 ? cuMemsetD16(at, (unsigned short)value, width) :
+		result = unit == 1 ? cuMemsetD8(at, (unsigned char)value, width) : unit == 2 ? cuMemsetD16(at, (unsigned short)value,
+			width) :
 			 cuMemsetD32(at, value, width);
 	else if (height == 1)
 		result = unit == 1 ? cuMemsetD8Async(at, (unsigned char)value, width, NULL) :
 			 unit == 2 ? cuMemsetD16Async(at, (unsigned short)value, width, NULL) : cuMemsetD32Async(at, value, width, NULL);
 	else if (!async)
 		result = unit == 1 ? cuMemsetD2D8(at, pitch, (unsigned char)value, width, height) :
-			 unit == 2 ? cuMemsetD2D16(at, pitch, (unsigned short)value, width, height) : cuMemsetD2D32(at, pitch, value, width, height);
+			 unit == 2 ? cuMemsetD2D16(at, pitch, (unsigned short)value, width, height) : cuMemsetD2D32(at, pitch, value,
+			    width, height);
 	else
 		result = unit == 1 ? cuMemsetD2D8Async(at, pitch, (unsigned char)value, width, height, NULL) :
 			 unit == 2 ? cuMemsetD2D16Async(at, pitch, (unsigned short)value, width, height, NULL) :

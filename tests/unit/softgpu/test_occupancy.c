@@ -17,7 +17,8 @@ static void test_blocks(void)
 		int blocks;
 	} table[] = {
 		{light, 32, 0, 32}, {light, 1, 0, 32}, {light, 64, 0, 32}, {light, 65, 0, 21}, {light, 96, 0, 21}, {light, 1024, 0, 2},
-		{light, 1000, 0, 2}, {light, 32, 1 << 10, 32}, {light, 32, 7 << 10, 28}, {light, 32, 113 << 10, 2}, {light, 32, (113 << 10) + 1, 1},
+		{light, 1000, 0, 2}, {light, 32, 1 << 10, 32}, {light, 32, 7 << 10, 28}, {light, 32, 113 << 10, 2},
+			{light, 32, (113 << 10) + 1, 1},
 		{light, 32, 227 << 10, 1}, {light, 32, (227 << 10) + 1, 0}, {light, 1025, 0, 0},
 		{shared, 32, 0, 7}, {shared, 32, 7 << 10, 6}, {bounded, 96, 0, 21}, {bounded, 97, 0, 0},
 	};
@@ -98,7 +99,8 @@ static void test_clusters(void)
 {
 	int n = 0, sm = 0;
 	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {4, 1, 1}};
-	CUlaunchConfig config = {.gridDimX = 4, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1024, .blockDimY = 1, .blockDimZ = 1, .attrs = &attribute, .numAttrs = 1};
+	CUlaunchConfig config = {.gridDimX = 4, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1024, .blockDimY = 1, .blockDimZ = 1,
+		.attrs = &attribute, .numAttrs = 1};
 	test_context();
 	CUfunction light = files_kernel(text, "light");
 	OK(cuDeviceGetAttribute(&sm, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));

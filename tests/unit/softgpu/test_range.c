@@ -28,7 +28,8 @@ static void test_edges(void)
 	IS(add(BASE - 8, 8, CKT_SOFT_RANGE_DEVICE), CUDA_SUCCESS);
 	static const struct {
 		uint64_t at, base;
-	} found[] = {{BASE - 9, 0}, {BASE - 8, BASE - 8}, {BASE - 1, BASE - 8}, {BASE, BASE}, {BASE + 15, BASE}, {BASE + 16, BASE + 16}, {BASE + 17, 0}};
+	} found[] = {{BASE - 9, 0}, {BASE - 8, BASE - 8}, {BASE - 1, BASE - 8}, {BASE, BASE}, {BASE + 15, BASE}, {BASE + 16, BASE + 16},
+		{BASE + 17, 0}};
 	for (size_t i = 0; i < COUNT(found); i++) {
 		bool is = ckt_soft_range_find(found[i].at, &r);
 		IS(is, found[i].base != 0);
@@ -58,7 +59,8 @@ static void test_visit(void)
 	static const struct {
 		uint64_t base, size;
 		unsigned n;
-	} table[] = {{BASE, 1, 1}, {BASE + 49, 1, 1}, {BASE + 50, 50, 0}, {BASE + 50, 51, 1}, {BASE + 49, 52, 2}, {BASE, 1000, 4}, {BASE - 10, 10, 0}};
+	} table[] = {{BASE, 1, 1}, {BASE + 49, 1, 1}, {BASE + 50, 50, 0}, {BASE + 50, 51, 1}, {BASE + 49, 52, 2}, {BASE, 1000, 4},
+		{BASE - 10, 10, 0}};
 	for (size_t i = 0; i < COUNT(table); i++) {
 		unsigned n = 0;
 		ckt_soft_range_visit(table[i].base, table[i].size, count, &n);

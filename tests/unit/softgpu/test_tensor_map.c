@@ -18,7 +18,8 @@ static CUtensorMap map;
 
 static CUresult encode(const struct tiled *t)
 {
-	return cuTensorMapEncodeTiled(&map, t->type, t->rank, (void *)(uintptr_t)t->address, t->dims, t->strides, t->box, t->steps, t->interleave,
+	return cuTensorMapEncodeTiled(&map, t->type, t->rank, (void *)(uintptr_t)t->address, t->dims, t->strides, t->box, t->steps,
+		t->interleave,
 				      t->swizzle, t->promotion, t->fill);
 }
 
@@ -68,11 +69,15 @@ static void test_tiled(void)
 			fprintf(stderr, "tensor map %u\n", i);
 		IS(result, want);
 	}
-	CHECK_RESULT(cuTensorMapEncodeTiled((CUtensorMap *)(void *)((char *)&map + 16), good.type, 3, (void *)0x10000, good.dims, good.strides, good.box,
+	CHECK_RESULT(cuTensorMapEncodeTiled((CUtensorMap *)(void *)((char *)&map + 16), good.type, 3, (void *)0x10000, good.dims,
+		good.strides, good.box,
 					    good.steps, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuTensorMapEncodeTiled(&map, good.type, 3, (void *)0x10000, NULL, good.strides, good.box, good.steps, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuTensorMapEncodeTiled(&map, good.type, 3, (void *)0x10000, good.dims, NULL, good.box, good.steps, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuTensorMapEncodeTiled(&map, good.type, 3, (void *)0x10000, good.dims, good.strides, NULL, good.steps, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuTensorMapEncodeTiled(&map, good.type, 3, (void *)0x10000, NULL, good.strides, good.box, good.steps, 0, 0, 0, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuTensorMapEncodeTiled(&map, good.type, 3, (void *)0x10000, good.dims, NULL, good.box, good.steps, 0, 0, 0, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuTensorMapEncodeTiled(&map, good.type, 3, (void *)0x10000, good.dims, good.strides, NULL, good.steps, 0, 0, 0, 0),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(cuTensorMapEncodeTiled(&map, good.type, 1, (void *)0x10000, good.dims, NULL, good.box, good.steps, 0, 0, 0, 0));
 	/* Refused: the map is as it was. */
 	CUtensorMap before = map;
@@ -86,7 +91,8 @@ static CUresult im2col(unsigned rank, const int *lower, const int *upper, unsign
 {
 	static const uint64_t dims[] = {16, 8, 8, 4, 2}, strides[] = {64, 512, 4096, 16384};
 	static const uint32_t steps[] = {1, 1, 1, 1, 1};
-	return cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, rank, (void *)0x10000, dims, strides, lower, upper, channels, pixels, steps, 0, 0, 0, 0);
+	return cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, rank, (void *)0x10000, dims, strides, lower, upper,
+		channels, pixels, steps, 0, 0, 0, 0);
 }
 
 static void test_im2col(void)
@@ -96,9 +102,12 @@ static void test_im2col(void)
 		int corner;
 		CUresult lower, upper;
 	} table[] = {
-		{3, 32767, CUDA_SUCCESS, CUDA_SUCCESS}, {3, -32768, CUDA_SUCCESS, CUDA_SUCCESS}, {3, 32768, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
-		{4, 127, CUDA_SUCCESS, CUDA_SUCCESS}, {4, 128, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE}, {4, -129, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
-		{5, 15, CUDA_SUCCESS, CUDA_SUCCESS}, {5, -16, CUDA_SUCCESS, CUDA_SUCCESS}, {5, 16, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
+		{3, 32767, CUDA_SUCCESS, CUDA_SUCCESS}, {3, -32768, CUDA_SUCCESS, CUDA_SUCCESS},
+			{3, 32768, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
+		{4, 127, CUDA_SUCCESS, CUDA_SUCCESS}, {4, 128, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
+			{4, -129, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
+		{5, 15, CUDA_SUCCESS, CUDA_SUCCESS}, {5, -16, CUDA_SUCCESS, CUDA_SUCCESS},
+			{5, 16, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
 		{2, 0, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE},
 	};
 	static const int zero[3] = {0};
@@ -119,7 +128,8 @@ static void test_im2col(void)
 	static const uint32_t steps[] = {1, 1, 1};
 	OK(cuTensorMapEncodeIm2colWide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, (void *)0x10000, dims, strides, -4, 4, 16, 8, steps, 0,
 				       CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128, 0, 0, 0));
-	CHECK_RESULT(cuTensorMapEncodeIm2colWide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, (void *)0x10000, dims, strides, -4, 4, 16, 8, steps, 0,
+	CHECK_RESULT(cuTensorMapEncodeIm2colWide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, (void *)0x10000, dims, strides, -4, 4, 16, 8,
+		steps, 0,
 						 (CUtensorMapIm2ColWideMode)2, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 

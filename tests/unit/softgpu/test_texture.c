@@ -19,9 +19,11 @@ static void test_memory(void)
 	test_context();
 	OK(cuMemAlloc(&memory, 8192));
 	const CUDA_TEXTURE_DESC how = {0};
-	const CUDA_RESOURCE_DESC linear = {.resType = CU_RESOURCE_TYPE_LINEAR, .res.linear = {.devPtr = memory, .format = CU_AD_FORMAT_FLOAT,
+	const CUDA_RESOURCE_DESC linear = {.resType = CU_RESOURCE_TYPE_LINEAR, .res.linear = {.devPtr = memory,
+		.format = CU_AD_FORMAT_FLOAT,
 		.numChannels = 4, .sizeInBytes = 8192}};
-	const CUDA_RESOURCE_DESC pitched = {.resType = CU_RESOURCE_TYPE_PITCH2D, .res.pitch2D = {.devPtr = memory, .format = CU_AD_FORMAT_UNSIGNED_INT8,
+	const CUDA_RESOURCE_DESC pitched = {.resType = CU_RESOURCE_TYPE_PITCH2D, .res.pitch2D = {.devPtr = memory,
+		.format = CU_AD_FORMAT_UNSIGNED_INT8,
 		.numChannels = 1, .width = 100, .height = 16, .pitchInBytes = 512}};
 	OK(make(&linear, &how, NULL));
 	OK(make(&pitched, &how, NULL));
@@ -72,7 +74,8 @@ static void test_memory(void)
 static CUarray layers(unsigned n)
 {
 	CUarray array = NULL;
-	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 16, .Height = 8, .Depth = n, .Format = CU_AD_FORMAT_UNSIGNED_INT16, .NumChannels = 2, .Flags = CUDA_ARRAY3D_LAYERED};
+	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 16, .Height = 8, .Depth = n, .Format = CU_AD_FORMAT_UNSIGNED_INT16, .NumChannels = 2,
+		.Flags = CUDA_ARRAY3D_LAYERED};
 	OK(cuArray3DCreate(&array, &desc));
 	return array;
 }
@@ -92,13 +95,18 @@ static void test_views(void)
 		{CU_RES_VIEW_FORMAT_NONE, 0, 0, 0, 0, CUDA_SUCCESS}, {CU_RES_VIEW_FORMAT_UINT_1X32, 16, 8, 0, 0, CUDA_SUCCESS},
 		{CU_RES_VIEW_FORMAT_UINT_4X8, 16, 8, 1, 3, CUDA_SUCCESS}, {CU_RES_VIEW_FORMAT_FLOAT_1X32, 16, 8, 3, 3, CUDA_SUCCESS},
 		{CU_RES_VIEW_FORMAT_UINT_2X32, 16, 8, 0, 0, CUDA_ERROR_INVALID_VALUE},	/* another size */
-		{CU_RES_VIEW_FORMAT_NONE, 15, 8, 0, 0, CUDA_ERROR_INVALID_VALUE}, {CU_RES_VIEW_FORMAT_NONE, 16, 9, 0, 0, CUDA_ERROR_INVALID_VALUE},
-		{CU_RES_VIEW_FORMAT_NONE, 16, 8, 2, 1, CUDA_ERROR_INVALID_VALUE}, {CU_RES_VIEW_FORMAT_NONE, 16, 8, 0, 4, CUDA_ERROR_INVALID_VALUE},
-		{CU_RES_VIEW_FORMAT_NONE, 16, 8, 0, UINT32_MAX, CUDA_ERROR_INVALID_VALUE}, {CU_RES_VIEW_FORMAT_NONE, 16, 8, 5, UINT32_MAX, CUDA_ERROR_INVALID_VALUE},
-		{CU_RES_VIEW_FORMAT_UNSIGNED_BC1, 16, 8, 0, 0, CUDA_ERROR_NOT_SUPPORTED}, {(CUresourceViewFormat)99, 16, 8, 0, 0, CUDA_ERROR_INVALID_VALUE},
+		{CU_RES_VIEW_FORMAT_NONE, 15, 8, 0, 0, CUDA_ERROR_INVALID_VALUE},
+			{CU_RES_VIEW_FORMAT_NONE, 16, 9, 0, 0, CUDA_ERROR_INVALID_VALUE},
+		{CU_RES_VIEW_FORMAT_NONE, 16, 8, 2, 1, CUDA_ERROR_INVALID_VALUE},
+			{CU_RES_VIEW_FORMAT_NONE, 16, 8, 0, 4, CUDA_ERROR_INVALID_VALUE},
+		{CU_RES_VIEW_FORMAT_NONE, 16, 8, 0, UINT32_MAX, CUDA_ERROR_INVALID_VALUE},
+			{CU_RES_VIEW_FORMAT_NONE, 16, 8, 5, UINT32_MAX, CUDA_ERROR_INVALID_VALUE},
+		{CU_RES_VIEW_FORMAT_UNSIGNED_BC1, 16, 8, 0, 0, CUDA_ERROR_NOT_SUPPORTED},
+			{(CUresourceViewFormat)99, 16, 8, 0, 0, CUDA_ERROR_INVALID_VALUE},
 	};
 	for (size_t i = 0; i < COUNT(table); i++) {
-		CUDA_RESOURCE_VIEW_DESC view = {.format = table[i].format, .width = table[i].width, .height = table[i].height, .firstLayer = table[i].first,
+		CUDA_RESOURCE_VIEW_DESC view = {.format = table[i].format, .width = table[i].width, .height = table[i].height,
+			.firstLayer = table[i].first,
 						.lastLayer = table[i].last};
 		CUresult result = make(&resource, &how, &view);
 		if (result != table[i].result)
@@ -107,7 +115,8 @@ static void test_views(void)
 	}
 	/* Memory has no views. */
 	OK(cuMemAlloc(&memory, 512));
-	CUDA_RESOURCE_DESC linear = {.resType = CU_RESOURCE_TYPE_LINEAR, .res.linear = {.devPtr = memory, .format = CU_AD_FORMAT_FLOAT, .numChannels = 1, .sizeInBytes = 512}};
+	CUDA_RESOURCE_DESC linear = {.resType = CU_RESOURCE_TYPE_LINEAR, .res.linear = {.devPtr = memory, .format = CU_AD_FORMAT_FLOAT,
+		.numChannels = 1, .sizeInBytes = 512}};
 	CUDA_RESOURCE_VIEW_DESC none = {0};
 	CHECK_RESULT(make(&linear, &how, &none), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree(memory));
@@ -119,7 +128,8 @@ static void test_told(void)
 {
 	test_context();
 	CUarray array = layers(2);
-	const CUDA_TEXTURE_DESC how = {.flags = CU_TRSF_READ_AS_INTEGER, .addressMode = {CU_TR_ADDRESS_MODE_CLAMP}, .maxAnisotropy = 3, .borderColor = {1, 2, 3, 4}};
+	const CUDA_TEXTURE_DESC how = {.flags = CU_TRSF_READ_AS_INTEGER, .addressMode = {CU_TR_ADDRESS_MODE_CLAMP}, .maxAnisotropy = 3,
+		.borderColor = {1, 2, 3, 4}};
 	const CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = array};
 	CUDA_RESOURCE_DESC r = {0};
 	CUDA_TEXTURE_DESC t = {0};
