@@ -239,7 +239,7 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags
 	uint64_t bit = 1ULL << peer->device->ordinal;
 	pthread_mutex_lock(&context->lock);
 	if (peer->device == context->device)
-		result = CUDA_ERROR_INVALID_DEVICE;
+		result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	else if (context->peers & bit)
 		result = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 	else

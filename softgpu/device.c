@@ -396,6 +396,29 @@ CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attri
 	}
 }
 
+/* Every device computes with the same processor's instructions. */
+CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
+						  CUdevice srcDevice, CUdevice dstDevice)
+{
+	struct ckt_soft_device *source, *destination;
+	CUresult result = device_of(capabilities, srcDevice, &source);
+	if (result == CUDA_SUCCESS)
+		result = device_of(capabilities, dstDevice, &destination);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (source == destination)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		if ((unsigned)operations[i] >= CU_ATOMIC_OPERATION_MAX)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		capabilities[i] = CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED | CU_ATOMIC_CAPABILITY_REDUCTION |
+				  CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
+	return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
 {
 	struct ckt_soft_device *d;

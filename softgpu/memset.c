@@ -35,6 +35,14 @@ static void run_fill(struct ckt_soft_context *context, void *payload)
 	}
 }
 
+/* Another device's memory is set only with access to it, while copies need none (two H200s have it so). */
+static bool out_of_reach(uint64_t address, struct ckt_soft_context *context)
+{
+	struct ckt_soft_range range;
+	return ckt_soft_range_find(address, &range) && range.kind == CKT_SOFT_RANGE_DEVICE && range.device != context->device &&
+	       !(context->peers >> range.device->ordinal & 1);
+}
+
 static CUresult submit_fill(CUdeviceptr to, size_t pitch, unsigned unit, uint32_t value, size_t width, size_t height, CUstream handle,
 			    bool wait)
 {
@@ -53,7 +61,9 @@ static CUresult submit_fill(CUdeviceptr to, size_t pitch, unsigned unit, uint32_
 	fill.area.height = height;
 	fill.area.depth = 1;
 	fill.area.to = (struct ckt_soft_copy_end){.address = to, .pitch = pitch, .place = CKT_SOFT_PLACE_DEVICE};
-	if (width && height) {
+	if (width && height && out_of_reach(to, stream->context)) {
+		result = CUDA_ERROR_INVALID_VALUE;
+	} else if (width && height) {
 		result = ckt_soft_copy_check(&fill.area.to, &fill.area, CKT_SOFT_PAGE_WRITE);
 		unsigned flags = wait ? CKT_SOFT_BLOCK : width <= 4096 && height <= 4 ? CKT_SOFT_INLINE : 0;
 		if (result == CUDA_SUCCESS)

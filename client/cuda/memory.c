@@ -122,6 +122,17 @@ CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUd
 
 /* ---- Setting memory.  height 1 for a flat range. */
 
+/* Another device's memory is set only with access to it, while copies need none (two H200s have it so). */
+static bool out_of_reach(CUdeviceptr dst, uint64_t stream)
+{
+	struct ckt_range range;
+	const struct ckt_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY) ? ckt_object_find(stream, CKT_KIND_STREAM) : NULL;
+	if (ckt_device_count() < 2 || !ckt_range_find(dst, &range) || range.kind != CKT_RANGE_DEVICE || range.pool)
+		return false;
+	const struct ckt_context *context = ckt_object_find(of ? of->context : ckt_call_context, CKT_KIND_CONTEXT);
+	return context && range.device != context->device && !(atomic_load(&context->peers) >> range.device & 1);
+}
+
 static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsigned value, size_t width, size_t height, CUstream stream)
 {
 	uint64_t id;
@@ -137,7 +148,7 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_range_is_device(dst, extent) && ckt_range_is_pinned((void *)(uintptr_t)dst, extent) && (result = ckt_host_map(dst)))
 		return result;
-	if (!ckt_range_require_device("memset", dst, extent))
+	if (!ckt_range_require_device("memset", dst, extent) || out_of_reach(dst, id))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_capture_stream *capturing;
 	result = ckt_capture_enter(id, &capturing);

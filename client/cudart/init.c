@@ -186,9 +186,7 @@ cudaError_t ckt_rt_enter_slow(void)
 		return error;
 	if (cuCtxGetCurrent(&current) == CUDA_SUCCESS && current && adopt(current, epoch) == cudaSuccess)
 		return cudaSuccess;
-	error = ckt_rt_primary(thread->device, &current);
-	if (error && !thread->chosen)
-		error = ckt_rt_choose_valid(&current);
+	error = thread->chosen ? ckt_rt_primary(thread->device, &current) : ckt_rt_choose_valid(&current);
 	if (error)
 		return error;
 	CUresult result = cuCtxSetCurrent(current);

@@ -110,7 +110,7 @@ static void test_peers(void)
 	OK(cuCtxSetCurrent(primary));
 	CHECK_RESULT(cuCtxEnablePeerAccess(second, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuCtxEnablePeerAccess(NULL, 0), CUDA_ERROR_INVALID_CONTEXT);
-	CHECK_RESULT(cuCtxEnablePeerAccess(primary, 0), CUDA_ERROR_INVALID_DEVICE);
+	CHECK_RESULT(cuCtxEnablePeerAccess(primary, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 	CHECK_RESULT(cuCtxDisablePeerAccess(second), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 	OK(cuCtxEnablePeerAccess(second, 0));
 	CHECK_RESULT(cuCtxEnablePeerAccess(second, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
