@@ -137,7 +137,7 @@ void ckt_ipc_serve(struct ckt_worker *worker)
 	uint32_t uid = worker->uid;
 	pthread_mutex_unlock(&worker->mail_lock);
 	/* The asking worker speaks for its session's user; workers of one server run as one. */
-	if (same_user(connection) && recv(connection, &question, sizeof question, 0) == sizeof question &&
+	if (same_user(connection) && recv(connection, &question, sizeof question, MSG_TRUNC) == sizeof question &&
 	    memcmp(question.magic, CKT_IPC_MAGIC, sizeof question.magic) == 0 && question.uid == uid) {
 		pthread_mutex_lock(&ipc.lock);
 		for (struct export *e = ipc.exports; e; e = e->next)

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""Who asks a worker for a session's exported memory: other users, wrong secrets, what is no question; and that the session does not mind."""
+import os
+import struct
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from whole import Whole  # noqa: E402
+
+ASK = """
+import array, os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.settimeout(20)
+s.connect(b"\\0" + bytes.fromhex(sys.argv[1]))
+if sys.argv[2] != "-":
+    try:
+        s.send(bytes.fromhex(sys.argv[2]))
+    except BrokenPipeError:
+        pass
+try:
+    data, control, _, _ = s.recvmsg(4096, socket.CMSG_SPACE(16))
+except ConnectionResetError:
+    data, control = b"", []
+print(len(data), data[:4].hex() or "-", len(control))
+"""
+UNKNOWN = 0xFFFFFFFF
+
+
+def abstract_sockets(pid):
+    """Names of the abstract sockets that the process holds."""
+    inodes = set()
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            target = os.readlink("/proc/%d/fd/%s" % (pid, fd))
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    with open("/proc/net/unix", encoding="utf-8") as f:
+        lines = [line.split() for line in f][1:]
+    return [words[7][1:].encode() for words in lines if len(words) > 7 and words[6] in inodes and words[7].startswith("@")]
+
+
+class Shared(Whole):
+    def setUp(self):
+        super().setUp()
+        server = self.server("owner")
+        self.program, _ = self.start(server)
+        (self.worker,) = server.workers()
+        (self.name,) = abstract_sockets(self.worker)
+        self.uid = os.stat("/proc/%d" % self.worker).st_uid
+
+    def ask(self, message, uid=None):
+        """What comes back: (bytes, how they begin, descriptors)"""
+        options = {} if uid is None or os.geteuid() else {"user": uid, "extra_groups": []}
+        done = subprocess.run(["/usr/bin/python3", "-c", ASK, self.name.hex(), message.hex() if message else "-"], capture_output=True, check=False,
+                              timeout=60, cwd="/", **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        size, begin, descriptors = done.stdout.decode().split()
+        return int(size), begin, int(descriptors)
+
+    def question(self, uid, secret=b"\0" * 16, kind=1, magic=b"CKTIPC01"):
+        return magic + secret + struct.pack("=II", uid, kind)
+
+    def test_wrong_secret(self):
+        """No memory for it; whose session it is makes no difference that could be seen but the empty answer."""
+        for uid in (0, self.uid, UNKNOWN):
+            for kind in (0, 1, 2, 3):
+                size, begin, descriptors = self.ask(self.question(uid, kind=kind), self.uid)
+                self.assertEqual(descriptors, 0)
+                self.assertIn((size, begin), ((0, "-"), (32, "00000000")))
+        self.finish(self.program)
+
+    def test_no_question(self):
+        good = self.question(0)
+        for message in (b"x", good[:-1], good + b"x", b"\xff" * 32, b"\0" * 4096, self.question(0, magic=b"CKTIPC02"), None):
+            self.assertEqual(self.ask(message, self.uid), (0, "-", 0))
+        self.finish(self.program)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be another user")
+    def test_other_user(self):
+        """Not even that a question was heard."""
+        for uid in (0, 54321):
+            self.assertEqual(self.ask(self.question(0), uid), (0, "-", 0))
+        self.finish(self.program)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
