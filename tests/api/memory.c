@@ -292,8 +292,14 @@ CASE(ipc)
 	if (pipe(to) || pipe(from))
 		exit(2);
 	pid_t pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		close(to[1]);
+		close(from[0]);
 		producer(to[0], from[1]);
+	}
+	/* So that the end of either is the end of its pipe. */
+	close(to[0]);
+	close(from[1]);
 	start();
 	mine = memory(100);
 	CALL(cuIpcGetMemHandle, &own, mine);
