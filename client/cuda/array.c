@@ -23,15 +23,11 @@ bool ckt_array_holds(const struct ckt_array *array, uint64_t x, uint64_t y, uint
 /* What the driver would need more for than we bring along. */
 static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *desc, struct ckt_array_extent *ret_extent)
 {
-	static bool once_flags, once_format;
-	struct ckt_array_element element;
+	static bool once;
 	if (!desc)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (desc->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE))
-		return ckt_call_unsupported("sparse arrays, arrays without memory and arrays for video", &once_flags);
-	if (desc->Format >= CU_AD_FORMAT_P010 && desc->Format <= CU_AD_FORMAT_YUV444_16bit_SemiPlanar &&
-	    !ckt_array_element(desc->Format, desc->NumChannels, &element))
-		return ckt_call_unsupported("arrays of planar formats", &once_format);
+		return ckt_call_unsupported("sparse arrays, arrays without memory and arrays for video", &once);
 	return ckt_array_extent(desc, ret_extent) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

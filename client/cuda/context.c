@@ -233,30 +233,46 @@ static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device, 
 	return CUDA_SUCCESS;
 }
 
-CKT_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
-{
-	return create(context, flags, device, 3020);
-}
+struct others {
+	bool first, newer;
+};
 
-static void in_use(struct ckt_object *object, void *data)
+static void look(struct ckt_object *object, void *data)
 {
 	const struct ckt_context *context = (const struct ckt_context *)object;
-	*(bool *)data |= !context->primary || context->retained;
+	struct others *others = data;
+	others->first |= context->first;
+	others->newer |= !context->first && (!context->primary || context->retained);
 }
 
-/* A context of before CUDA 3.2, with addresses of 32 bits, has no room beside another one: so says an H200. */
+/* Contexts of before CUDA 3.2, with addresses of 32 bits, have no room beside newer ones, nor those beside them: so says an H200. */
+static bool has_room(bool first)
+{
+	struct others others = {0};
+	ckt_object_each(CKT_KIND_CONTEXT, look, &others);
+	return !(first ? others.newer : others.first);
+}
+
+CKT_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+{
+	return has_room(false) ? create(context, flags, device, 3020) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CKT_EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 {
 	CUresult result;
-	bool others = false;
 	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_device_get(device, &result))
 		return result;
-	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK || (flags & CU_CTX_SCHED_MASK) == 3)
+	if ((flags & CU_CTX_SCHED_MASK) == 3)
 		return CUDA_ERROR_INVALID_VALUE;
-	ckt_object_each(CKT_KIND_CONTEXT, in_use, &others);
-	return others ? CUDA_ERROR_OUT_OF_MEMORY : cuCtxCreate_v2(context, flags, device);
+	if (!has_room(true))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = create(context, flags, device, 3020);
+	if (!result)
+		find(*context)->first = true;
+	return result;
 }
 
 CKT_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *params, int n_params, unsigned int flags, CUdevice device)

@@ -66,6 +66,7 @@ struct ckt_context {
 	unsigned retained;		/* of a primary context */
 	unsigned api_version;
 	bool destroyed;
+	bool first;			/* made by the first cuCtxCreate */
 	uint64_t aside;			/* ckt_stream_aside */
 	unsigned attached;		/* by cuCtxAttach, beside who made it */
 	struct ckt_stream_hints hints;	/* of the legacy default stream */

@@ -94,7 +94,7 @@ static CUresult read_location(const CUmemLocation *location, CUmemAllocationType
 {
 	static bool once;
 	CUresult result;
-	if (!location || type == CU_MEM_ALLOCATION_TYPE_INVALID)
+	if (!location || (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return ckt_call_unsupported("memory pools of the host or of managed memory", &once);
@@ -132,6 +132,8 @@ CKT_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps
 	static bool once_shared, once_usage;
 	CUdevice device = 0;
 	if (!ret_pool || !props)
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((unsigned)props->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = read_location(&props->location, props->allocType, &device);
 	if (result)

@@ -296,8 +296,8 @@ CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CU
 	pthread_mutex_lock(&vmm_lock);
 	struct ckt_physical *physical = find(handle);
 	bool can = physical && is_reserved(address, size) && !ckt_range_overlaps(address, size);
-	if (can && (offset % GRANULARITY || offset > physical->size || size > physical->size - offset)) {
-		result = CUDA_ERROR_NOT_SUPPORTED;	/* as an H200 answers */
+	if (can && (offset || size != physical->size)) {
+		result = CUDA_ERROR_NOT_SUPPORTED;	/* as an H200 answers: all of it or nothing */
 	} else if (can) {
 		result = CKT_WAITED(mem_map, MEM_MAP, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size, .offset = offset,
 				    .physical = handle);
@@ -338,8 +338,8 @@ CKT_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 				settle(physical);
 			}
 		}
-	} else if (size && !(address % GRANULARITY) && !(size % GRANULARITY) && is_reserved(address, size) && !ckt_range_overlaps(address, size)) {
-		result = CUDA_SUCCESS;	/* nothing is mapped there */
+	} else if (size && address + size > address && is_reserved(address, 1) && !ckt_range_overlaps(address, size)) {
+		result = CUDA_SUCCESS;	/* nothing is mapped there, wherever it ends */
 	}
 	pthread_mutex_unlock(&vmm_lock);
 	return result;
