@@ -189,6 +189,8 @@ struct ckt_rt_module {
 /* registration.c.  Look-ups are lock-free; NULL where nothing is registered. */
 struct ckt_rt_kernel *ckt_rt_kernel_find(const void *host);
 struct ckt_rt_variable *ckt_rt_variable_find(const void *host);
+/* The same for kernels, but NULL, too, for what was registered and is no longer. */
+struct ckt_rt_kernel *ckt_rt_kernel_living(const void *host);
 /* By where the variable lies, once it is known there; takes a lock. */
 struct ckt_rt_variable *ckt_rt_managed_find(const void *address);
 /* Enters a driver's kernel, so that launches accept it; NULL without memory. */

@@ -6,7 +6,7 @@ static cudaError_t find(const void *func, struct ckt_rt_kernel **ret_kernel)
 	cudaError_t error = ckt_rt_enter();
 	if (error)
 		return error;
-	*ret_kernel = ckt_rt_kernel_find(func);
+	*ret_kernel = ckt_rt_kernel_living(func);
 	return *ret_kernel ? cudaSuccess : func ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
 }
 

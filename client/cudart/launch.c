@@ -100,7 +100,7 @@ static inline cudaError_t launch(struct ckt_rt_kernel *kernel, const dim3 *grid,
 CKT_RT_API cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
 {
 	CKT_RT_REQUIRE(kernel && entry, cudaErrorInvalidValue);
-	struct ckt_rt_kernel *record = ckt_rt_kernel_find(entry);
+	struct ckt_rt_kernel *record = ckt_rt_kernel_living(entry);
 	CKT_RT_REQUIRE(record, cudaErrorInvalidDeviceFunction);
 	*kernel = (cudaKernel_t)(void *)record;
 	return cudaSuccess;

@@ -103,6 +103,12 @@ struct ckt_rt_kernel *ckt_rt_kernel_find(const void *host)
 	return table_find(atomic_load_explicit(&kernel_table, memory_order_acquire), (uintptr_t)host);
 }
 
+struct ckt_rt_kernel *ckt_rt_kernel_living(const void *host)
+{
+	struct ckt_rt_kernel *kernel = ckt_rt_kernel_find(host);
+	return kernel && (__atomic_load_n(&kernel->module, __ATOMIC_ACQUIRE) || atomic_load(&kernel->kernel)) ? kernel : NULL;
+}
+
 struct ckt_rt_variable *ckt_rt_variable_find(const void *host)
 {
 	return table_find(atomic_load_explicit(&variable_table, memory_order_acquire), (uintptr_t)host);

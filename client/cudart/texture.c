@@ -133,18 +133,28 @@ static bool format_of(const CUDA_RESOURCE_DESC *resource, CUarray_format *ret_fo
 	return true;
 }
 
-/* What the runtime looks at itself: filters need fractions, and only small integers are made fractions of their range. */
+/* What the runtime looks at itself, as on an H200: filters need fractions, and only small integers are made fractions of their range. */
 static cudaError_t check_modes(const CUDA_RESOURCE_DESC *resource, const struct cudaTextureDesc *desc)
 {
+	bool made = desc->readMode == cudaReadModeNormalizedFloat, linear = desc->filterMode == cudaFilterModeLinear;
 	CUarray_format format;
 	if (!format_of(resource, &format))
 		return cudaSuccess;
-	bool fractions = format == CU_AD_FORMAT_FLOAT || format == CU_AD_FORMAT_HALF;
-	if (desc->readMode == cudaReadModeNormalizedFloat && (format == CU_AD_FORMAT_UNSIGNED_INT32 || format == CU_AD_FORMAT_SIGNED_INT32))
-		return cudaErrorInvalidNormSetting;
-	if (desc->filterMode == cudaFilterModeLinear && desc->readMode == cudaReadModeElementType && !fractions)
-		return cudaErrorInvalidFilterSetting;
-	return cudaSuccess;
+	switch (format) {
+	case CU_AD_FORMAT_UNSIGNED_INT8:
+	case CU_AD_FORMAT_UNSIGNED_INT16:
+	case CU_AD_FORMAT_SIGNED_INT8:
+	case CU_AD_FORMAT_SIGNED_INT16:
+		return linear && !made ? cudaErrorInvalidFilterSetting : cudaSuccess;
+	case CU_AD_FORMAT_UNSIGNED_INT32:
+	case CU_AD_FORMAT_SIGNED_INT32:
+		return linear ? cudaErrorInvalidFilterSetting : made ? cudaErrorInvalidNormSetting : cudaSuccess;
+	case CU_AD_FORMAT_HALF:
+	case CU_AD_FORMAT_FLOAT:
+		return made ? cudaErrorInvalidNormSetting : cudaSuccess;
+	default:
+		return cudaSuccess;
+	}
 }
 
 CKT_RT_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject, const struct cudaResourceDesc *pResDesc,
@@ -166,8 +176,9 @@ CKT_RT_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject, 
 CKT_RT_API cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject)
 {
 	CKT_RT_ENTER();
-	/* None is no error to CUDA's runtime. */
-	return texObject ? ckt_rt_cu(cuTexObjectDestroy(texObject)) : cudaSuccess;
+	/* What is none is no error to CUDA's runtime. */
+	CUresult result = cuTexObjectDestroy(texObject);
+	return result == CUDA_ERROR_INVALID_VALUE ? cudaSuccess : ckt_rt_cu(result);
 }
 
 CKT_RT_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pResDesc, cudaTextureObject_t texObject)
@@ -208,7 +219,8 @@ CKT_RT_API cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObject,
 CKT_RT_API cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject)
 {
 	CKT_RT_ENTER();
-	return surfObject ? ckt_rt_cu(cuSurfObjectDestroy(surfObject)) : cudaSuccess;
+	CUresult result = cuSurfObjectDestroy(surfObject);
+	return result == CUDA_ERROR_INVALID_VALUE ? cudaSuccess : ckt_rt_cu(result);
 }
 
 CKT_RT_API cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *pResDesc, cudaSurfaceObject_t surfObject)
