@@ -36,6 +36,7 @@ struct driver_api {
 static int load(const char *library, struct driver_api *api, struct probe *probe)
 {
 	static const char *const names[] = {"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetUuid_v2"};
+	enum { UUID = 5 };
 	void **slots = (void **)api;
 	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
@@ -44,7 +45,7 @@ static int load(const char *library, struct driver_api *api, struct probe *probe
 	}
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		slots[i] = dlsym(handle, names[i]);
-		if (!slots[i]) {
+		if (!slots[i] && i != UUID) {
 			snprintf(probe->message, sizeof probe->message, "%s has no %s: it is no CUDA driver", library, names[i]);
 			return -ENOEXEC;
 		}
@@ -79,7 +80,9 @@ static int ask(const char *library, struct probe *probe)
 			strcpy(gpu->name, "unknown");
 		else if (!api.memory(&bytes, device))
 			gpu->memory_bytes = bytes;
-		api.uuid(gpu->uuid, device);
+		/* Without them, GPUs have numbers only. */
+		if (api.uuid)
+			api.uuid(gpu->uuid, device);
 		gpu->name[sizeof gpu->name - 1] = 0;
 	}
 	return 0;
