@@ -363,15 +363,15 @@ CASE(tensor_map_tiled)
 	cuuint32_t box[] = {16, 8, 2, 2}, steps[] = {1, 1, 1, 1};
 	start();
 	memset(map, 0xee, sizeof(map));
-	CALL(cuTensorMapEncodeTiled, &map[0], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	CALL(cuTensorMapEncodeTiled, &map[1], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[0], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[1], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	YES("the same", !memcmp(&map[0], &map[1], sizeof(CUtensorMap)));
 	CALL(cuTensorMapReplaceAddress, &map[1], base + 4096);
 	YES("the same", !memcmp(&map[0], &map[1], sizeof(CUtensorMap)));
-	CALL(cuTensorMapEncodeTiled, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base + 4096, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base + 4096, dims, strides, box, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	YES("as replaced", !memcmp(&map[1], &map[2], sizeof(CUtensorMap)));
 	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
 	     CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
@@ -379,15 +379,15 @@ CASE(tensor_map_tiled)
 	CALL(cuTensorMapReplaceAddress, &map[1], base + 4);
 	YES("as before", !memcmp(&map[1], &map[2], sizeof(CUtensorMap)));
 	strides[0] = 250;
-	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	strides[0] = 256;
 	dims[1] = 0;
-	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	dims[1] = 32;
-	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-	     (CUtensorMapSwizzle)99, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CALL(cuTensorMapEncodeTiled, &map[3], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, base, dims, strides, box, steps,
+	     CU_TENSOR_MAP_INTERLEAVE_NONE, (CUtensorMapSwizzle)99, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 CASE(tensor_map_im2col)

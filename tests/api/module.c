@@ -362,7 +362,9 @@ CASE(library_managed)
 /* Texts that the driver may look at later. */
 CASE(library_garbage)
 {
-	static const char *const list[] = {"nothing that can be loaded", ".version 7.8\n.target sm_75\n.address_size 64\nnonsense\n", ".version 99.0\n.target sm_75\n"};
+	static const char *const list[] = {
+		"nothing that can be loaded", ".version 7.8\n.target sm_75\n.address_size 64\nnonsense\n", ".version 99.0\n.target sm_75\n",
+	};
 	CUmodule module = NULL;
 	start();
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {

@@ -55,17 +55,21 @@ CASE(own_stream)
 	struct told told = {.status = (enum cudaStreamCaptureStatus)77};
 	cudaGraph_t graph = NULL;
 	enum cudaStreamCaptureStatus status = (enum cudaStreamCaptureStatus)77;
-	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status, &told.id, &told.graph, &told.nodes, &told.edges, &told.count);
+	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status, &told.id, &told.graph, &told.nodes, &told.edges,
+		&told.count);
 	TOLD(&told);
 	CALL_AS(cudaStreamBeginCapture, cudaStreamBeginCapture_ptsz, NULL, cudaStreamCaptureModeThreadLocal);
 	CALL_AS(cudaStreamIsCapturing, cudaStreamIsCapturing_ptsz, NULL, &status);
 	NUMBER("status", status);
 	QUIET(cudaMemsetAsync, p, 1, 8, cudaStreamPerThread);
-	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status, &told.id, &told.graph, &told.nodes, &told.edges, &told.count);
+	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status, &told.id, &told.graph, &told.nodes, &told.edges,
+		&told.count);
 	TOLD(&told);
-	CALL_AS(cudaStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependencies_ptsz, NULL, NULL, NULL, 0, cudaStreamSetCaptureDependencies);
+	CALL_AS(cudaStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependencies_ptsz, NULL, NULL, NULL, 0,
+		cudaStreamSetCaptureDependencies);
 	QUIET(cudaMemsetAsync, p + 8, 2, 8, cudaStreamPerThread);
-	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status, &told.id, &told.graph, &told.nodes, &told.edges, &told.count);
+	CALL_AS(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, NULL, &told.status, &told.id, &told.graph, &told.nodes, &told.edges,
+		&told.count);
 	TOLD(&told);
 	CALL_AS(cudaStreamEndCapture, cudaStreamEndCapture_ptsz, NULL, &graph);
 	YES("some", graph != NULL);
@@ -85,9 +89,11 @@ CASE(own_stream_to_graph)
 	size_t count = 77;
 	QUIET(cudaGraphCreate, &graph, 0);
 	node = empty(graph, NULL, 0);
-	CALL_AS(cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph_ptsz, NULL, graph, &node, NULL, 1, cudaStreamCaptureModeRelaxed);
+	CALL_AS(cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph_ptsz, NULL, graph, &node, NULL, 1,
+		cudaStreamCaptureModeRelaxed);
 	QUIET(cudaMemsetAsync, p, 1, 8, cudaStreamPerThread);
-	CALL_AS(cudaStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependencies_ptsz, NULL, &node, NULL, 1, cudaStreamAddCaptureDependencies);
+	CALL_AS(cudaStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependencies_ptsz, NULL, &node, NULL, 1,
+		cudaStreamAddCaptureDependencies);
 	QUIET(cudaMemsetAsync, p + 8, 2, 8, cudaStreamPerThread);
 	CALL_AS(cudaStreamEndCapture, cudaStreamEndCapture_ptsz, NULL, &got);
 	YES("the same", got == graph);
