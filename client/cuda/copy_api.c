@@ -183,6 +183,18 @@ CKT_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream strea
 	return copy_2d(copy, stream, true);
 }
 
+/* All of its slices at once: where the last one is wrong, the first must not have been copied. */
+static bool fits(const struct side *side, uint64_t first, uint64_t pitch, uint64_t height, const CUDA_MEMCPY3D *copy)
+{
+	uint64_t extent, slice;
+	if (!side->device || !copy->WidthInBytes || !copy->Height || !copy->Depth)
+		return true;
+	if (__builtin_mul_overflow(pitch, height, &slice) || __builtin_mul_overflow(slice, copy->Depth - 1, &extent) ||
+	    __builtin_add_overflow(extent, pitch * (copy->Height - 1) + copy->WidthInBytes, &extent))
+		return false;
+	return ckt_range_require_device("cuMemcpy3D", first, extent);
+}
+
 static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool async)
 {
 	struct side src, dst;
@@ -202,10 +214,13 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool async)
 	if (copy->srcXInBytes + copy->WidthInBytes > src_pitch || copy->dstXInBytes + copy->WidthInBytes > dst_pitch ||
 	    copy->srcY + copy->Height > src_height || copy->dstY + copy->Height > dst_height)
 		return CUDA_ERROR_INVALID_VALUE;
+	uint64_t to = dst.base + (copy->dstZ * dst_height + copy->dstY) * dst_pitch + copy->dstXInBytes;
+	uint64_t from = src.base + (copy->srcZ * src_height + copy->srcY) * src_pitch + copy->srcXInBytes;
+	if (!fits(&dst, to, dst_pitch, dst_height, copy) || !fits(&src, from, src_pitch, src_height, copy))
+		return CUDA_ERROR_INVALID_VALUE;
 	for (uint64_t z = 0; z < copy->Depth && !result; z++)
 		result = ckt_copy_2d(&(struct ckt_copy2d){
-			.dst = dst.base + ((copy->dstZ + z) * dst_height + copy->dstY) * dst_pitch + copy->dstXInBytes,
-			.src = src.base + ((copy->srcZ + z) * src_height + copy->srcY) * src_pitch + copy->srcXInBytes,
+			.dst = to + z * dst_height * dst_pitch, .src = from + z * src_height * src_pitch,
 			.dst_pitch = dst_pitch, .src_pitch = src_pitch, .dst_device = dst.device, .src_device = src.device,
 			.width = copy->WidthInBytes, .height = copy->Height, .stream = stream, .async = async});
 	return result;
