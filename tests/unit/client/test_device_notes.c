@@ -1,0 +1,37 @@
+/* What devices are asked about that a remote one answers once and for all. */
+#include "relay.h"
+
+static void notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle)
+{
+	(void)info, (void)data, (void)handle;
+}
+
+static void test_notes(void)
+{
+	int can = 7, sms = 0;
+	CUexecAffinityParam param;
+	CUasyncCallbackHandle handle;
+	CUatomicOperation operations[2] = {0, 1};
+	unsigned capabilities[2] = {9, 9};
+	LOCAL(cuDeviceGetExecAffinitySupport(&can, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0), CUDA_SUCCESS);
+	IS(can, 0);
+	LOCAL(cuDeviceGetExecAffinitySupport(&can, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 99), CUDA_ERROR_INVALID_DEVICE);
+	LOCAL(cuDeviceGetExecAffinitySupport(NULL, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0), BAD);
+	LOCAL(cuCtxGetExecAffinity(&param, CU_EXEC_AFFINITY_TYPE_SM_COUNT), CUDA_SUCCESS);
+	IS(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0), CUDA_SUCCESS);
+	IS(param.param.smCount.val, sms);
+	LOCAL(cuCtxGetExecAffinity(&param, CU_EXEC_AFFINITY_TYPE_MAX), BAD);
+	LOCAL(cuDeviceGetHostAtomicCapabilities(capabilities, operations, 2, 0), CUDA_SUCCESS);
+	IS(capabilities[0] + capabilities[1], 0);
+	operations[1] = CU_ATOMIC_OPERATION_MAX;
+	LOCAL(cuDeviceGetHostAtomicCapabilities(capabilities, operations, 2, 0), BAD);
+	LOCAL(cuDeviceGetP2PAtomicCapabilities(capabilities, operations, 1, 0, 0), CUDA_ERROR_INVALID_DEVICE);
+	/* The driver's to say; the soft GPU does not know. */
+	COST(cuDeviceGetP2PAtomicCapabilities(capabilities, operations, 1, 0, 1), CUDA_ERROR_NOT_SUPPORTED, 1, 0);
+	LOCAL(cuDeviceRegisterAsyncNotification(0, notified, NULL, &handle), CUDA_SUCCESS);
+	LOCAL(cuDeviceUnregisterAsyncNotification(1, handle), BAD);
+	LOCAL(cuDeviceUnregisterAsyncNotification(0, handle), CUDA_SUCCESS);
+	LOCAL(cuDeviceUnregisterAsyncNotification(0, handle), BAD);
+}
+
+UNIT_SUITE(device_notes, {"notes", test_notes})
