@@ -1,4 +1,4 @@
-/* Copies by addresses that say themselves where they lie, and of every form. */
+/* client/cuda/copy_api.c: copies by addresses that say themselves where they lie, and of every form. */
 #include <string.h>
 
 #include "relay.h"

@@ -1,4 +1,4 @@
-/* What devices are asked about that a remote one answers once and for all. */
+/* client/cuda/device_notes.c: what devices are asked about that a remote one answers once and for all. */
 #include "relay.h"
 
 static void notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle)

@@ -1,4 +1,4 @@
-/* Names and texts of errors. */
+/* client/cuda/error.c: names and texts of errors. */
 #include <string.h>
 
 #include "relay.h"

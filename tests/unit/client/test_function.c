@@ -1,4 +1,4 @@
-/* Functions: asked for once, all about them known then. */
+/* client/cuda/function.c: functions: asked for once, all about them known then. */
 #include "relay.h"
 
 static void test_functions(void)

@@ -1,4 +1,4 @@
-/* Executable graphs: their description travels once, a launch is one command that nobody waits for. */
+/* client/cuda/graph_exec.c: executable graphs: their description travels once, a launch is one command that nobody waits for. */
 #include "graphs.h"
 
 static void test_launches(void)

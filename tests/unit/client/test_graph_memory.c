@@ -1,4 +1,7 @@
-/* Memory that graphs allocate: its address is known when the node is made, and who may use and free it is counted here. */
+/*
+ * client/cuda/graph_memory.c: memory that graphs allocate: its address is known when the node is made, and who may use and free it is
+ * counted here.
+ */
 #include "graphs.h"
 
 static void test_nodes(void)

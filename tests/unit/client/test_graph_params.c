@@ -1,4 +1,4 @@
-/* Parameters of nodes: what is got is what was set, and a kernel's are a copy. */
+/* client/cuda/graph_params.c: parameters of nodes: what is got is what was set, and a kernel's are a copy. */
 #include "graphs.h"
 
 static void test_params(void)

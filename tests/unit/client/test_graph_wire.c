@@ -1,4 +1,7 @@
-/* A graph's description as it travels: counts, kinds and edges as rpc/graph.h has them, in pieces where it is large. */
+/*
+ * client/cuda/graph_wire.c: a graph's description as it travels: counts, kinds and edges as rpc/graph.h has them, in pieces where it is
+ * large.
+ */
 #include <stdlib.h>
 
 #include "graphs.h"

@@ -1,4 +1,4 @@
-/* Host memory: pinned here, known by its range, none of the GPU's machine's business. */
+/* client/cuda/host.c: host memory: pinned here, known by its range, none of the GPU's machine's business. */
 #include <stdlib.h>
 
 #include "relay.h"

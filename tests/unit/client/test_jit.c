@@ -1,4 +1,4 @@
-/* JIT options: numbers travel, logs come back into the program's buffers as far as they have room. */
+/* client/cuda/jit.c: JIT options: numbers travel, logs come back into the program's buffers as far as they have room. */
 #include <string.h>
 
 #include "relay.h"

@@ -1,4 +1,4 @@
-/* Launches of old: a function's state here, one command when it is launched. */
+/* client/cuda/launch_old.c: launches of old: a function's state here, one command when it is launched. */
 #include "relay.h"
 
 static void test_launch(void)

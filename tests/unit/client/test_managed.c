@@ -1,4 +1,7 @@
-/* Managed memory: only what the program wrote travels, once, before the GPU may look; what the GPU wrote comes when it is touched. */
+/*
+ * client/cuda/managed.c: managed memory: only what the program wrote travels, once, before the GPU may look; what the GPU wrote comes
+ * when it is touched.
+ */
 #include "relay.h"
 
 enum { MIB = 1 << 20, CHUNK = 64 << 10 };

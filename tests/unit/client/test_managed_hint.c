@@ -1,4 +1,4 @@
-/* Hints about managed memory: checked as CUDA checks them, and nothing travels. */
+/* client/cuda/managed_hint.c: hints about managed memory: checked as CUDA checks them, and nothing travels. */
 #include "relay.h"
 
 static void test_hints(void)

@@ -1,4 +1,4 @@
-/* What was advised about managed memory, range by range. */
+/* client/cuda/managed_range.c: what was advised about managed memory, range by range. */
 #include "relay.h"
 
 static int ask(CUdeviceptr address, size_t size, CUmem_range_attribute attribute)

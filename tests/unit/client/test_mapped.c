@@ -1,4 +1,4 @@
-/* Mapped pinned memory: the device has it at the same address, from the first use on. */
+/* client/cuda/mapped.c: mapped pinned memory: the device has it at the same address, from the first use on. */
 #include <string.h>
 
 #include "relay.h"

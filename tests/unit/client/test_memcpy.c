@@ -1,4 +1,7 @@
-/* Copies: to the device without an answer, in pieces of a record; to the host waited for; bounds are checked before anything travels. */
+/*
+ * client/cuda/memcpy.c: copies: to the device without an answer, in pieces of a record; to the host waited for; bounds are checked
+ * before anything travels.
+ */
 #include <stdlib.h>
 #include <string.h>
 

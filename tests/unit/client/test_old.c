@@ -1,4 +1,4 @@
-/* Functions of before CUDA 3.2: there is no context that they could be called in. */
+/* client/cuda/old.c: functions of before CUDA 3.2: there is no context that they could be called in. */
 #include <dlfcn.h>
 
 #include "relay.h"

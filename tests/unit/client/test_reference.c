@@ -1,4 +1,4 @@
-/* Texture references: nothing but what was set on them. */
+/* client/cuda/reference.c: texture references: nothing but what was set on them. */
 #include "relay.h"
 
 static void test_reference(void)

@@ -1,4 +1,4 @@
-/* Attributes of streams: remembered for each, copied, checked. */
+/* client/cuda/stream_attribute.c: attributes of streams: remembered for each, copied, checked. */
 #include "relay.h"
 
 static void test_attributes(void)
