@@ -25,7 +25,7 @@ static void test_operations(void)
 	COST(cuStreamBatchMemOp(NULL, 256, ops, 0), CUDA_SUCCESS, 0, 1);	/* all in one */
 	IS(word_at(memory + 4 * 255), 255);
 	LOCAL(cuStreamBatchMemOp(NULL, 257, ops, 0), BAD);
-	LOCAL(cuStreamBatchMemOp(NULL, 0, ops, 0), BAD);
+	LOCAL(cuStreamBatchMemOp(NULL, 0, ops, 0), CUDA_SUCCESS);
 	LOCAL(cuStreamBatchMemOp(NULL, 1, NULL, 0), BAD);
 	LOCAL(cuStreamBatchMemOp(NULL, 1, ops, 1), BAD);
 	ops[1].writeValue.address = 1;	/* one that is wrong, and none travels */
