@@ -27,6 +27,16 @@ static void link_free(struct ckt_soft_object *object)
 	free(state);
 }
 
+/* The linker wants exact matches: it has no strategy for others. */
+static CUresult parse_options(unsigned n_options, CUjit_option *options, void **values, struct ckt_soft_jit *ret_jit)
+{
+	CUresult result = ckt_soft_jit_parse(n_options, options, values, ret_jit);
+	for (unsigned i = 0; i < n_options && result == CUDA_SUCCESS; i++)
+		if (options[i] == CU_JIT_FALLBACK_STRATEGY)
+			result = CUDA_ERROR_INVALID_VALUE;
+	return result;
+}
+
 CUresult CUDAAPI cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
 	struct ckt_soft_context *context;
@@ -34,7 +44,7 @@ CUresult CUDAAPI cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct ckt_soft_jit jit;
-	result = ckt_soft_jit_parse(numOptions, options, optionValues, &jit);
+	result = parse_options(numOptions, options, optionValues, &jit);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!stateOut)
@@ -108,7 +118,7 @@ CUresult CUDAAPI cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void 
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct ckt_soft_jit ignored;
-	result = ckt_soft_jit_parse(numOptions, options, optionValues, &ignored);
+	result = parse_options(numOptions, options, optionValues, &ignored);
 	if (result == CUDA_SUCCESS && (!data || !size))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS) {
@@ -155,12 +165,12 @@ CUresult CUDAAPI cuLinkComplete(CUlinkState handle, void **cubinOut, size_t *siz
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (!state->image) {
 		struct ckt_ptx_module *code = NULL;
-		if (state->texts.n == 0) {
-			snprintf(log, sizeof(log), "nothing to link");
-			result = CUDA_ERROR_INVALID_IMAGE;
-		} else {
+		/* Of nothing comes an image that holds nothing. */
+		static const char nothing[] = ".version 7.0\n.target sm_70\n.address_size 64\n";
+		if (state->texts.n == 0)
+			result = ckt_soft_texts_add(&state->texts, nothing, sizeof(nothing) - 1, NULL);
+		if (result == CUDA_SUCCESS)
 			result = ckt_soft_code_load(&state->texts, state->capability, &code, log, sizeof(log));
-		}
 		if (code)
 			ckt_ptx_module_destroy(code);
 		if (result == CUDA_SUCCESS)

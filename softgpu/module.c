@@ -209,6 +209,9 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigne
 		return result;
 	if (!module || !image)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = ckt_soft_jit_target(&jit, context->device->arch->capability);
+	if (result != CUDA_SUCCESS)
+		return result;
 	struct timespec start, end;
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	char log[CKT_SOFT_LOG_MAX] = "";

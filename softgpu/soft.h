@@ -358,9 +358,12 @@ struct ckt_soft_jit {
 	size_t info_size, error_size;
 	void **info_size_slot, **error_size_slot, **wall_time_slot;	/* options that are written back */
 	unsigned target;						/* CU_JIT_TARGET, 0 where not given */
+	bool has_target, impossible;					/* impossible: an option that no text compiles with */
 };
 
 CUresult ckt_soft_jit_parse(unsigned n_options, CUjit_option *options, void **values, struct ckt_soft_jit *ret_jit);
+/* Whether a text compiled for the target asked for would load on a device. */
+CUresult ckt_soft_jit_target(const struct ckt_soft_jit *jit, unsigned capability);
 void ckt_soft_jit_finish(struct ckt_soft_jit *jit, const char *error, double seconds);
 
 /* Parses; on failure writes one line to log and returns CUDA's code. */

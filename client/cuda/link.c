@@ -38,7 +38,7 @@ CKT_EXPORT CUresult cuLinkCreate_v2(unsigned int n_options, CUjit_option *option
 	if (!link)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	link->object.context = context->object.id;
-	result = ckt_jit_read(&link->jit, n_options, options, values);
+	result = ckt_jit_read_linker(&link->jit, n_options, options, values);
 	if (result) {
 		free(link);
 		return result;
@@ -58,7 +58,7 @@ CKT_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, voi
 	if (!link)
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct ckt_jit of_input;
-	if (!data || !size || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || ckt_jit_read(&of_input, n_options, options, values))
+	if (!data || !size || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || ckt_jit_read_linker(&of_input, n_options, options, values))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!name)
 		name = "";
@@ -132,8 +132,8 @@ CKT_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size
 	CUresult result = CKT_WAITED(link, LINK, CKT_CALL_F_NUMBERED, &reply, .option_keys = link->jit.keys, .option_keys_len = link->jit.count,
 				     .option_values = link->jit.values, .option_values_len = link->jit.count, .input_types = link->types,
 				     .input_types_len = link->count, .input_hashes = link->hashes, .input_hashes_len = link->count * 32,
-				     .input_names = link->names, .input_names_len = link->names_size, .info_log_max = link->jit.info_log_max,
-				     .error_log_max = link->jit.error_log_max);
+				     .input_names = link->names, .input_names_len = link->names_size, .info_log_max = link->jit.info_log_max ? link->jit.info_log_max + 1 : 0,
+				     .error_log_max = link->jit.error_log_max ? link->jit.error_log_max + 1 : 0);
 	if (result)
 		return result;
 	if (ckt_link_res_get(&reply.results, &res)) {

@@ -23,8 +23,8 @@ static CUresult load_at_worker(struct ckt_module *module, struct ckt_jit *jit)
 	ckt_host_settle();
 	CUresult result = CKT_WAITED(module_load, MODULE_LOAD, CKT_CALL_F_NUMBERED, &reply, .id = module->object.id, .hash = module->hash,
 				     .hash_len = sizeof module->hash, .option_keys = jit->keys, .option_keys_len = jit->count,
-				     .option_values = jit->values, .option_values_len = jit->count, .info_log_max = jit->info_log_max,
-				     .error_log_max = jit->error_log_max);
+				     .option_values = jit->values, .option_values_len = jit->count, .info_log_max = jit->info_log_max ? jit->info_log_max + 1 : 0,
+				     .error_log_max = jit->error_log_max ? jit->error_log_max + 1 : 0);
 	if (result)
 		return result;
 	if (ckt_module_load_res_get(&reply.results, &res)) {
