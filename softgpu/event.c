@@ -262,6 +262,8 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 		result = ckt_soft_stream_get(context, hStream, &stream);
 	if (result == CUDA_SUCCESS && (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL))
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && Flags && !ckt_soft_in_graph)
+		result = CUDA_ERROR_ILLEGAL_STATE;
 	struct recording *last = result == CUDA_SUCCESS ? event_last(event) : NULL;
 	/* Waiting for an event that was never recorded is no wait. */
 	if (last)

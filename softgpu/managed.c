@@ -41,7 +41,7 @@ CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise a
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
 	case CU_MEM_ADVISE_SET_ACCESSED_BY:
 	case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-		return check_location(location) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+		return check_location(location) || (advice == CU_MEM_ADVISE_SET_ACCESSED_BY && location.type > CU_MEM_LOCATION_TYPE_HOST) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -211,7 +211,7 @@ static CUresult make_end(CUmemorytype type, const void *host, CUdeviceptr device
 	if (rows == 0)
 		rows = y + size->height;
 	bool rows_apart = size->height > 1 || size->depth > 1 || y;
-	if (row_end > end.pitch || (end.pitch > 2147483647 && rows_apart) || (size->depth > 1 && y + size->height > rows))
+	if (row_end > end.pitch || (end.pitch > 2147483647 && rows_apart) || y + size->height > rows)
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t y_bytes, z_bytes;
 	if (__builtin_mul_overflow(end.pitch, rows, &end.slice) || __builtin_mul_overflow(y, end.pitch, &y_bytes) ||

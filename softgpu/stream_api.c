@@ -193,7 +193,7 @@ CUresult CUDAAPI cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, con
 		pthread_mutex_lock(&stream->lock);
 		stream->attributes[attr] = *value;
 		if ((int)attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
-			stream->priority = value->priority;
+			stream->priority = value->priority > 0 ? 0 : value->priority < -5 ? -5 : value->priority;
 		pthread_mutex_unlock(&stream->lock);
 	}
 	ckt_soft_object_put(&stream->object);
@@ -295,7 +295,7 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size
 	struct ckt_soft_range range;
 	/* All managed memory is reachable from everywhere at any time, so attaching needs no work. */
 	if (!ckt_soft_range_find(dptr, &range) || range.kind != CKT_SOFT_RANGE_MANAGED || range.base != dptr || (length && length != range.size) ||
-	    (flags == CU_MEM_ATTACH_SINGLE && (uintptr_t)hStream <= (uintptr_t)CU_STREAM_LEGACY) ||
+	    (flags == CU_MEM_ATTACH_SINGLE && !hStream) ||
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE))
 		result = CUDA_ERROR_INVALID_VALUE;
 	ckt_soft_object_put(&stream->object);

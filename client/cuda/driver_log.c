@@ -78,8 +78,10 @@ CKT_EXPORT CUresult cuLogsCurrent(CUlogIterator *ret_iterator, unsigned int flag
 CKT_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags)
 {
 	/* Flags are not looked at (seen on an H200). */
-	if (!buffer || !size || !*size)
+	if (!buffer || !size)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!*size)
+		return CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
 	uint32_t from = first_line(iterator);
 	bool some = from != written;
@@ -104,7 +106,7 @@ CKT_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *path, 
 	static char copy[LOG_BYTES + 1];
 	static pthread_mutex_t copy_lock = PTHREAD_MUTEX_INITIALIZER;
 	size_t size = sizeof copy;
-	if (!path || flags)
+	if (!path)
 		return CUDA_ERROR_INVALID_VALUE;
 	int saved_errno = errno, fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	CUresult result = fd < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

@@ -55,6 +55,7 @@ struct ckt_stream_hints {
 	CUlaunchMemSyncDomain domain;
 	CUlaunchMemSyncDomainMap map;
 	bool map_set;
+	int priority;				/* at first the one that it was made with */
 };
 
 /* ---- context.c */

@@ -104,7 +104,7 @@ CKT_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advis
 	case CU_MEM_ADVISE_SET_ACCESSED_BY:
 	case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
 		/* No device there is just a wrong value (seen on an H200). */
-		if (check_location(location))
+		if (check_location(location) || (advice == CU_MEM_ADVISE_SET_ACCESSED_BY && location.type > CU_MEM_LOCATION_TYPE_HOST))
 			result = CUDA_ERROR_INVALID_VALUE;
 		break;
 	default:
@@ -127,7 +127,7 @@ CKT_EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address,
 		return result;
 	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_MANAGED || range.base != address || (size && size != range.size) ||
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) ||
-	    (flags == CU_MEM_ATTACH_SINGLE && id <= ckt_handle_id(CU_STREAM_LEGACY)))
+	    (flags == CU_MEM_ATTACH_SINGLE && !stream))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* A touch waits for all of the GPU, so attached memory is never in a worse state than it asks for. */
 	return CUDA_SUCCESS;

@@ -7,7 +7,6 @@
 struct ckt_stream {
 	struct ckt_object object;
 	unsigned flags;
-	int priority;
 	CUdevice device;
 	unsigned long long unique;
 	struct ckt_stream_hints hints;
@@ -62,7 +61,7 @@ static CUresult create_in(const struct ckt_context *context, unsigned flags, int
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	stream->object.context = context->object.id;
 	stream->flags = flags;
-	stream->priority = priority;
+	stream->hints.priority = priority;
 	stream->device = context->device;
 	stream->unique = atomic_fetch_add(&next_unique, 1);
 	if (!ckt_object_add(&stream->object, CKT_KIND_STREAM)) {
@@ -259,17 +258,19 @@ CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
 	result = ckt_capture_wait(id, ckt_handle_id(event), flags, &done);
 	if (result || done)
 		return result;
+	if (flags & CU_EVENT_WAIT_EXTERNAL)
+		return CUDA_ERROR_ILLEGAL_STATE;
 	return CKT_BATCHED(stream_wait_event, STREAM_WAIT_EVENT, .stream = id, .event = ckt_handle_id(event), .flags = flags);
 }
 
 CKT_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
-	struct ckt_stream *stream;
+	struct ckt_stream_hints *hints;
 	if (!priority)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = find(handle, &stream);
+	CUresult result = ckt_stream_hints(handle, &hints);
 	if (!result)
-		*priority = stream ? stream->priority : 0;
+		*priority = hints->priority;
 	return result;
 }
 

@@ -24,7 +24,8 @@ CKT_EXPORT CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribu
 		value->syncPolicy = hints->policy ? hints->policy : (CUsynchronizationPolicy)-1;
 		return CUDA_SUCCESS;
 	case CU_STREAM_ATTRIBUTE_PRIORITY:
-		return cuStreamGetPriority(handle, &value->priority);
+		value->priority = hints->priority;
+		return CUDA_SUCCESS;
 	case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN:
 		value->memSyncDomain = hints->domain;
 		return CUDA_SUCCESS;
@@ -43,6 +44,15 @@ static CUresult set_window(struct ckt_stream_hints *hints, const CUaccessPolicyW
 		return CUDA_ERROR_INVALID_VALUE;
 	hints->window = *window;
 	return CUDA_SUCCESS;
+}
+
+static CUresult set_priority(struct ckt_stream_hints *hints, int priority)
+{
+	int least, greatest;
+	CUresult result = cuCtxGetStreamPriorityRange(&least, &greatest);
+	if (!result)
+		hints->priority = priority > least ? least : priority < greatest ? greatest : priority;
+	return result;
 }
 
 CKT_EXPORT CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue *value)
@@ -71,8 +81,8 @@ CKT_EXPORT CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribu
 		hints->map_set = true;
 		return CUDA_SUCCESS;
 	case CU_STREAM_ATTRIBUTE_PRIORITY:
-		/* The worker's stream has the one it was made with. */
-		return CUDA_ERROR_NOT_SUPPORTED;
+		/* The worker's stream keeps the one it was made with. */
+		return set_priority(hints, value->priority);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}

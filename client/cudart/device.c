@@ -150,7 +150,9 @@ CKT_RT_API cudaError_t cudaDeviceReset(void)
 		cuCtxSetCurrent(NULL);
 	thread->epoch = 0;
 	thread->context = NULL;
-	thread->last_error = cudaSuccess;
+	/* What was only refused is told all the same (seen on an H200). */
+	if (lost)
+		thread->last_error = cudaSuccess;
 	return ckt_rt_cu(result);
 }
 
@@ -284,6 +286,7 @@ CKT_RT_API cudaError_t cudaDeviceRegisterAsyncNotification(int device, cudaAsync
 
 CKT_RT_API cudaError_t cudaDeviceUnregisterAsyncNotification(int device, cudaAsyncCallbackHandle_t callback)
 {
+	CKT_RT_REQUIRE(callback, cudaErrorInvalidValue);
 	cudaError_t error = ckt_rt_check_device(device);
 	CKT_RT_REQUIRE(!error, error);
 	return ckt_rt_cu(cuDeviceUnregisterAsyncNotification(ckt_rt_devices[device].handle, (CUasyncCallbackHandle)callback));

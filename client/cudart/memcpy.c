@@ -49,10 +49,10 @@ static CUresult copy_async(void *dst, const void *src, size_t count, enum cudaMe
 cudaError_t ckt_rt_copy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream, bool async)
 {
 	CKT_RT_ENTER();
-	/* Nothing to copy in a stream is no error, whatever the kind (seen on an H200). */
-	CKT_RT_REQUIRE(kind_is_valid(kind) || (async && !count), cudaErrorInvalidMemcpyDirection);
+	/* Nothing to copy is no error, whatever the kind (seen on an H200). */
 	if (!count)
 		return cudaSuccess;
+	CKT_RT_REQUIRE(kind_is_valid(kind), cudaErrorInvalidMemcpyDirection);
 	CKT_RT_REQUIRE(dst && src, cudaErrorInvalidValue);
 	if (!async && !stream)
 		return ckt_rt_cu(copy_sync(dst, src, count, kind));
@@ -89,11 +89,12 @@ static cudaError_t copy_2d(const struct side *dst, const struct side *src, size_
 {
 	CUDA_MEMCPY2D copy = {.WidthInBytes = width, .Height = height};
 	CKT_RT_ENTER();
-	CKT_RT_REQUIRE(kind_is_valid(kind) || (async && (!width || !height)), cudaErrorInvalidMemcpyDirection);
 	if (!width || !height)
 		return cudaSuccess;
-	/* Of a single row CUDA 13.0 says the one, of several the other. */
-	CKT_RT_REQUIRE((dst->array || dst->pitch >= width) && (src->array || src->pitch >= width),
+	CKT_RT_REQUIRE(kind_is_valid(kind), cudaErrorInvalidMemcpyDirection);
+	/* Of a single row CUDA 13.0 says the one, of several the other; a single row needs none. */
+	bool dense = height == 1;
+	CKT_RT_REQUIRE((dst->array || dst->pitch >= width || (dense && !dst->pitch)) && (src->array || src->pitch >= width || (dense && !src->pitch)),
 		       height == 1 ? cudaErrorInvalidValue : cudaErrorInvalidPitchValue);
 	CKT_RT_REQUIRE((dst->array || dst->pointer) && (src->array || src->pointer), cudaErrorInvalidValue);
 	copy.dstMemoryType = dst->array ? CU_MEMORYTYPE_ARRAY : ckt_rt_destination_type(kind);

@@ -61,10 +61,10 @@ static cudaError_t copy(const struct cudaMemcpy3DParms *p, cudaStream_t stream, 
 	CUDA_MEMCPY3D driver;
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(p, cudaErrorInvalidValue);
+	if (!p->extent.width || !p->extent.height || !p->extent.depth)
+		return cudaSuccess;
 	cudaError_t error = ckt_rt_copy_3d(p, &driver);
 	CKT_RT_REQUIRE(!error, error);
-	if (!driver.WidthInBytes || !driver.Height || !driver.Depth)
-		return cudaSuccess;
 	CKT_RT_REQUIRE(pitch_is_valid(&p->srcPtr, &driver) && pitch_is_valid(&p->dstPtr, &driver), cudaErrorInvalidPitchValue);
 	if (!async && !stream)
 		return ckt_rt_cu(cuMemcpy3D(&driver));

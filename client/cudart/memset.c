@@ -24,7 +24,9 @@ static cudaError_t fill_2d(void *address, size_t pitch, int value, size_t width,
 
 static cudaError_t fill_3d(struct cudaPitchedPtr to, int value, struct cudaExtent extent, cudaStream_t stream, bool async)
 {
-	CKT_RT_REQUIRE(extent.depth <= 1 || to.ysize >= extent.height, cudaErrorInvalidValue);
+	if (!extent.width || !extent.height || !extent.depth)
+		return fill_2d(to.ptr, 0, value, 0, 0, stream, async);
+	CKT_RT_REQUIRE(to.pitch >= extent.width && (extent.depth <= 1 || to.ysize >= extent.height), cudaErrorInvalidValue);
 	/* Slices that follow one another without a gap are one plane. */
 	if (extent.depth <= 1 || to.ysize == extent.height)
 		return fill_2d(to.ptr, to.pitch, value, extent.width, extent.height * extent.depth, stream, async);

@@ -69,14 +69,14 @@ static cudaError_t copy_peer(void *dst, int dst_device, const void *src, int src
 {
 	CUcontext dst_context, src_context;
 	CKT_RT_ENTER();
+	if (!count)
+		return cudaSuccess;
 	cudaError_t error = both(dst_device, src_device);
 	if (!error)
 		error = ckt_rt_primary(dst_device, &dst_context);
 	if (!error)
 		error = ckt_rt_primary(src_device, &src_context);
 	CKT_RT_REQUIRE(!error, error);
-	if (!count)
-		return cudaSuccess;
 	if (async)
 		return ckt_rt_cu(cuMemcpyPeerAsync(ckt_rt_address(dst), dst_context, ckt_rt_address(src), src_context, count, stream));
 	return ckt_rt_cu(cuMemcpyPeer(ckt_rt_address(dst), dst_context, ckt_rt_address(src), src_context, count));

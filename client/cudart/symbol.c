@@ -52,6 +52,9 @@ static cudaError_t copy_to(const void *symbol, const void *src, size_t count, si
 			   bool async)
 {
 	CUdeviceptr address;
+	CKT_RT_ENTER();
+	if (!count)
+		return cudaSuccess;
 	CKT_RT_REQUIRE(kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault,
 		       cudaErrorInvalidMemcpyDirection);
 	cudaError_t error = ckt_rt_symbol(symbol, offset, count, &address);
@@ -63,6 +66,9 @@ static cudaError_t copy_from(void *dst, const void *symbol, size_t count, size_t
 			     bool async)
 {
 	CUdeviceptr address;
+	CKT_RT_ENTER();
+	if (!count)
+		return cudaSuccess;
 	CKT_RT_REQUIRE(kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault,
 		       cudaErrorInvalidMemcpyDirection);
 	cudaError_t error = ckt_rt_symbol(symbol, offset, count, &address);

@@ -57,7 +57,7 @@ static void test_latest(void)
 	CHECK_RESULT(cuEventRecordWithFlags(event, free_one, 2), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuStreamWaitEvent(waiting, event, 2), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuEventRecordWithFlags(event, free_one, CU_EVENT_RECORD_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE);
-	OK(cuStreamWaitEvent(waiting, event, CU_EVENT_WAIT_EXTERNAL));
+	CHECK_RESULT(cuStreamWaitEvent(waiting, event, CU_EVENT_WAIT_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE);
 	OK(cuStreamDestroy(gated));
 	OK(cuStreamDestroy(free_one));
 	OK(cuStreamDestroy(waiting));
