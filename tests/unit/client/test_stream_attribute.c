@@ -25,7 +25,13 @@ static void test_attributes(void)
 	LOCAL(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value), BAD);
 	value.accessPolicyWindow.missProp = CU_ACCESS_PROPERTY_STREAMING;
 	LOCAL(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value), CUDA_SUCCESS);
-	LOCAL(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_ERROR_NOT_SUPPORTED);
+	value.priority = -1000;
+	LOCAL(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_SUCCESS);
+	value.priority = 77;
+	LOCAL(cuStreamGetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_SUCCESS);
+	IS(value.priority, -5);
+	LOCAL(cuStreamGetPriority(a, &value.priority), CUDA_SUCCESS);
+	IS(value.priority, -5);
 	LOCAL(cuStreamSetAttribute(a, (CUstreamAttrID)99, &value), BAD);
 	LOCAL(cuStreamGetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, NULL), BAD);
 	LOCAL(cuStreamGetAttribute((CUstream)0x1234, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_ERROR_INVALID_HANDLE);
