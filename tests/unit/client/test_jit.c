@@ -15,7 +15,7 @@ static void test_logs(void)
 	IS(cuModuleLoadDataEx(&module, bad, COUNT(keys), keys, values) != CUDA_SUCCESS, true);
 	IS(strnlen(error, 10), 9);	/* cut to its room, with an end */
 	IS(error[10], 'x');
-	IS((uintptr_t)values[1], 9);	/* how much was written */
+	IS((uintptr_t)values[1], 10);	/* as given, where the text was cut */
 	memset(error, 'x', sizeof error);
 	values[1] = (void *)0;
 	IS(cuModuleLoadDataEx(&module, bad, COUNT(keys), keys, values) != CUDA_SUCCESS, true);
