@@ -1,4 +1,6 @@
 /* softgpu/event.c: flags, what a recording stands for, times, contexts, and whole contexts as streams. */
+#include <unistd.h>
+
 #include "files.h"
 
 static void test_flags(void)
@@ -50,7 +52,9 @@ static void test_latest(void)
 	OK(cuEventRecord(event, free_one));
 	OK(cuEventSynchronize(event));
 	OK(cuEventQuery(event));
+	usleep(5000);	/* time for what must not happen */
 	CHECK_RESULT(cuStreamQuery(waiting), CUDA_ERROR_NOT_READY);
+	IS(files_word(p), 0);
 	files_open();
 	OK(cuStreamSynchronize(waiting));
 	IS(files_word(p), 1);
@@ -132,6 +136,7 @@ static void test_whole_context(void)
 	CHECK_RESULT(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	/* And every stream waits for it. */
 	OK(cuCtxWaitEvent(context, event));
+	usleep(5000);
 	CHECK_RESULT(cuStreamQuery(idle), CUDA_ERROR_NOT_READY);
 	OK(cuEventQuery(early));
 	files_open();

@@ -1,4 +1,6 @@
 /* softgpu/graph_exec.c: instantiation, order of a launch, disabled nodes, launches behind each other. */
+#include <unistd.h>
+
 #include "files.h"
 
 static CUdeviceptr memory;
@@ -160,7 +162,9 @@ static void test_launches(void)
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	OK(cuGraphLaunch(exec, gated));
 	OK(cuGraphLaunch(exec, other));
+	usleep(5000);	/* time for what must not happen */
 	CHECK_RESULT(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+	IS(order[0], 0);
 	files_open();
 	OK(cuStreamSynchronize(other));
 	IS(order[0], 2);
