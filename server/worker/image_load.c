@@ -564,32 +564,45 @@ static int unmap_contents(struct loading *l)
 	return 0;
 }
 
-/* Chunks of zeros are not in the image, and what lies in fresh memory and fresh variables is not the program's. */
+static CUresult clear(uint64_t address, uint64_t size)
+{
+	return ckt_driver.cuMemsetD8_v2(address, 0, size);
+}
+
+/*
+ * Chunks of zeros are not in the image, and what lies in fresh memory and fresh variables is not the program's.  A fill is over only when
+ * its own context has been waited for: what is read afterwards goes by other streams.
+ */
 static int clear_memory(struct loading *l)
 {
 	struct ckt_worker *worker = l->worker;
 	CUresult result = CUDA_SUCCESS;
-	for (unsigned d = 0; d < worker->device_count && !result && !l->skip; d++) {
+	for (unsigned d = 0; d < worker->device_count && !result; d++) {
 		const ckt_image_device *saved = &l->image.devices.devices_val[d];
-		if (saved->extents.extents_len)
-			result = ckt_worker_use_context(worker, ckt_handle_primary(d));
-		for (unsigned i = 0; i < saved->extents.extents_len && !result; i++)
-			result = ckt_driver.cuMemsetD8_v2(saved->extents.extents_val[i].address, 0, saved->extents.extents_val[i].size);
-	}
-	for (unsigned i = 0; i < l->image.physicals.physicals_len && !result; i++) {
-		const ckt_image_physical *physical = &l->image.physicals.physicals_val[i];
-		result = ckt_worker_use_context(worker, ckt_handle_primary(physical->device));
+		unsigned extents = l->skip ? 0 : saved->extents.extents_len, physicals = 0;
+		for (unsigned i = 0; i < l->image.physicals.physicals_len; i++)
+			physicals += l->image.physicals.physicals_val[i].device == d;
+		if (!extents && !physicals)
+			continue;
+		result = ckt_worker_use_context(worker, ckt_handle_primary(d));
+		for (unsigned i = 0; i < extents && !result; i++)
+			result = clear(saved->extents.extents_val[i].address, saved->extents.extents_val[i].size);
+		for (unsigned i = 0; i < l->image.physicals.physicals_len && !result; i++)
+			if (l->image.physicals.physicals_val[i].device == d)
+				result = clear(l->image.physicals.physicals_val[i].contents, l->image.physicals.physicals_val[i].size);
 		if (!result)
-			result = ckt_driver.cuMemsetD8_v2(physical->contents, 0, physical->size);
+			result = ckt_driver.cuCtxSynchronize();
 	}
 	for (unsigned m = 0; m < l->image.modules.modules_len && !result; m++) {
 		const ckt_image_module *module = &l->image.modules.modules_val[m];
+		if (!module->globals.globals_len)
+			continue;
 		result = ckt_worker_use_context(worker, module->context);
 		for (unsigned i = 0; i < module->globals.globals_len && !result; i++)
-			result = ckt_driver.cuMemsetD8_v2(module->globals.globals_val[i].address, 0, module->globals.globals_val[i].size);
+			result = clear(module->globals.globals_val[i].address, module->globals.globals_val[i].size);
+		if (!result)
+			result = ckt_driver.cuCtxSynchronize();
 	}
-	if (!result && worker->current)
-		result = ckt_driver.cuCtxSynchronize();
 	return result ? refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result) : 0;
 }
 

@@ -140,18 +140,22 @@ static int copy_pieces(struct ckt_crew_member *member, void *opaque)
 {
 	struct ckt_worker *worker = opaque;
 	size_t first = 0, region = 0;
+	unsigned device = 0;
 	for (size_t n; !paused.error && (n = paused.next++, true);) {
 		/* The nth piece of all: numbers only grow. */
 		while (region < paused.count && n - first >= (paused.regions[region].size + CKT_IMAGE_CHUNK - 1) / CKT_IMAGE_CHUNK)
 			first += (paused.regions[region++].size + CKT_IMAGE_CHUNK - 1) / CKT_IMAGE_CHUNK;
 		if (region == paused.count)
 			break;
+		/* A memset is asynchronous, and only its own context can be waited for. */
+		if (member->current && paused.regions[region].device != device)
+			ckt_driver.cuCtxSynchronize();
+		device = paused.regions[region].device;
 		CUresult result = copy_piece(member, &paused.regions[region], (n - first) * CKT_IMAGE_CHUNK);
 		if (result)
 			paused.error = (int)result;
 		atomic_fetch_add_explicit(&worker->progress.done, CKT_IMAGE_CHUNK, memory_order_relaxed);
 	}
-	/* Asynchronous where it was a memset. */
 	if (member->current)
 		ckt_driver.cuCtxSynchronize();
 	return paused.error ? -EIO : 0;

@@ -194,7 +194,7 @@ static CUresult map_extents(struct ckt_worker *worker, const ckt_image *image, u
 static CUresult clear_pieces(struct ckt_worker *worker, const ckt_image *image, const struct pieces *now, const struct pieces *old, unsigned d)
 {
 	const ckt_image_device *device = &image->devices.devices_val[d];
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = device->extents.extents_len ? ckt_worker_use_context(worker, ckt_handle_primary(d)) : CUDA_SUCCESS;
 	for (unsigned i = 0; i < device->extents.extents_len && !result; i++) {
 		const ckt_image_extent *e = &device->extents.extents_val[i];
 		for (uint64_t at = 0; at < e->size && !result; at += CKT_IMAGE_CHUNK) {
@@ -206,7 +206,6 @@ static CUresult clear_pieces(struct ckt_worker *worker, const ckt_image *image, 
 	/* What is copied there comes by other streams. */
 	if (!result && device->extents.extents_len)
 		result = ckt_driver.cuCtxSynchronize();
-	(void)worker;
 	return result;
 }
 
