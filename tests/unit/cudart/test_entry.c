@@ -1,4 +1,4 @@
-/* Entry points of the driver. */
+/* client/cudart/entry.c: entry points of the driver. */
 #include "files.h"
 
 #include <cuda_profiler_api.h>

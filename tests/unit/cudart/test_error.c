@@ -1,4 +1,4 @@
-/* The last error of a thread, and errors' names. */
+/* client/cudart/error.c: the last error of a thread, and errors' names. */
 #include "files.h"
 
 static void test_errors(void)

@@ -1,4 +1,4 @@
-/* The table of errors. */
+/* client/cudart/error_table.c: the table of errors. */
 #include "files.h"
 
 static void test_texts(void)

@@ -1,4 +1,4 @@
-/* Events. */
+/* client/cudart/event.c: events. */
 #include "files.h"
 
 static void test_events(void)

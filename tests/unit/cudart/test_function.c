@@ -1,4 +1,4 @@
-/* Kernels by their stubs. */
+/* client/cudart/function.c: kernels by their stubs. */
 #include "files.h"
 
 static void test_functions(void)

@@ -1,4 +1,4 @@
-/* Nodes of graphs. */
+/* client/cudart/graph_node.c: nodes of graphs. */
 #include "files.h"
 
 static void test_nodes(void)

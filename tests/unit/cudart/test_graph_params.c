@@ -1,4 +1,4 @@
-/* What nodes of graphs are told. */
+/* client/cudart/graph_params.c: what nodes of graphs are told. */
 #include "files.h"
 
 static void test_params(void)

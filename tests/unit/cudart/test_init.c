@@ -1,4 +1,4 @@
-/* The first call, and the device of a thread. */
+/* client/cudart/init.c: the first call, and the device of a thread. */
 #include "files.h"
 
 static void test_initialisation(void)

@@ -1,4 +1,4 @@
-/* Libraries that the program loads. */
+/* client/cudart/library.c: libraries that the program loads. */
 #include "files.h"
 
 static void test_libraries(void)

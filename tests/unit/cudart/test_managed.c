@@ -1,4 +1,4 @@
-/* Hints about managed memory. */
+/* client/cudart/managed.c: hints about managed memory. */
 #include "files.h"
 
 static void test_hints(void)

@@ -1,4 +1,4 @@
-/* Linear copies and copies of rows. */
+/* client/cudart/memcpy.c: linear copies and copies of rows. */
 #include "files.h"
 
 static void test_copies(void)

@@ -1,4 +1,4 @@
-/* Three-dimensional copies. */
+/* client/cudart/memcpy3d.c: three-dimensional copies. */
 #include "files.h"
 
 static void test_boxes(void)

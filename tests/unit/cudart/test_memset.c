@@ -1,4 +1,4 @@
-/* Filling memory. */
+/* client/cudart/memset.c: filling memory. */
 #include "files.h"
 
 static void test_fills(void)

@@ -1,4 +1,4 @@
-/* How many blocks fit. */
+/* client/cudart/occupancy.c: how many blocks fit. */
 #include "files.h"
 
 static void test_occupancy(void)

@@ -1,4 +1,4 @@
-/* Access between devices. */
+/* client/cudart/peer.c: access between devices. */
 #include "files.h"
 
 static void test_peers(void)

@@ -1,4 +1,4 @@
-/* Memory pools. */
+/* client/cudart/pool.c: memory pools. */
 #include "files.h"
 
 /* The soft GPU has no pools: what the runtime says of places before it asks. */

@@ -1,4 +1,4 @@
-/* Properties of devices. */
+/* client/cudart/properties.c: properties of devices. */
 #include "files.h"
 
 static void test_properties(void)

@@ -1,4 +1,4 @@
-/* What a program registers of its kernels and variables. */
+/* client/cudart/registration.c: what a program registers of its kernels and variables. */
 #include "files.h"
 
 void **__cudaRegisterFatBinary(void *wrapper);

@@ -1,4 +1,4 @@
-/* Device variables by their shadows. */
+/* client/cudart/symbol.c: device variables by their shadows. */
 #include "files.h"
 
 static void test_symbols(void)
