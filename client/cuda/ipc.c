@@ -14,12 +14,11 @@
 
 _Static_assert(sizeof(CUipcMemHandle) == CKT_IPC_HANDLE, "a handle fits");
 
-/* Opened by this process: the same memory opened again in a context is the same address. */
+/* Opened by this process: a context has the same memory once. */
 struct opened {
 	struct opened *next;
 	uint64_t address, context;
 	struct ckt_ipc_handle handle;
-	unsigned count;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -97,13 +96,13 @@ CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle h
 	while (entry && (entry->context != context->object.id || memcmp(&entry->handle, &ours, sizeof ours) != 0))
 		entry = entry->next;
 	if (entry) {
-		entry->count++;
-		*address = entry->address;
+		/* It is the runtime that counts (seen on an H200). */
+		result = CUDA_ERROR_ALREADY_MAPPED;
 	} else {
 		entry = calloc(1, sizeof *entry);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 		if (entry) {
-			*entry = (struct opened){.context = context->object.id, .handle = ours, .count = 1};
+			*entry = (struct opened){.context = context->object.id, .handle = ours};
 			result = open_new(entry);
 		}
 		if (!result)
@@ -137,13 +136,10 @@ CKT_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 		struct opened *entry = *place;
 		if (entry->address != address)
 			continue;
-		result = CUDA_SUCCESS;
-		if (--entry->count == 0) {
-			*place = entry->next;
-			ckt_range_remove(address, CKT_RANGE_IMPORTED, NULL);
-			result = close_memory(entry);
-			free(entry);
-		}
+		*place = entry->next;
+		ckt_range_remove(address, CKT_RANGE_IMPORTED, NULL);
+		result = close_memory(entry);
+		free(entry);
 		break;
 	}
 	pthread_mutex_unlock(&lock);

@@ -1,6 +1,10 @@
 /* Sharing with other processes, and the driver's own log: handles and callbacks are the driver's. */
 #include "cudart.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
 _Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "one layout");
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "one layout");
 
@@ -21,6 +25,40 @@ CKT_RT_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *dev
 	CKT_RT_CALL(cuIpcGetMemHandle((CUipcMemHandle *)handle, ckt_rt_address(devPtr)));
 }
 
+/* Memory that is open: the driver opens it once in a context, the runtime as often as it is asked. */
+struct opened {
+	struct opened *next;
+	CUipcMemHandle handle;
+	int device;
+	CUdeviceptr address;
+	unsigned count;
+};
+
+static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct opened *opened;
+
+/* Precondition: opened_lock held. */
+static CUresult open_memory(const CUipcMemHandle *handle, unsigned flags, CUdeviceptr *ret_address)
+{
+	CUresult result = cuIpcOpenMemHandle(ret_address, *handle, flags);
+	struct opened *entry;
+	if (result == CUDA_ERROR_ALREADY_MAPPED) {
+		for (entry = opened; entry; entry = entry->next)
+			if (entry->device == ckt_rt_thread.device && memcmp(&entry->handle, handle, sizeof *handle) == 0) {
+				entry->count++;
+				*ret_address = entry->address;
+				return CUDA_SUCCESS;
+			}
+		return result;
+	}
+	entry = result ? NULL : malloc(sizeof *entry);
+	if (entry) {
+		*entry = (struct opened){.next = opened, .handle = *handle, .device = ckt_rt_thread.device, .address = *ret_address, .count = 1};
+		opened = entry;
+	}
+	return result;
+}
+
 CKT_RT_API cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags)
 {
 	CUipcMemHandle driver;
@@ -28,7 +66,9 @@ CKT_RT_API cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t ha
 	CKT_RT_ENTER();
 	CKT_RT_REQUIRE(devPtr, cudaErrorInvalidValue);
 	memcpy(&driver, &handle, sizeof driver);
-	CUresult result = cuIpcOpenMemHandle(&address, driver, flags);
+	pthread_mutex_lock(&opened_lock);
+	CUresult result = open_memory(&driver, flags, &address);
+	pthread_mutex_unlock(&opened_lock);
 	if (result == CUDA_SUCCESS)
 		*devPtr = (void *)(uintptr_t)address;
 	return ckt_rt_cu(result);
@@ -36,7 +76,26 @@ CKT_RT_API cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t ha
 
 CKT_RT_API cudaError_t cudaIpcCloseMemHandle(void *devPtr)
 {
-	CKT_RT_CALL(cuIpcCloseMemHandle(ckt_rt_address(devPtr)));
+	CUdeviceptr address = ckt_rt_address(devPtr);
+	CUresult result = CUDA_SUCCESS;
+	bool last = true;
+	CKT_RT_ENTER();
+	pthread_mutex_lock(&opened_lock);
+	for (struct opened **place = &opened; *place; place = &(*place)->next) {
+		struct opened *entry = *place;
+		if (entry->address != address)
+			continue;
+		last = --entry->count == 0;
+		if (last) {
+			*place = entry->next;
+			free(entry);
+		}
+		break;
+	}
+	if (last)
+		result = cuIpcCloseMemHandle(address);
+	pthread_mutex_unlock(&opened_lock);
+	return ckt_rt_cu(result);
 }
 
 CKT_RT_API cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc, void *userData, cudaLogsCallbackHandle *callback_out)
