@@ -1,6 +1,6 @@
-/* Tokens, HMAC and the user behind a connection. */
-#include <CUnit/Basic.h>
+/* rpc/identity.h: tokens, HMAC and the user behind a connection. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "rpc/identity.h"
+#include "tests/unit/suite.h"
 
 static int load(const char *content, size_t size, mode_t mode, struct ckt_token *token, char *message, size_t message_size)
 {
@@ -24,26 +25,59 @@ static int load(const char *content, size_t size, mode_t mode, struct ckt_token 
 
 static void test_token_file(void)
 {
-	struct ckt_token token = {0};
-	char message[512], big[CKT_TOKEN_MAX + 2];
+	static char big[CKT_TOKEN_MAX + 2];
 	memset(big, 'x', sizeof big);
-	CU_ASSERT_EQUAL(load("0123456789abcdef\r\n", 18, 0600, &token, message, sizeof message), 0);
-	CU_ASSERT_EQUAL(token.size_bytes, 16);
-	CU_ASSERT_EQUAL(memcmp(token.bytes, "0123456789abcdef", 16), 0);
-	CU_ASSERT_EQUAL(load("0123456789abcdef", 16, 0640, &token, message, sizeof message), 0);
-	token.size_bytes = 5;
-	CU_ASSERT(load("0123456789abcdef", 16, 0604, &token, message, sizeof message) < 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(message, "chmod 600"));
-	CU_ASSERT(load("0123456789abcdef", 16, 0602, &token, message, sizeof message) < 0);
-	CU_ASSERT(load("0123456789abcde\n", 16, 0600, &token, message, sizeof message) < 0);
-	CU_ASSERT(load("", 0, 0600, &token, message, sizeof message) < 0);
-	CU_ASSERT_EQUAL(token.size_bytes, 5);
-	CU_ASSERT_EQUAL(load(big, CKT_TOKEN_MAX, 0600, &token, message, sizeof message), 0);
-	CU_ASSERT_EQUAL(token.size_bytes, CKT_TOKEN_MAX);
-	CU_ASSERT(load(big, CKT_TOKEN_MAX + 1, 0600, &token, message, sizeof message) < 0);
-	CU_ASSERT(ckt_auth_token_load("/nonexistent", &token, message, sizeof message) < 0);
-	CU_ASSERT(ckt_auth_token_load("/dev/null", &token, message, sizeof message) < 0);
-	CU_ASSERT(ckt_auth_token_load("/tmp", &token, message, sizeof message) < 0);
+	const struct {
+		const char *content;
+		size_t size;
+		mode_t mode;
+		int result;
+		size_t token_size;	/* or a part of the message */
+		const char *says;
+	} rows[] = {
+		{"0123456789abcdef\r\n", 18, 0600, 0, 16, NULL},
+		{"0123456789abcdef \t\v\f\n", 21, 0600, 0, 16, NULL},
+		{" 123456789abcdef", 16, 0600, 0, 16, NULL},
+		{"0123456789abcdef", 16, 0640, 0, 16, NULL},
+		{"0123456789abcdef", 16, 0604, -EPERM, 0, "chmod 600"},
+		{"0123456789abcdef", 16, 0602, -EPERM, 0, "mode 0602"},
+		{"0123456789abcdef", 16, 0601, -EPERM, 0, "open to every user"},
+		{"0123456789abcde\n", 16, 0600, -EINVAL, 0, "less than 16 bytes"},
+		{"\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n", 16, 0600, -EINVAL, 0, "less than 16 bytes"},
+		{"", 0, 0600, -EINVAL, 0, "less than 16 bytes"},
+		{big, CKT_TOKEN_MAX, 0600, 0, CKT_TOKEN_MAX, NULL},
+		{big, CKT_TOKEN_MAX + 1, 0600, -EINVAL, 0, "more than 1024 bytes"},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct ckt_token token = {.size_bytes = 5};
+		char message[512] = "";
+		IS(load(rows[i].content, rows[i].size, rows[i].mode, &token, message, sizeof message), rows[i].result);
+		/* What is refused leaves the caller's token alone. */
+		IS(token.size_bytes, rows[i].result ? 5 : rows[i].token_size);
+		if (rows[i].result)
+			HAS(message, rows[i].says);
+		else
+			IS(memcmp(token.bytes, rows[i].content, token.size_bytes), 0);
+	}
+}
+
+static void test_no_token_file(void)
+{
+	static const struct {
+		const char *path, *says;
+		int result;
+	} rows[] = {
+		{"/nonexistent", "No such file", -ENOENT},
+		{"/dev/null", "no ordinary file", -EPERM},
+		{"/tmp", "no ordinary file", -EPERM},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct ckt_token token;
+		char message[512] = "";
+		IS(ckt_auth_token_load(rows[i].path, &token, message, sizeof message), rows[i].result);
+		HAS(message, rows[i].path);
+		HAS(message, rows[i].says);
+	}
 }
 
 /* Computed with Python's hmac and hashlib: key "0123456789abcdef", nonce of bytes 0..31, "arguments". */
@@ -112,6 +146,8 @@ static void check_tcp(int family, bool to_v4)
 		return;	/* no IPv6 here */
 	CU_ASSERT_EQUAL(ckt_auth_peer_get(server, &peer), 0);
 	CU_ASSERT_EQUAL(peer.kind, CKT_PEER_LOOPBACK);
+	CU_ASSERT_EQUAL(peer.pid, 0);
+	HAS(peer.text, family == AF_INET ? "127.0.0.1:" : to_v4 ? "127.0.0.1]:" : "[::1]:");
 	CU_ASSERT_EQUAL(peer.uid, getuid());
 	/* Half closed it is still the user's; closed it is nobody's, and above all not root's. */
 	shutdown(client, SHUT_WR);
@@ -139,35 +175,15 @@ static void test_unix_peer(void)
 	CU_ASSERT_EQUAL(peer.kind, CKT_PEER_UNIX);
 	CU_ASSERT_EQUAL(peer.uid, getuid());
 	CU_ASSERT_EQUAL(peer.pid, getpid());
+	TEXT(peer.text, "local");
 	close(fds[0]);
 	close(fds[1]);
-	CU_ASSERT(ckt_auth_peer_get(-1, &peer) < 0);
+	IS(ckt_auth_peer_get(-1, &peer), -EBADF);
+	/* Not connected: there is nobody to name. */
+	int alone = socket(AF_INET, SOCK_STREAM, 0);
+	IS(ckt_auth_peer_get(alone, &peer), -ENOTCONN);
+	close(alone);
 }
 
-static void test_local_socket(void)
-{
-	char path[256], message[256];
-	if (geteuid() == 0) {
-		CU_ASSERT_EQUAL(ckt_local_socket_path(path, sizeof path, message, sizeof message), 0);
-		CU_ASSERT_STRING_EQUAL(path, "/run/cricket/socket");
-	} else {
-		setenv("XDG_RUNTIME_DIR", "/somewhere", 1);
-		CU_ASSERT_EQUAL(ckt_local_socket_path(path, sizeof path, message, sizeof message), 0);
-		CU_ASSERT_STRING_EQUAL(path, "/somewhere/cricket/socket");
-	}
-}
-
-int main(void)
-{
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("identity", NULL, NULL);
-	CU_add_test(suite, "token file", test_token_file);
-	CU_add_test(suite, "hmac", test_hmac);
-	CU_add_test(suite, "tcp peer", test_tcp_peer);
-	CU_add_test(suite, "unix peer", test_unix_peer);
-	CU_add_test(suite, "local socket", test_local_socket);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
-}
+UNIT_SUITE(identity, {"token file", test_token_file}, {"no token file", test_no_token_file}, {"hmac", test_hmac}, {"tcp peer", test_tcp_peer},
+	   {"unix peer", test_unix_peer})
