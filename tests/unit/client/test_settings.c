@@ -1,0 +1,182 @@
+/* client/conn/settings.h: what the environment says, and what is made of nonsense in it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/conn/settings.h"
+#include "conn_parts.h"
+#include "rpc/log.h"
+#include "tests/unit/suite.h"
+
+static const char *const names[] = {"REMOTE_GPU_ADDRESS", "CRICKET_STANDBY", "CRICKET_TOKEN_FILE", "CRICKET_SYNC", "CRICKET_SPIN", "CRICKET_LOG",
+	"CRICKET_RECONNECT_TIMEOUT", "CRICKET_PARK_TIMEOUT", "CRICKET_STATE_DIR", "XDG_RUNTIME_DIR", "HOME"};
+
+/* What is said while these variables, and no others, are read. */
+static const char *load(const char *name, const char *value, const char *name_2, const char *value_2)
+{
+	for (size_t i = 0; i < COUNT(names); i++)
+		unsetenv(names[i]);
+	if (name && value)
+		setenv(name, value, 1);
+	if (name_2 && value_2)
+		setenv(name_2, value_2, 1);
+	memset(&ckt_settings, 0, sizeof ckt_settings);
+	parts_stderr_begin();
+	ckt_settings_load();
+	return parts_stderr_end();
+}
+
+static void test_numbers(void)
+{
+	static const struct {
+		const char *name, *text, *says;
+		int64_t sync, reconnect_ms, park_ms;
+	} rows[] = {
+		{NULL, NULL, "", 0, 60000, 0},
+		{"CRICKET_SYNC", "1", "", 1, 60000, 0},
+		{"CRICKET_SYNC", "0", "", 0, 60000, 0},
+		{"CRICKET_SYNC", "", "", 0, 60000, 0},
+		{"CRICKET_SYNC", "2", "CRICKET_SYNC=2: expected a number from 0 to 1; using 0", 0, 60000, 0},
+		{"CRICKET_SYNC", "yes", "CRICKET_SYNC=yes", 0, 60000, 0},
+		{"CRICKET_RECONNECT_TIMEOUT", "0", "", 0, 0, 0},
+		{"CRICKET_RECONNECT_TIMEOUT", "86400", "", 0, 86400000, 0},
+		{"CRICKET_RECONNECT_TIMEOUT", "86401", "from 0 to 86400; using 60", 0, 60000, 0},
+		{"CRICKET_RECONNECT_TIMEOUT", "-1", "using 60", 0, 60000, 0},
+		{"CRICKET_RECONNECT_TIMEOUT", "5s", "using 60", 0, 60000, 0},
+		{"CRICKET_RECONNECT_TIMEOUT", "99999999999999999999", "using 60", 0, 60000, 0},
+		{"CRICKET_PARK_TIMEOUT", "31536000", "", 0, 60000, 31536000000},
+		{"CRICKET_PARK_TIMEOUT", "31536001", "using 0", 0, 60000, 0},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const char *said = load(rows[i].name, rows[i].text, NULL, NULL);
+		if (*rows[i].says)
+			HAS(said, rows[i].says);
+		else
+			TEXT(said, "");
+		IS(ckt_settings.sync, rows[i].sync);
+		IS(ckt_settings.reconnect_timeout_ms, rows[i].reconnect_ms);
+		IS(ckt_settings.park_timeout_ms, rows[i].park_ms);
+		YES(ckt_settings.connect_timeout_ms > 0);
+	}
+}
+
+static void test_spin(void)
+{
+	TEXT(load("CRICKET_SPIN", "100000", NULL, NULL), "");
+	IS(ckt_settings.spin_us, 100000);
+	load(NULL, NULL, NULL, NULL);
+	int otherwise = ckt_settings.spin_us;
+	IS(otherwise, sysconf(_SC_NPROCESSORS_ONLN) > 4 ? 50 : 0);
+	HAS(load("CRICKET_SPIN", "100001", NULL, NULL), "from 0 to 100000");
+	IS(ckt_settings.spin_us, otherwise);
+}
+
+static void test_standby(void)
+{
+	char long_name[600], many[CKT_STANDBY_MAX * 3 + 4] = "";
+	memset(long_name, 'a', sizeof long_name - 1);
+	long_name[sizeof long_name - 1] = 0;
+	for (int i = 0; i < CKT_STANDBY_MAX + 1; i++)
+		sprintf(many + 3 * i, "h%c,", 'a' + i);
+	const struct {
+		const char *text, *says;
+		unsigned count;
+		const char *first, *last;
+	} rows[] = {
+		{"", "", 0, NULL, NULL},
+		{",,", "", 0, NULL, NULL},
+		{"one", "", 1, "one", "one"},
+		{"one,two:7000,unix:/three", "", 3, "one", "unix:/three"},
+		{",one,,two,", "", 2, "one", "two"},
+		{"one,two:port,three", "ignoring it", 2, "one", "three"},
+		{long_name, "ignoring it", 0, NULL, NULL},
+		{many, "", CKT_STANDBY_MAX, "ha", "hp"},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const char *said = load("CRICKET_STANDBY", rows[i].text, NULL, NULL);
+		if (*rows[i].says)
+			HAS(said, rows[i].says);
+		else
+			TEXT(said, "");
+		MUST(ckt_settings.standby_count, rows[i].count);
+		if (rows[i].count) {
+			TEXT(ckt_settings.standby[0], rows[i].first);
+			TEXT(ckt_settings.standby[rows[i].count - 1], rows[i].last);
+		}
+	}
+}
+
+static void test_paths(void)
+{
+	load("CRICKET_STATE_DIR", "/state", "HOME", "/home/me");
+	TEXT(ckt_settings.state_dir, "/state");
+	load("CRICKET_STATE_DIR", "", "HOME", "/home/me");
+	TEXT(ckt_settings.state_dir, "/home/me/.local/state/cricket");
+	load("HOME", "", NULL, NULL);
+	TEXT(ckt_settings.state_dir, "");
+	load("CRICKET_TOKEN_FILE", "/token", NULL, NULL);
+	TEXT(ckt_settings.token_file, "/token");
+	load("CRICKET_TOKEN_FILE", "", NULL, NULL);
+	YES(ckt_settings.token_file == NULL);
+}
+
+static void test_address(void)
+{
+	char directory[] = "/tmp/ckt-settings-XXXXXX", path[128], expected[128];
+	load("REMOTE_GPU_ADDRESS", "host:1", NULL, NULL);
+	TEXT(ckt_settings.address, "host:1");
+	YES(ckt_settings.address_given);
+	/* A user's own server is found where it has a socket, and only there. */
+	MUST(mkdtemp(directory) != NULL, 1);
+	bool became = geteuid() == 0 && seteuid(1000000000 + (uid_t)getpid()) == 0;
+	load("REMOTE_GPU_ADDRESS", "", "XDG_RUNTIME_DIR", directory);
+	TEXT(ckt_settings.address, "unix:/run/cricket/socket");
+	NO(ckt_settings.address_given);
+	if (became)
+		IS(seteuid(0), 0);
+	snprintf(path, sizeof path, "%s/cricket", directory);
+	MUST(mkdir(path, 0755), 0);
+	strcat(path, "/socket");
+	FILE *file = fopen(path, "w");
+	MUST(file != NULL, 1);
+	fclose(file);
+	became = geteuid() == 0 && seteuid(1000000000 + (uid_t)getpid()) == 0;
+	load("XDG_RUNTIME_DIR", directory, NULL, NULL);
+	snprintf(expected, sizeof expected, "unix:%s", path);
+	TEXT(ckt_settings.address, expected);
+	NO(ckt_settings.address_given);
+	if (became)
+		IS(seteuid(0), 0);
+	unlink(path);
+	*strrchr(path, '/') = 0;
+	rmdir(path);
+	rmdir(directory);
+}
+
+static void test_log(void)
+{
+	char path[64], value[80];
+	enum ckt_log_level before = ckt_log_level;
+	struct stat st;
+	snprintf(path, sizeof path, "/tmp/ckt-settings-%d.log", (int)getpid());
+	snprintf(value, sizeof value, "info:%s", path);
+	TEXT(load("CRICKET_LOG", value, NULL, NULL), "");
+	IS(ckt_log_level, CKT_LOG_INFO);
+	IS(stat(path, &st), 0);
+	unlink(path);
+	load("CRICKET_LOG", "error", NULL, NULL);
+	IS(ckt_log_level, CKT_LOG_ERROR);
+	load("CRICKET_LOG", "warning:", NULL, NULL);
+	IS(ckt_log_level, CKT_LOG_WARNING);
+	HAS(load("CRICKET_LOG", "loud", NULL, NULL), "'loud' is no level");
+	IS(ckt_log_level, CKT_LOG_QUIET);
+	HAS(load("CRICKET_LOG", "error:/nonexistent/file", NULL, NULL), "CRICKET_LOG: cannot open /nonexistent/file");
+	load(NULL, NULL, NULL, NULL);
+	IS(ckt_log_level, CKT_LOG_QUIET);
+	ckt_log_init("cricket", before, NULL);
+}
+
+UNIT_SUITE(settings, {"numbers", test_numbers}, {"spin", test_spin}, {"standby", test_standby}, {"paths", test_paths}, {"address", test_address},
+	   {"log", test_log})
