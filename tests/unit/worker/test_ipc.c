@@ -1,0 +1,134 @@
+/* server/worker/ipc.h: memory that sessions share: who may ask, what a handle must be, and when nothing is shared any more. */
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "server/worker/ipc.h"
+#include "tests/unit/worker/inside.h"
+
+static int listener = -1;
+
+static void *serve_one(void *unused)
+{
+	struct pollfd p = {.fd = listener, .events = POLLIN};
+	if (poll(&p, 1, 5000) == 1)
+		ckt_ipc_serve(&ckt_worker);
+	return unused;
+}
+
+static int get(uint64_t address, struct ckt_ipc_handle *ret)
+{
+	struct ckt_ipc_mem_get_res res = {0};
+	struct inside_reply *reply = INSIDE(ipc_mem_get, false, .address = address);
+	if (!reply->result && ckt_ipc_mem_get_res_get(&reply->results, &res) && res.handle_len == sizeof *ret)
+		memcpy(ret, res.handle, sizeof *ret);
+	return reply->result;
+}
+
+/* Whether another worker would get the memory with this question. */
+static bool asked(const struct ckt_ipc_handle *handle, const void *question, size_t size)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t length = strnlen(handle->socket, sizeof handle->socket);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	uint32_t answer[16] = {0};
+	memcpy(address.sun_path + 1, handle->socket, length);
+	MUST(connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)), 0);
+	IS(send(fd, question, size, MSG_NOSIGNAL), size);
+	serve_one(NULL);
+	recv(fd, answer, sizeof answer, MSG_DONTWAIT);
+	close(fd);
+	return answer[0];
+}
+
+static void test_share(void)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t address = inside_memory(4096, 11);
+	struct ckt_ipc_handle handle, again, wrong;
+	NO(ckt_ipc_obstacle(message, sizeof message));
+	if (listener < 0) {
+		IS(get(address, &handle), CUDA_ERROR_NOT_SUPPORTED);	/* nobody could ask for it */
+		listener = ckt_ipc_listen();
+		CU_ASSERT_FATAL(listener >= 0);
+	}
+	IS(get(0, &handle), CUDA_ERROR_INVALID_VALUE);
+	IS(get(address + (1ull << 30), &handle), CUDA_ERROR_INVALID_VALUE);
+	MUST(get(address, &handle), CUDA_SUCCESS);
+	IS(memcmp(handle.magic, CKT_IPC_MAGIC, 8), 0);
+	IS(handle.kind, CKT_IPC_BLOCK);
+	IS(get(address, &again), CUDA_SUCCESS);
+	IS(memcmp(&handle, &again, sizeof handle), 0);		/* exported once */
+	YES(ckt_ipc_obstacle(message, sizeof message));
+	HAS(message, "shares memory with other processes");
+	/* Only who knows the secret gets it, of the same user, in a question of the right form. */
+	struct {
+		char magic[8];
+		uint8_t secret[CKT_IPC_SECRET];
+		uint32_t uid, kind;
+	} question = {.uid = ckt_worker.uid, .kind = CKT_IPC_BLOCK}, other;
+	memcpy(question.magic, CKT_IPC_MAGIC, sizeof question.magic);
+	memcpy(question.secret, handle.secret, sizeof question.secret);
+	YES(asked(&handle, &question, sizeof question));
+	static const size_t fields[] = {0, 8, 23, 24, 28};
+	for (size_t i = 0; i < COUNT(fields); i++) {
+		other = question;
+		((uint8_t *)&other)[fields[i]] ^= 1;
+		NO(asked(&handle, &other, sizeof other));
+	}
+	NO(asked(&handle, &question, sizeof question - 1));
+	NO(asked(&handle, &question, 1));
+	/* Handles that are none. */
+	for (size_t i = 0; i < 8; i++) {
+		wrong = handle;
+		wrong.magic[i] ^= 1;
+		IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_INVALID_VALUE);
+	}
+	for (uint32_t length = 0; length < sizeof handle; length += 9)
+		IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&handle, .handle_len = length), CUDA_ERROR_INVALID_VALUE);
+	wrong = handle;
+	wrong.kind = CKT_IPC_PHYSICAL;
+	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(physical_import, .id = ID(PHYSICAL, 241), .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), CUDA_ERROR_INVALID_VALUE);
+	wrong = handle;
+	memset(wrong.socket, 0, sizeof wrong.socket);
+	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(ipc_mem_close, .address = address), CUDA_ERROR_INVALID_VALUE);
+	IS(ASK(physical_export, .physical = ID(PHYSICAL, 299)), CUDA_ERROR_INVALID_VALUE);
+	/* Opened, it is the same memory at another address. */
+	pthread_t thread;
+	pthread_create(&thread, NULL, serve_one, NULL);
+	struct inside_reply *reply = INSIDE(ipc_mem_open, false, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle);
+	pthread_join(thread, NULL);
+	struct ckt_ipc_mem_open_res res = {0};
+	MUST(reply->result, CUDA_SUCCESS);
+	YES(ckt_ipc_mem_open_res_get(&reply->results, &res) && res.address != address);
+	IS(inside_word(res.address), 11);
+	inside_fill(address, 12, 4096);
+	IS(inside_word(res.address), 12);
+	/* Forgotten, nobody opens it any more, and who has it keeps it. */
+	ckt_ipc_forget(address);
+	NO(asked(&handle, &question, sizeof question));
+	YES(ckt_ipc_obstacle(message, sizeof message));
+	IS(inside_word(res.address), 12);
+	IS(ASK(ipc_mem_close, .address = res.address), CUDA_SUCCESS);
+	IS(ASK(ipc_mem_close, .address = res.address), CUDA_ERROR_INVALID_VALUE);
+	NO(ckt_ipc_obstacle(message, sizeof message));
+	IS(CUT(ipc_mem_get, .address = address), 0);
+	IS(CUT(ipc_mem_close, .address = address), 0);
+	IS(CUT(ipc_mem_open, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), 0);
+	/* With its context all of that goes. */
+	IS(get(address, &handle), CUDA_SUCCESS);
+	ckt_ipc_forget_context(&ckt_worker, ID(CONTEXT, 299));
+	YES(ckt_ipc_obstacle(message, sizeof message));
+	ckt_ipc_forget_context(&ckt_worker, ckt_handle_primary(0));
+	NO(ckt_ipc_obstacle(message, sizeof message));
+	inside_free(address);
+}
+
+UNIT_SUITE(ipc, {"share", test_share})
