@@ -85,7 +85,6 @@ static void misuse(void)
 	printf("the host's: %d\n", write32(a, (CUdeviceptr)&on_stack, 1, 0));
 	printf("no operations: %d\n", batch(a, 0, &op, 0));
 	printf("too many: %d\n", batch(a, 257, &op, 0));
-	printf("no array: %d\n", batch(a, 1, NULL, 0));
 	printf("a flag: %d\n", batch(a, 1, &op, 1));
 	op.operation = (CUstreamBatchMemOpType)99;
 	printf("unknown operation: %d\n", batch(a, 1, &op, 0));
