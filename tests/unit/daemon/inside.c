@@ -19,6 +19,7 @@ struct ckt_server server;
 struct fake_worker worker;
 char directory[64];
 unsigned sessions_gone;
+const char *soft_driver;
 /* As they were made: tests put others in their place. */
 static struct ckt_options kept_options;
 
@@ -30,7 +31,7 @@ void ckt_server_session_gone(struct ckt_server *s)
 
 int unit_setup(int argc, char **argv)
 {
-	(void)argc, (void)argv;
+	soft_driver = argc > 1 ? argv[1] : NULL;
 	snprintf(directory, sizeof directory, "/tmp/ckt-daemon-XXXXXX");
 	if (!mkdtemp(directory) || ckt_loop_init(&server.loop))
 		return 2;

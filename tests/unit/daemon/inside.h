@@ -14,6 +14,7 @@
 extern struct ckt_server server;
 extern char directory[64];	/* everything lies in it */
 extern unsigned sessions_gone;
+extern const char *soft_driver;	/* the program's argument: the soft GPU */
 
 /* What the worker of every session answers, and what it was asked. */
 extern struct fake_worker {
