@@ -1,0 +1,62 @@
+/* client/conn/watch.c (client/conn/conn.h): who sleeps until the connection ends, and leaves it alone when told. */
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "conn_parts.h"
+#include "tests/unit/suite.h"
+
+static bool watching(bool wanted)
+{
+	bool now = !wanted;
+	for (int i = 0; i < 5000 && now != wanted; i++) {
+		poll(NULL, 0, 1);
+		pthread_mutex_lock(&ckt_conn.read_lock);
+		now = ckt_conn.watching;
+		pthread_mutex_unlock(&ckt_conn.read_lock);
+	}
+	return now == wanted;
+}
+
+static void test_watch(void)
+{
+	int peer = parts_open();
+	ckt_conn_watch_start();
+	YES(watching(true));
+	/* What arrives does not wake it: it is read by whoever makes a call. */
+	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711, .executed = 9}, NULL, 0);
+	poll(NULL, 0, 20);
+	YES(watching(true));
+	IS(ckt_conn.executed, 0);
+	/* An end that nobody asked for is left to the next call, though what came before it is read. */
+	shutdown(peer, SHUT_RDWR);
+	YES(watching(false));
+	for (int i = 0; i < 5000 && ckt_conn.executed != 9; i++)
+		poll(NULL, 0, 1);
+	IS(ckt_conn.executed, 9);
+	IS(ckt_conn.state, CKT_CONN_OPEN);
+	/* Another connection is watched in turn, and left before its descriptor is closed. */
+	ckt_conn_take_reader();
+	close(ckt_conn.fd);
+	close(peer);
+	pthread_mutex_lock(&ckt_conn.state_lock);
+	peer = parts_open();
+	pthread_cond_broadcast(&ckt_conn.state_cond);
+	pthread_mutex_unlock(&ckt_conn.state_lock);
+	ckt_conn_leave_reader();
+	YES(watching(true));
+	ckt_conn_take_reader();
+	ckt_conn.state = CKT_CONN_RESUMING;
+	ckt_conn_watch_leave();
+	NO(ckt_conn.watching);
+	ckt_conn_leave_reader();
+	/* It ends with the session. */
+	pthread_mutex_lock(&ckt_conn.state_lock);
+	ckt_conn.state = CKT_CONN_LOST;
+	pthread_cond_broadcast(&ckt_conn.state_cond);
+	pthread_mutex_unlock(&ckt_conn.state_lock);
+	poll(NULL, 0, 50);
+	parts_close(peer);
+}
+
+UNIT_SUITE(watch, {"watch", test_watch})
