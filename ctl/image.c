@@ -194,8 +194,11 @@ static int diff(const struct ckt_ctl_args *args, struct ckt_ctl_chain *one, stru
 	char size[32];
 	if (one->image.hash_kind != two->image.hash_kind)
 		return ckt_ctl_refuse(two->path, "names its contents by another hash than the first: flatten the older one first");
-	qsort(a, a_count, sizeof *a, by_place);
-	qsort(b, b_count, sizeof *b, by_place);
+	/* An image without contents has no list. */
+	if (a_count)
+		qsort(a, a_count, sizeof *a, by_place);
+	if (b_count)
+		qsort(b, b_count, sizeof *b, by_place);
 	while (i < a_count || k < b_count) {
 		int order = i == a_count ? 1 : k == b_count ? -1 : by_place(&a[i], &b[k]);
 		if (order < 0) {
