@@ -70,7 +70,8 @@ static bool write_piece(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, voi
 		files[at].bytes = calloc(1, 8 << 20);
 		files[at].size = 0;
 	}
-	memcpy(files[at].bytes + asked.offset, asked.data.data_val, asked.data.data_len);
+	if (asked.data.data_len)
+		memcpy(files[at].bytes + asked.offset, asked.data.data_val, asked.data.data_len);
 	if (asked.offset + asked.data.data_len > files[at].size)
 		files[at].size = asked.offset + asked.data.data_len;
 	xdr_free((xdrproc_t)xdr_ckt_control_write_args, (char *)&asked);
