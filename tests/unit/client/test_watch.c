@@ -18,6 +18,14 @@ static bool watching(bool wanted)
 	return now == wanted;
 }
 
+static uint64_t executed(void)
+{
+	pthread_mutex_lock(&ckt_conn.lock);
+	uint64_t now = ckt_conn.executed;
+	pthread_mutex_unlock(&ckt_conn.lock);
+	return now;
+}
+
 static void test_watch(void)
 {
 	int peer = parts_open();
@@ -27,13 +35,13 @@ static void test_watch(void)
 	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711, .executed = 9}, NULL, 0);
 	poll(NULL, 0, 20);
 	YES(watching(true));
-	IS(ckt_conn.executed, 0);
+	IS(executed(), 0);
 	/* An end that nobody asked for is left to the next call, though what came before it is read. */
 	shutdown(peer, SHUT_RDWR);
 	YES(watching(false));
-	for (int i = 0; i < 5000 && ckt_conn.executed != 9; i++)
+	for (int i = 0; i < 5000 && executed() != 9; i++)
 		poll(NULL, 0, 1);
-	IS(ckt_conn.executed, 9);
+	IS(executed(), 9);
 	IS(ckt_conn.state, CKT_CONN_OPEN);
 	/* Another connection is watched in turn, and left before its descriptor is closed. */
 	ckt_conn_take_reader();
@@ -46,7 +54,9 @@ static void test_watch(void)
 	ckt_conn_leave_reader();
 	YES(watching(true));
 	ckt_conn_take_reader();
+	pthread_mutex_lock(&ckt_conn.state_lock);
 	ckt_conn.state = CKT_CONN_RESUMING;
+	pthread_mutex_unlock(&ckt_conn.state_lock);
 	ckt_conn_watch_leave();
 	NO(ckt_conn.watching);
 	ckt_conn_leave_reader();
