@@ -273,15 +273,9 @@ CKT_EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQU
 
 /* ---- The end of a context */
 
-static void forget(struct ckt_object *object, void *data)
-{
-	if (object->context == *(const uint64_t *)data)
-		ckt_object_remove(object);
-}
-
 void ckt_array_forget_context(uint64_t context)
 {
-	ckt_object_each(CKT_KIND_MIPMAP, forget, &context);
-	ckt_object_each(CKT_KIND_ARRAY, forget, &context);
+	ckt_object_each_of_context(CKT_KIND_MIPMAP, context, ckt_object_remove);
+	ckt_object_each_of_context(CKT_KIND_ARRAY, context, ckt_object_remove);
 	ckt_texture_forget_context(context);
 }

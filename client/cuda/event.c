@@ -56,17 +56,15 @@ CKT_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 	return result;
 }
 
-static void forget_of_context(struct ckt_object *object, void *data)
+static void forget(struct ckt_object *object)
 {
-	if (object->context != *(uint64_t *)data)
-		return;
 	ckt_capture_event_forget(object->id);
 	ckt_object_remove(object);
 }
 
 void ckt_event_forget_context(uint64_t context)
 {
-	ckt_object_each(CKT_KIND_EVENT, forget_of_context, &context);
+	ckt_object_each_of_context(CKT_KIND_EVENT, context, forget);
 }
 
 CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned int flags)

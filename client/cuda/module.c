@@ -144,15 +144,14 @@ static void forget(struct ckt_module *module)
 	ckt_object_remove(&module->object);
 }
 
-static void forget_of_context(struct ckt_object *object, void *data)
+static void forget_object(struct ckt_object *object)
 {
-	if (object->context == *(uint64_t *)data)
-		forget((struct ckt_module *)object);
+	forget((struct ckt_module *)object);
 }
 
 void ckt_module_forget_context(uint64_t context)
 {
-	ckt_object_each(CKT_KIND_MODULE, forget_of_context, &context);
+	ckt_object_each_of_context(CKT_KIND_MODULE, context, forget_object);
 }
 
 CUresult ckt_module_unload(struct ckt_module *module)

@@ -143,3 +143,20 @@ void ckt_object_each(enum ckt_kind kind, void (*visit)(struct ckt_object *object
 			visit(object, data);
 	}
 }
+
+struct of_context {
+	uint64_t context;
+	void (*visit)(struct ckt_object *object);
+};
+
+static void visit_of_context(struct ckt_object *object, void *data)
+{
+	const struct of_context *of = data;
+	if (object->context == of->context)
+		of->visit(object);
+}
+
+void ckt_object_each_of_context(enum ckt_kind kind, uint64_t context, void (*visit)(struct ckt_object *object))
+{
+	ckt_object_each(kind, visit_of_context, &(struct of_context){context, visit});
+}

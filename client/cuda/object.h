@@ -39,5 +39,7 @@ const void *ckt_object_past(uint64_t id, enum ckt_kind kind);
 void ckt_object_remove(struct ckt_object *object);
 /* Calls back for every living object of the kind; the callback may remove it. */
 void ckt_object_each(enum ckt_kind kind, void (*visit)(struct ckt_object *object, void *data), void *data);
+/* The same for those of one context. */
+void ckt_object_each_of_context(enum ckt_kind kind, uint64_t context, void (*visit)(struct ckt_object *object));
 
 #define ckt_handle_id(handle) ((uint64_t)(uintptr_t)(handle))

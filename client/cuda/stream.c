@@ -213,17 +213,15 @@ CKT_EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 	return result;
 }
 
-static void forget_of_context(struct ckt_object *object, void *data)
+static void forget(struct ckt_object *object)
 {
-	if (object->context != *(uint64_t *)data)
-		return;
 	ckt_capture_stream_gone(object->id);
 	ckt_object_remove(object);
 }
 
 void ckt_stream_forget_context(uint64_t context)
 {
-	ckt_object_each(CKT_KIND_STREAM, forget_of_context, &context);
+	ckt_object_each_of_context(CKT_KIND_STREAM, context, forget);
 }
 
 CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
