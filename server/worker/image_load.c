@@ -579,10 +579,8 @@ static int clear_memory(struct loading *l)
 	CUresult result = CUDA_SUCCESS;
 	for (unsigned d = 0; d < worker->device_count && !result; d++) {
 		const ckt_image_device *saved = &l->image.devices.devices_val[d];
-		unsigned extents = l->skip ? 0 : saved->extents.extents_len, physicals = 0;
-		for (unsigned i = 0; i < l->image.physicals.physicals_len; i++)
-			physicals += l->image.physicals.physicals_val[i].device == d;
-		if (!extents && !physicals)
+		unsigned extents = l->skip ? 0 : saved->extents.extents_len;
+		if (!bytes_on(&l->image, d))
 			continue;
 		result = ckt_worker_use_context(worker, ckt_handle_primary(d));
 		for (unsigned i = 0; i < extents && !result; i++)

@@ -83,12 +83,6 @@ static int collect(struct ckt_worker *worker)
 
 /* ---- Addresses of ours for what the program mapped itself, or not at all */
 
-static CUresult put_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, unsigned flags)
-{
-	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = worker->devices[device].ordinal}, .flags = (CUmemAccess_flags)flags};
-	return ckt_driver.cuMemSetAccess(address, size, &access, 1);
-}
-
 static void hide(size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -104,7 +98,7 @@ static CUresult show(struct ckt_worker *worker)
 		if (!object)
 			continue;
 		CUresult result = ckt_driver.cuMemMap(r->address, r->size, 0, object->physical.handle, 0);
-		if (!result && (result = put_access(worker, r->device, r->address, r->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)))
+		if (!result && (result = ckt_window_set_access(worker, r->device, r->address, r->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)))
 			ckt_driver.cuMemUnmap(r->address, r->size);
 		if (result) {
 			hide(i);

@@ -162,9 +162,7 @@ CUresult ckt_vmm_unmap(struct ckt_worker *worker, uint64_t address, uint64_t siz
 
 static CUresult give(struct ckt_worker *worker, const struct ckt_mapping *m, unsigned device, unsigned access)
 {
-	CUmemAccessDesc desc = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = worker->devices[device].ordinal},
-				.flags = (CUmemAccess_flags)access};
-	return ckt_driver.cuMemSetAccess(m->address, m->size, &desc, 1);
+	return ckt_window_set_access(worker, device, m->address, m->size, access);
 }
 
 static unsigned own_device(struct ckt_worker *worker, const struct ckt_mapping *m)

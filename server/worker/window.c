@@ -39,6 +39,13 @@ CUresult ckt_window_give_access(struct ckt_worker *worker, unsigned device, uint
 	return ckt_driver.cuMemSetAccess(address, size, access, count);
 }
 
+CUresult ckt_window_set_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, unsigned access)
+{
+	CUmemAccessDesc desc = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = worker->devices[device].ordinal},
+				.flags = (CUmemAccess_flags)access};
+	return ckt_driver.cuMemSetAccess(address, size, &desc, 1);
+}
+
 CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
 {
 	uint64_t handle;

@@ -185,6 +185,8 @@ CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t 
 /* Fresh physical memory behind reserved addresses, and away again. */
 /* To the device itself and every other of the session that can reach it. */
 CUresult ckt_window_give_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size);
+/* The access that one GPU has, whichever memory it is. */
+CUresult ckt_window_set_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, unsigned access);
 CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece);
 void ckt_window_unmap(uint64_t address, uint64_t size, uint64_t piece);
 void ckt_window_init_device(struct ckt_worker *worker, unsigned device);
