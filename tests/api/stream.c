@@ -360,3 +360,35 @@ CASE(attribute)
 	value.syncPolicy = (CUsynchronizationPolicy)99;
 	CALL(cuStreamSetAttribute, stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
 }
+
+CASE(operations_of_a_stream)
+{
+	CUdeviceptr p;
+	CUstream stream = NULL;
+	CUstreamBatchMemOpParams ops[3];
+	start();
+	p = memory(64);
+	QUIET(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+	memset(ops, 0, sizeof(ops));
+	ops[0].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	ops[0].writeValue.address = p;
+	ops[0].writeValue.value = 7;
+	ops[1].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+	ops[1].waitValue.address = p;
+	ops[1].waitValue.value = 7;
+	ops[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+	ops[2].operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+	ops[2].writeValue.address = p + 8;
+	ops[2].writeValue.value64 = 0x0102030405060708;
+	CALL(cuStreamBatchMemOp_v2, stream, 3, ops, 0);
+	CALL(cuStreamSynchronize, stream);
+	CONTENT("p", p, 24);
+	ops[0].writeValue.address = p + 16;
+	CALL(cuStreamBatchMemOp_v2_ptsz, NULL, 1, ops, 0);
+	CONTENT("p", p, 24);
+	CALL(cuStreamBatchMemOp_v2, stream, 257, ops, 0);
+	ops[0].writeValue.address = p + 1;
+	CALL(cuStreamBatchMemOp_v2, stream, 1, ops, 0);
+	ops[0].operation = (CUstreamBatchMemOpType)99;
+	CALL(cuStreamBatchMemOp_v2, stream, 1, ops, 0);
+}
