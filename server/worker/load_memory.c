@@ -1,0 +1,141 @@
+/* Memory of a session at its addresses again: allocations, what the program mapped itself, and zeros where the image has nothing. */
+#include <errno.h>
+
+#include "server/worker/driver.h"
+#include "server/worker/image_load.h"
+
+int ckt_load_map_memory(struct ckt_loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		const ckt_image_device *saved = &l->image.devices.devices_val[d];
+		struct ckt_memory *memory = &worker->devices[d].memory;
+		for (unsigned i = 0; i < saved->extents.extents_len; i++) {
+			const ckt_image_extent *e = &saved->extents.extents_val[i];
+			CUresult result = ckt_memory_adopt_extent(memory, e->address, e->size, (enum ckt_extent_use)e->use);
+			if (result)
+				return ckt_load_fail(l, result, "memory at", e->address);
+		}
+		for (unsigned i = 0; i < saved->blocks.blocks_len; i++) {
+			const ckt_image_block *b = &saved->blocks.blocks_val[i];
+			CUresult result = ckt_memory_adopt_block(memory, b->address, b->size, b->owner);
+			if (result)
+				return ckt_load_fail(l, result, "the allocation at", b->address);
+		}
+	}
+	return 0;
+}
+
+/* A GPU that reached another's memory must do so where the session goes on, or its kernels would fault. */
+static int map_for_peers(struct ckt_loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	for (unsigned i = 0; i < l->image.peer_accesses.peer_accesses_len; i++) {
+		const ckt_image_peer_access *p = &l->image.peer_accesses.peer_accesses_val[i];
+		uint64_t size = 0;
+		for (unsigned k = 0; k < l->image.mappings.mappings_len && !size; k++)
+			if (l->image.mappings.mappings_val[k].address == p->address)
+				size = l->image.mappings.mappings_val[k].size;
+		for (unsigned d = 0; d < CKT_DEVICES_MAX; d++) {
+			if (!((p->readers | p->writers) >> d & 1))
+				continue;
+			CUresult result = ckt_vmm_set_peer_access(worker, p->address, size, d,
+								  p->writers >> d & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+										      : CU_MEM_ACCESS_FLAGS_PROT_READ);
+			if (result)
+				return ckt_load_fail(l, result, "a GPU's access to another's memory at", p->address);
+		}
+	}
+	return 0;
+}
+
+int ckt_load_map_physicals(struct ckt_loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	const ckt_image *image = &l->image;
+	uint64_t address;
+	for (unsigned i = 0; i < image->reservations.reservations_len; i++) {
+		const ckt_image_reservation *r = &image->reservations.reservations_val[i];
+		CUresult result = ckt_vmm_reserve(worker, 0, r->size, 0, r->address, &address);
+		if (result || address != r->address)
+			return ckt_load_fail(l, result ? result : CUDA_ERROR_OUT_OF_MEMORY, "the reservation at", r->address);
+	}
+	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
+		const ckt_image_physical *p = &image->physicals.physicals_val[i];
+		CUresult result = ckt_vmm_physical_make(worker, p->id, p->device, p->size);
+		if (!result && p->contents_only) {
+			result = ckt_vmm_reserve(worker, p->device, p->size, 0, p->contents, &address);
+			if (!result && address != p->contents)
+				result = CUDA_ERROR_OUT_OF_MEMORY;
+			if (!result)
+				result = ckt_vmm_map(worker, address, p->size, 0, p->id);
+			if (!result)
+				result = ckt_vmm_set_access(worker, address, p->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+		}
+		if (result)
+			return ckt_load_fail(l, result, "physical memory", p->id);
+	}
+	for (unsigned i = 0; i < image->mappings.mappings_len; i++) {
+		const ckt_image_mapping *m = &image->mappings.mappings_val[i];
+		CUresult result = ckt_vmm_map(worker, m->address, m->size, m->offset, m->physical);
+		if (!result && m->access)
+			result = ckt_vmm_set_access(worker, m->address, m->size, m->access);
+		if (result)
+			return ckt_load_fail(l, result, "the mapping at", m->address);
+	}
+	return map_for_peers(l);
+}
+
+/* What was mapped for the contents alone goes again. */
+int ckt_load_unmap_contents(struct ckt_loading *l)
+{
+	for (unsigned i = 0; i < l->image.physicals.physicals_len; i++) {
+		const ckt_image_physical *p = &l->image.physicals.physicals_val[i];
+		CUresult result = p->contents_only ? ckt_vmm_unmap(l->worker, p->contents, p->size) : CUDA_SUCCESS;
+		if (!result && p->contents_only)
+			result = ckt_vmm_free(l->worker, p->contents, p->size);
+		if (result)
+			return ckt_load_fail(l, result, "physical memory", p->id);
+	}
+	return 0;
+}
+
+static CUresult clear(uint64_t address, uint64_t size)
+{
+	return ckt_driver.cuMemsetD8_v2(address, 0, size);
+}
+
+/*
+ * Chunks of zeros are not in the image, and what lies in fresh memory and fresh variables is not the program's.  A fill is over only when
+ * its own context has been waited for: what is read afterwards goes by other streams.
+ */
+int ckt_load_clear_memory(struct ckt_loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	CUresult result = CUDA_SUCCESS;
+	for (unsigned d = 0; d < worker->device_count && !result; d++) {
+		const ckt_image_device *saved = &l->image.devices.devices_val[d];
+		unsigned extents = l->skip ? 0 : saved->extents.extents_len;
+		if (!ckt_load_bytes_on(&l->image, d))
+			continue;
+		result = ckt_worker_use_context(worker, ckt_handle_primary(d));
+		for (unsigned i = 0; i < extents && !result; i++)
+			result = clear(saved->extents.extents_val[i].address, saved->extents.extents_val[i].size);
+		for (unsigned i = 0; i < l->image.physicals.physicals_len && !result; i++)
+			if (l->image.physicals.physicals_val[i].device == d)
+				result = clear(l->image.physicals.physicals_val[i].contents, l->image.physicals.physicals_val[i].size);
+		if (!result)
+			result = ckt_driver.cuCtxSynchronize();
+	}
+	for (unsigned m = 0; m < l->image.modules.modules_len && !result; m++) {
+		const ckt_image_module *module = &l->image.modules.modules_val[m];
+		if (!module->globals.globals_len)
+			continue;
+		result = ckt_worker_use_context(worker, module->context);
+		for (unsigned i = 0; i < module->globals.globals_len && !result; i++)
+			result = clear(module->globals.globals_val[i].address, module->globals.globals_val[i].size);
+		if (!result)
+			result = ckt_driver.cuCtxSynchronize();
+	}
+	return result ? ckt_load_refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result) : 0;
+}

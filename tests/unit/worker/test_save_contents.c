@@ -1,0 +1,60 @@
+/* server/worker/save_contents.c: pieces of memory into files: what is not zero, by the crew, or nothing counts. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "server/worker/crew.h"
+#include "server/worker/image_save.h"
+#include "tests/unit/worker/inside_image.h"
+
+/* The sizes that an image says its files have. */
+static uint64_t file_bytes(const ckt_image *image)
+{
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < image->file_bytes.file_bytes_len; i++)
+		bytes += image->file_bytes.file_bytes_val[i];
+	return bytes;
+}
+
+static void test_words(void)
+{
+	uint64_t memory = inside_memory(5 << 20, 3);
+	inside_fill(memory + CKT_IMAGE_CHUNK, 0, CKT_IMAGE_CHUNK);
+	for (unsigned compress = 0; compress < 2; compress++) {
+		struct ckt_save s = {.compress = compress};
+		image_files_new();
+		MUST(image_save(&s), 0);
+		ckt_image *image = image_read();
+		IS(image_word(image, memory), 3);
+		IS(image_word(image, memory + CKT_IMAGE_CHUNK), -1);	/* zeros are left out */
+		IS(image_word(image, memory + (5 << 20) - 4), 3);
+		IS(image->file_bytes.file_bytes_len, ckt_crew_count());
+		IS(file_bytes(image), s.bytes);
+		YES(s.bytes > 0 && s.bytes < s.memory_bytes);
+		IS(s.changed_bytes, s.memory_bytes);
+		image_free(image);
+		image_files_close();
+	}
+	inside_free(memory);
+}
+
+/* A full disk: every data file refuses to grow. */
+static void test_full(void)
+{
+	uint64_t memory = inside_memory(4 << 20, 5);
+	struct ckt_save s = {0};
+	image_files_new();
+	for (unsigned i = 0; i < CKT_IMAGE_MEMORY_FILES; i++) {
+		close(image_fds[i]);
+		image_fds[i] = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		IS(fcntl(image_fds[i], F_ADD_SEALS, F_SEAL_GROW), 0);
+	}
+	IS(image_save(&s), -EPERM);
+	HAS(image_message, "writing the image");
+	image_files_close();
+	inside_free(memory);
+}
+
+UNIT_SUITE(save_contents, {"words", test_words}, {"full", test_full})
