@@ -28,6 +28,7 @@ Prints one line; exits 0 when all is well, 1 when not, 77 where the mode cannot 
 
 import argparse
 import contextlib
+import ctypes
 import difflib
 import fcntl
 import hashlib
@@ -225,6 +226,21 @@ def cricketctl(tree, *args, timeout=120, env=None):
 
 def sessions_of(tree, server):
     return json.loads(cricketctl(tree, "--server", server.address, "ps", "--json"))["sessions"]
+
+
+# ---------------------------------------------------------------- the machine's GPU
+
+def gpu_name():
+    """The first GPU's name, and how many there are."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None, 0
+    count, name = ctypes.c_int(0), ctypes.create_string_buffer(256)
+    if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
+        return None, 0
+    cuda.cuDeviceGetName(name, 256, 0)
+    return name.value.decode(), count.value
 
 
 # ---------------------------------------------------------------- programs

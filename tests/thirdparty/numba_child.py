@@ -1,7 +1,7 @@
-"""Runs one test module of Numba in this process and tells each result as a line of JSON on the descriptor $CKT_TEST_CHANNEL.
+"""Runs tests of Numba in this process and tells each result as a line of JSON on the descriptor $CKT_TEST_CHANNEL.
 
-The parent reads the lines as they come, so that a crash or a hang is laid at the right test.  Arguments: the module, then the
-tests not to run (they were, or they ended an earlier process).
+The parent reads the lines as they come, so that a crash or a hang is laid at the right test.  Arguments: a module or tests
+of one, with commas between, then the tests not to run (they were, or they ended an earlier process).
 """
 
 import json
@@ -58,13 +58,13 @@ def flatten(suite):
 
 
 def main():
-    module, done = sys.argv[1], set(sys.argv[2:])
+    names, done = sys.argv[1], set(sys.argv[2:])
     try:
-        suite = unittest.defaultTestLoader.loadTestsFromName(module)
+        suite = unittest.defaultTestLoader.loadTestsFromNames(names.split(","))
     except BaseException as error:  # pytest's Skipped is no Exception
         if type(error).__name__ != "Skipped":
             raise
-        tell("skip", module, str(error))
+        tell("skip", names, str(error))
         suite = []
     tests = [test for test in flatten(suite) if test.id() not in done]
     unittest.TestSuite(tests).run(Result())

@@ -9,10 +9,12 @@ The interpreter is $CKT_TEST_PYTHON; without it, or without numba-cuda in it, th
 """
 
 import argparse
+import collections
 import concurrent.futures
 import json
 import os
 import selectors
+import shlex
 import signal
 import subprocess
 import sys
@@ -26,17 +28,11 @@ SUBSET = ("cudapy.test_atomics cudapy.test_intrinsics cudapy.test_warp_ops cudap
           "cudadrv.test_cuda_memory cudadrv.test_events cudadrv.test_streams").split()
 
 
-def interpreter():
-    path = os.environ.get("CKT_TEST_PYTHON")
-    if not path:
-        print("skipped: CKT_TEST_PYTHON names no interpreter")
-        sys.exit(77)
+def find_tests(python):
+    """Where numba-cuda's tests lie, None where that interpreter has none."""
     find = "import numba_cuda, os; print(os.path.join(os.path.dirname(numba_cuda.__file__), 'numba', 'cuda', 'tests'))"
-    done = subprocess.run([path, "-c", find], capture_output=True, text=True, check=False)
-    if done.returncode or not os.path.isdir(done.stdout.strip()):
-        print(f"skipped: {path} has no numba-cuda with its tests")
-        sys.exit(77)
-    return path, done.stdout.strip()
+    done = subprocess.run([python, "-c", find], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 and os.path.isdir(done.stdout.strip()) else None
 
 
 def modules_of(tests):
@@ -48,106 +44,144 @@ def modules_of(tests):
     return names
 
 
-def run_once(arg, command, results, deadline):
-    """One child until its end; answers the test at which it died, None where it ended well."""
-    read, write = os.pipe()
+class Suite:
+    """Runs modules of the suite, each in a process of its own behind the launcher, jobs at a time."""
 
-    env = dict(os.environ, CKT_TEST_CHANNEL=str(write), PYTHONPATH=os.path.join(HERE, "site"))
-    with open(os.devnull, "rb") as nothing, open(arg.log, "ab") as log:
-        child = subprocess.Popen(command, stdin=nothing, stdout=log, stderr=log, env=env, pass_fds=(write,), start_new_session=True)
-    os.close(write)
-    current, ended, buffer, last = "(loading)", False, b"", time.monotonic()
-    why = "ended without a word"
-    with selectors.DefaultSelector() as selector:
-        selector.register(read, selectors.EVENT_READ)
+    def __init__(self, python, launcher, log, jobs, timeout, module_timeout, without_nvjitlink=True):
+        self.python, self.launcher, self.log, self.jobs = python, launcher, log, jobs
+        self.timeout, self.module_timeout = timeout, module_timeout
+        self.env = dict(os.environ)
+        if without_nvjitlink:
+            self.env["PYTHONPATH"] = os.path.join(HERE, "site")
+
+    def run(self, modules, quiet=False):
+        """What each test did: {its name without PREFIX: (pass, fail or skip, detail)}; a line for each module unless quiet."""
+        open(self.log, "wb").close()
+        outcomes = {}
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            for future in concurrent.futures.as_completed([pool.submit(self.run_module, m) for m in modules]):
+                module, results, seconds = future.result()
+                outcomes.update((name.removeprefix(PREFIX), result) for name, result in results.items())
+                states = [what for what, _ in results.values()]
+                if not quiet:
+                    print(f"{module}: {states.count('pass')} passed, {states.count('fail')} failed, {states.count('skip')} skipped, {seconds:.0f} s", flush=True)
+        return outcomes
+
+    def run_module(self, module):
+        """A module, or what of it is named behind a colon: module:Class.test,Class.test"""
+        module, _, only = module.partition(":")
+        results = {}
+        start = time.monotonic()
+        deadline = start + self.module_timeout
+        tests = [f"{PREFIX}{module}.{test}" for test in only.split(",") if test] or [PREFIX + module]
         while True:
-            if not selector.select(1):
-                if time.monotonic() - last > arg.timeout or time.monotonic() > deadline:
-                    why = f"took longer than {arg.timeout} s"
-                    break
-                continue
-            data = os.read(read, 65536)
-            if not data:
+            done = [name for name in results if name != "(loading)"]
+            died = self.run_once([*self.launcher, self.python, os.path.join(HERE, "numba_child.py"), ",".join(tests), *done], results, deadline)
+            if died is None or died == "(loading)" or time.monotonic() > deadline:
                 break
-            last = time.monotonic()
-            *lines, buffer = (buffer + data).split(b"\n")
-            for line in lines:
-                what, name, detail = json.loads(line)
-                if what == "start":
-                    current = name
-                elif what == "end":
-                    ended = True
-                elif what != "tests" and results.get(name, ("", ""))[0] != "fail":
-                    results[name] = (what, detail)
-    os.close(read)
-    if not ended:
-        try:
-            os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    child.wait()
-    if ended:
-        return None
-    results[current] = ("fail", f"{why} ({child.returncode})")
-    return current
+        if "(loading)" in results:
+            results[PREFIX + module] = results.pop("(loading)")
+        return module, results, time.monotonic() - start
+
+    def run_once(self, command, results, deadline):
+        """One child until its end; answers the test at which it died, None where it ended well."""
+        read, write = os.pipe()
+        env = dict(self.env, CKT_TEST_CHANNEL=str(write))
+        with open(os.devnull, "rb") as nothing, open(self.log, "ab") as log:
+            child = subprocess.Popen(command, stdin=nothing, stdout=log, stderr=log, env=env, pass_fds=(write,), start_new_session=True)
+        os.close(write)
+        current, ended, buffer, last = "(loading)", False, b"", time.monotonic()
+        why = "ended without a word"
+        with selectors.DefaultSelector() as selector:
+            selector.register(read, selectors.EVENT_READ)
+            while True:
+                now = time.monotonic()
+                if now - last > self.timeout or now > deadline:
+                    why = f"took longer than {self.timeout} s" if now <= deadline else f"its module took longer than {self.module_timeout} s"
+                    break
+                if not selector.select(1):
+                    continue
+                data = os.read(read, 65536)
+                if not data:
+                    break
+                last = time.monotonic()
+                *lines, buffer = (buffer + data).split(b"\n")
+                for line in lines:
+                    what, name, detail = json.loads(line)
+                    if what == "start":
+                        current = name
+                    elif what == "end":
+                        ended = True
+                    elif results.get(name, ("", ""))[0] != "fail":
+                        results[name] = (what, detail)
+        os.close(read)
+        if not ended:
+            end_group(child)
+        wait_or_end(child)
+        if ended:
+            return None
+        results[current] = ("fail", f"{why} ({child.returncode})")
+        return current
 
 
-def run_module(arg, python, module):
-    results = {}
-    start = time.monotonic()
-    deadline = start + arg.module_timeout
-    head = [os.path.join(arg.build, "client", "patch", "cricket-run"), "--soft"] if arg.mode == "soft" else []
-    if arg.run:
-        head = arg.run.split()
-    while True:
-        done = [name for name in results if name != "(loading)"]
-        died = run_once(arg, [*head, python, os.path.join(HERE, "numba_child.py"), PREFIX + module, *done], results, deadline)
-        if died is None or died == "(loading)" or time.monotonic() > deadline:
-            break
-    if "(loading)" in results:
-        results[PREFIX + module] = results.pop("(loading)")
-    return module, results, time.monotonic() - start
+def end_group(child):
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
-def expectations():
+def wait_or_end(child):
+    """Its tests are done; an exit that hangs is not waited for."""
+    try:
+        child.wait(60)
+    except subprocess.TimeoutExpired:
+        end_group(child)
+        child.wait()
+
+
+def expectations(path):
+    """What a list of failures holds: {test, or the beginning of its name with a * behind: reason}"""
     listed = {}
-    with open(os.path.join(HERE, "numba_expected.txt"), encoding="utf-8") as f:
+    with open(path, encoding="utf-8") as f:
         for line in f:
             line = line.strip()
             if line and not line.startswith("#"):
                 name, _, reason = line.partition("|")
                 if not reason.strip():
-                    sys.exit(f"numba_expected.txt: no reason for {name}")
+                    sys.exit(f"{os.path.basename(path)}: no reason for {name}")
                 listed[name.strip()] = reason.strip()
     return listed
 
 
-def is_listed(listed, name):
-    return name in listed or any(key.endswith("*") and name.startswith(key[:-1]) for key in listed)
+def reason_for(listed, name):
+    """Why it may fail; None where it may not."""
+    return listed.get(name) or next((why for key, why in listed.items() if key.endswith("*") and name.startswith(key[:-1])), None)
 
 
-def report(arg, all_results):
-    listed = expectations()
-    count = {"pass": 0, "fail": 0, "skip": 0}
-    bad, gone, lines = [], [], []
-    for results in all_results:
-        for name, (what, detail) in sorted(results.items()):
-            short = name.removeprefix(PREFIX)
-            count[what] += 1
-            lines.append(f"{what} {short}\n")
+def last_line(detail):
+    return detail.strip().splitlines()[-1] if detail.strip() else ""
+
+
+def write_report(path, outcomes):
+    with open(path, "w", encoding="utf-8") as f:
+        for name, (what, detail) in sorted(outcomes.items()):
+            f.write(f"{what} {name}\n")
             if what == "fail":
-                lines.append("".join(f"    {line}\n" for line in detail.splitlines()))
-                if not is_listed(listed, short):
-                    bad.append((short, detail.strip().splitlines()[-1] if detail.strip() else ""))
-            elif what == "pass" and short in listed:
-                gone.append(short)
-    with open(arg.report, "w", encoding="utf-8") as f:
-        f.writelines(lines)
+                f.writelines(f"    {line}\n" for line in detail.splitlines())
+
+
+def report(arg, outcomes):
+    listed = expectations(os.path.join(HERE, "numba_expected.txt"))
+    count = collections.Counter(what for what, _ in outcomes.values())
+    bad = [(name, last_line(detail)) for name, (what, detail) in sorted(outcomes.items()) if what == "fail" and not reason_for(listed, name)]
+    write_report(arg.report, outcomes)
     ran = count["pass"] + count["fail"]
     print(f"{count['pass']} passed of {ran} ({100 * count['pass'] / max(ran, 1):.1f}%), {count['skip']} skipped by Numba itself, "
           f"{count['fail'] - len(bad)} failures known")
-    for name in gone:
-        print(f"passes, though numba_expected.txt lists it: {name}")
+    for name in sorted(listed):
+        if outcomes.get(name, ("", ""))[0] == "pass":
+            print(f"passes, though numba_expected.txt lists it: {name}")
     for name, why in bad:
         print(f"FAILED {name}: {why}")
     return 1 if bad or not ran else 0
@@ -157,26 +191,26 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build/main", help="the build directory")
     parser.add_argument("--all", action="store_true", help="every module, not only the bounded subset")
-    parser.add_argument("--mode", choices=["soft", "native"], default="soft", help="native: whatever GPU is there")
     parser.add_argument("--run", help="a command to put before the interpreter, in place of cricket-run --soft")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--timeout", type=int, default=120, help="seconds for one test")
     parser.add_argument("--module-timeout", type=int, default=900)
     parser.add_argument("--report", default="numba-report.txt")
     parser.add_argument("--log", default="numba-output.txt")
-    parser.add_argument("modules", nargs="*")
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help="cudapy.test_sm, or some tests of it: cudapy.test_sm:TestSharedMemory.test_shared_recarray")
     arg = parser.parse_args()
-    python, tests = interpreter()
-    modules = arg.modules or (modules_of(tests) if arg.all else SUBSET)
-    open(arg.log, "wb").close()
-    gathered = []
-    with concurrent.futures.ThreadPoolExecutor(arg.jobs) as pool:
-        for future in concurrent.futures.as_completed([pool.submit(run_module, arg, python, m) for m in modules]):
-            module, results, seconds = future.result()
-            gathered.append(results)
-            states = [what for what, _ in results.values()]
-            print(f"{module}: {states.count('pass')} passed, {states.count('fail')} failed, {states.count('skip')} skipped, {seconds:.0f} s", flush=True)
-    sys.exit(report(arg, gathered))
+    python = os.environ.get("CKT_TEST_PYTHON")
+    if not python:
+        print("skipped: CKT_TEST_PYTHON names no interpreter")
+        return 77
+    tests = find_tests(python)
+    if not tests:
+        print(f"skipped: {python} has no numba-cuda with its tests")
+        return 77
+    launcher = shlex.split(arg.run) if arg.run else [os.path.join(arg.build, "client", "patch", "cricket-run"), "--soft"]
+    suite = Suite(python, launcher, arg.log, arg.jobs, arg.timeout, arg.module_timeout)
+    return report(arg, suite.run(arg.modules or (modules_of(tests) if arg.all else SUBSET)))
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())
