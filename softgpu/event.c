@@ -310,6 +310,26 @@ static void put_streams(struct reached *list, size_t count)
 	free(list);
 }
 
+CUresult ckt_soft_context_behind(struct ckt_soft_context *context, ckt_soft_work run, const void *payload, size_t payload_bytes)
+{
+	struct ckt_soft_stream *aside;
+	struct reached *list;
+	size_t count;
+	CUresult result = all_streams(context, &list, &count);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_stream_create(context, CU_STREAM_NON_BLOCKING, 0, &aside);
+	if (result == CUDA_SUCCESS) {
+		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+			result = ckt_soft_stream_submit(aside, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, list[i].stream,
+							list[i].ticket, NULL);
+		if (result == CUDA_SUCCESS)
+			result = ckt_soft_stream_submit(aside, run, payload, payload_bytes, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, NULL);
+		ckt_soft_stream_close(aside);
+	}
+	put_streams(list, count);
+	return result;
+}
+
 /* On the legacy stream, once it has waited for all others. */
 CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/graph.h"
 #include "softgpu/array.h"
 
 struct launch {
@@ -145,6 +146,13 @@ static CUresult check_shape(const struct launch *launch, const struct ckt_soft_d
 	return result;
 }
 
+CUresult ckt_soft_launch_check(struct ckt_soft_function *function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared)
+{
+	struct launch launch = {.function = function, .grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]},
+				.dynamic_shared = dynamic_shared};
+	return check_shape(&launch, function->module->context->device);
+}
+
 /* Copies the parameters, given one by one or as one buffer. */
 static CUresult copy_params(struct launch *launch, void **kernel_params, void **extra)
 {
@@ -163,16 +171,11 @@ static CUresult copy_params(struct launch *launch, void **kernel_params, void **
 	}
 	if (!extra)
 		return CUDA_ERROR_INVALID_VALUE;
-	const void *buffer = NULL;
+	const void *buffer;
 	size_t size = 0;
-	for (void **p = extra; *p != CU_LAUNCH_PARAM_END; p += 2) {
-		if (*p == CU_LAUNCH_PARAM_BUFFER_POINTER)
-			buffer = p[1];
-		else if (*p == CU_LAUNCH_PARAM_BUFFER_SIZE && p[1])
-			size = *(const size_t *)p[1];
-		else
-			return CUDA_ERROR_INVALID_VALUE;
-	}
+	CUresult result = ckt_launch_extra(extra, &buffer, &size);
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (!buffer || size < info->param_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(launch->params, buffer, info->param_bytes);

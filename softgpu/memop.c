@@ -3,8 +3,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "driver/graph.h"
 #include "softgpu/copy.h"
-#include "softgpu/graph.h"
+
+enum { MEMOPS_MAX = 256 };
 
 struct batch {
 	unsigned count;
@@ -85,9 +87,9 @@ static CUresult check(const CUstreamBatchMemOpParams *op)
 	}
 }
 
-CUresult ckt_soft_memops_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags)
+CUresult ckt_memop_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags)
 {
-	CUresult result = ops && count && count <= CKT_SOFT_MEMOPS_MAX && !flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ops && count && count <= MEMOPS_MAX && !flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
 		result = check(&ops[i]);
 	return result;
@@ -99,7 +101,7 @@ CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUst
 	struct ckt_soft_stream *s;
 	CUresult result = ckt_soft_enter(&context);
 	if (result == CUDA_SUCCESS)
-		result = ckt_soft_memops_check(paramArray, count, flags);
+		result = ckt_memop_check(paramArray, count, flags);
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_stream_get(context, stream, &s);
 	if (result != CUDA_SUCCESS)

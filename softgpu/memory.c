@@ -1,6 +1,7 @@
 /* Device memory: allocation, address ranges, what is left.  A device address is the address itself. */
 #include <sys/mman.h>
 
+#include "driver/graph.h"
 #include "softgpu/soft.h"
 
 static uint64_t page_up(uint64_t size)
@@ -186,6 +187,8 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 	if (!dptr)
 		return result == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : result;
 	if (result != CUDA_SUCCESS)
+		return result;
+	if (ckt_graph_blocks && ckt_graph_memory_free(dptr, &result))
 		return result;
 	struct ckt_soft_range range;
 	unsigned kinds = 1u << CKT_SOFT_RANGE_DEVICE | 1u << CKT_SOFT_RANGE_MANAGED;

@@ -57,10 +57,6 @@ enum ckt_soft_kind {
 	CKT_SOFT_KERNEL,
 	CKT_SOFT_LINK,
 	CKT_SOFT_PHYSICAL,	/* cuMemCreate */
-	CKT_SOFT_GRAPH,
-	CKT_SOFT_GRAPH_NODE,
-	CKT_SOFT_GRAPH_EXEC,
-	CKT_SOFT_USER_OBJECT,
 	CKT_SOFT_ARRAY,
 	CKT_SOFT_MIPMAP,	/* a mipmapped array */
 	CKT_SOFT_KINDS,
@@ -295,10 +291,17 @@ CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work ru
 void ckt_soft_stream_wait(struct ckt_soft_stream *stream, uint64_t ticket);
 bool ckt_soft_stream_reached(struct ckt_soft_stream *stream, uint64_t ticket);
 CUresult ckt_soft_stream_create(struct ckt_soft_context *context, unsigned flags, int priority, struct ckt_soft_stream **ret_stream);
+/* 0 for the legacy default stream, else its handle: as driver/ knows it. */
+static inline uint64_t ckt_soft_stream_number(const struct ckt_soft_stream *stream)
+{
+	return stream == stream->context->legacy ? 0 : stream->object.handle;
+}
 /* No more work; its thread ends once the queue is empty. */
 void ckt_soft_stream_close(struct ckt_soft_stream *stream);
 /* Out of its context's list; may be called more than once. */
 void ckt_soft_stream_unlink(struct ckt_soft_stream *stream);
+/* event.c: work behind all that the context's streams have been given so far, and ahead of nothing. */
+CUresult ckt_soft_context_behind(struct ckt_soft_context *context, ckt_soft_work run, const void *payload, size_t payload_bytes);
 /* The _ptds and _ptsz entry points: while > 0, stream 0 means the thread's own default stream. */
 extern __thread int ckt_soft_per_thread_default;
 /* The calling thread launches a graph: all of it goes to one stream, also what belongs to another context than that. */
@@ -389,6 +392,9 @@ void ckt_soft_function_copy_settings(struct ckt_soft_function *to, const struct 
 /* library.c: the kernel's function in that context (loaded there first where need be), with a reference. */
 CUresult ckt_soft_kernel_function(CUkernel handle, struct ckt_soft_context *context, struct ckt_soft_function **ret_function);
 void ckt_soft_libraries_forget(struct ckt_soft_context *context);
+
+/* ---- launch.c: what is checked of a launch in the call */
+CUresult ckt_soft_launch_check(struct ckt_soft_function *function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared);
 
 /* ---- occupancy.c */
 

@@ -2,7 +2,8 @@
 #include <stdlib.h>
 
 #include "client/cuda/array.h"
-#include "client/cuda/capture.h"
+#include "client/cuda/internal.h"
+#include "driver/capture.h"
 
 struct ckt_array *ckt_array_find(CUarray handle)
 {

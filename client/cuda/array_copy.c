@@ -3,7 +3,8 @@
  * since only the worker knows where arrays lie.
  */
 #include "client/cuda/array.h"
-#include "client/cuda/capture.h"
+#include "client/cuda/internal.h"
+#include "driver/capture.h"
 #include "client/cuda/hostfunc.h"
 
 /* An array, or memory with its first byte. */

@@ -6,7 +6,8 @@
 
 #include "client/conn/conn.h"
 #include "client/cuda/array.h"
-#include "client/cuda/capture.h"
+#include "client/cuda/internal.h"
+#include "driver/capture.h"
 #include "client/cuda/hostfunc.h"
 
 enum { STACK_MAX = 64 };

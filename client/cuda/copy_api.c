@@ -1,6 +1,7 @@
 /* The driver API's copy functions over ckt_copy_2d: which side is what, and cutting boxes into planes.  Arrays: array_copy.c. */
 #include "client/cuda/array.h"
-#include "client/cuda/capture.h"
+#include "client/cuda/internal.h"
+#include "driver/capture.h"
 
 /* Unified addressing: what the pointer is decides. */
 static bool is_device(uint64_t address)

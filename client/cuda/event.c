@@ -1,8 +1,8 @@
 /* Events: made, recorded and destroyed without an answer; asked and waited for at the worker. */
 #include <stdlib.h>
 
-#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
+#include "driver/capture.h"
 
 struct ckt_event {
 	struct ckt_object object;

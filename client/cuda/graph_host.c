@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/graph.h"
+#include "client/cuda/graph_side.h"
 #include "client/cuda/hostfunc.h"
 
 /* One side of a copy in host memory, as rows: slices of rows of a pitch. */

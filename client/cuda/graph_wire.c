@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/cuda/array.h"
-#include "client/cuda/graph.h"
+#include "client/cuda/graph_side.h"
 #include "rpc/graph.h"
 
 static size_t record_size(const struct ckt_node *node)

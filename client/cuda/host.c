@@ -2,8 +2,8 @@
  * Host memory.  "Pinned" here means that copies from and to it may run in the background: the memory itself is the program's own,
  * page-aligned, and the worker's staging buffers are what the GPU reads and writes.  How a kernel reaches it: mapped.c.
  */
-#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
+#include "driver/capture.h"
 
 CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int flags)
 {

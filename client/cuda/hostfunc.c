@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include "client/conn/conn.h"
-#include "client/cuda/capture.h"
+#include "client/cuda/graph_side.h"
+#include "driver/capture.h"
 
 enum { DONE_KEPT = 1024 };
 

@@ -10,11 +10,10 @@
 #include <cuda.h>
 
 #include "client/conn/call.h"
-#include "client/cuda/object.h"
+#include "driver/driver.h"
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/session.h"
 
-#define CKT_EXPORT __attribute__((visibility("default")))
 
 /* Encodes and queues a batched call: CKT_BATCHED(stream_create, STREAM_CREATE, .id = id, .flags = flags). */
 #define CKT_BATCHED(name, NAME, ...)                                                                                             \
@@ -83,14 +82,10 @@ void ckt_context_init(void);
 void ckt_driver_log_init(void);
 
 /* ---- stream.c */
-/* The wire's id of a stream handle: 0 and 1 stay, 2 (and 0 in per-thread mode) is the thread's own stream. */
-CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
 /* A stream of the context's for our own copies, which waits for no other. */
 CUresult ckt_stream_aside(uint64_t context, uint64_t *ret_id);
 /* What was set on the stream that is an attribute: the stream's own, or the context's for the default stream. */
 CUresult ckt_stream_hints(CUstream stream, struct ckt_stream_hints **ret_hints);
-/* CUstream_flags it was made with; 0 for the default streams. */
-unsigned ckt_stream_flags(uint64_t id);
 
 /* ---- module.c, function.c */
 struct ckt_function {
@@ -265,8 +260,6 @@ static inline CUresult ckt_managed_before_access(uint64_t address, uint64_t size
 /* ---- launch.c */
 /* What CUDA checks of a launch at once, in the current context. */
 CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes);
-/* The packed buffer of `extra`: NULL where there is none, and then *ret_size stays as it is. */
-CUresult ckt_launch_extra(void **extra, const void **ret_buffer, size_t *ret_size);
 
 /* ---- mapped.c: pinned memory at addresses that the device can have as well */
 extern _Atomic unsigned ckt_host_mappable;	/* allocations that are not mapped yet */

@@ -3,8 +3,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
+#include "driver/capture.h"
 
 struct launch {
 	unsigned grid[3], block[3];
@@ -62,20 +62,6 @@ CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3], 
 	struct launch l = {.grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]}, .shared_bytes = shared_bytes};
 	CUresult result = ckt_context_current(&context);
 	return result ? result : check(f, &l, context->device);
-}
-
-CUresult ckt_launch_extra(void **extra, const void **ret_buffer, size_t *ret_size)
-{
-	*ret_buffer = NULL;
-	for (; extra && extra[0] != CU_LAUNCH_PARAM_END; extra += 2) {
-		if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
-			*ret_buffer = extra[1];
-		else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
-			*ret_size = *(size_t *)extra[1];
-		else
-			return CUDA_ERROR_INVALID_VALUE;
-	}
-	return CUDA_SUCCESS;
 }
 
 /* Writes the parameters in their packed form; p has room for f->param_bytes, padded. */
@@ -171,7 +157,7 @@ static CUresult capture(struct ckt_capture_stream *capturing, CUfunction handle,
 	}
 	if (l->cooperative)
 		attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
-	struct ckt_kernel_spec spec = {.handle = handle, .function = f, .shared_bytes = l->shared_bytes, .attributes = attributes,
+	struct ckt_kernel_spec spec = {.handle = handle, .function = f, .param_count = f->param_count, .param_bytes = f->param_bytes, .shared_bytes = l->shared_bytes, .attributes = attributes,
 				       .attribute_count = count, .params = params, .packed = packed, .packed_bytes = size};
 	memcpy(spec.grid, l->grid, sizeof spec.grid);
 	memcpy(spec.block, l->block, sizeof spec.block);

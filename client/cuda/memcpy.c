@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "client/conn/conn.h"
-#include "client/cuda/capture.h"
 #include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
+#include "driver/capture.h"
 
 enum { WINDOW = 16 };	/* pieces of one copy under way at once */
 

@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/capture.h"
+#include "client/cuda/graph_side.h"
+#include "driver/capture.h"
 #include "rpc/graph.h"
 
 static bool is_wait(CUstreamBatchMemOpType type)
@@ -75,17 +76,6 @@ CUresult ckt_memop_check(const CUstreamBatchMemOpParams *ops, unsigned count, un
 	return result;
 }
 
-CUresult ckt_node_set_memop(struct ckt_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *p)
-{
-	CUstreamBatchMemOpParams *ops = malloc(p->count * sizeof *ops + 1);
-	if (!ops)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(ops, p->paramArray, p->count * sizeof *ops);
-	free(node->memop.ops);
-	node->memop = (struct ckt_memop_node){.ops = ops, .count = p->count, .flags = p->flags};
-	return CUDA_SUCCESS;
-}
-
 size_t ckt_memop_wire_size(unsigned count)
 {
 	return (size_t)count * CKT_MEMOP_BYTES;
@@ -153,16 +143,3 @@ ONE_OPERATION(WriteValue, WRITE_VALUE, 32, value, cuuint32_t)
 ONE_OPERATION(WriteValue, WRITE_VALUE, 64, value64, cuuint64_t)
 ONE_OPERATION(WaitValue, WAIT_VALUE, 32, value, cuuint32_t)
 ONE_OPERATION(WaitValue, WAIT_VALUE, 64, value64, cuuint64_t)
-
-CKT_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS *ret)
-{
-	ckt_graph_enter();
-	const struct ckt_node *node = ckt_node_find(handle);
-	if (!node || !ret || node->type != CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
-		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
-	*ret = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = (CUcontext)(uintptr_t)node->context,
-					       .count = node->memop.count,
-					       .paramArray = node->memop.ops,
-					       .flags = node->memop.flags};
-	return ckt_graph_leave(CUDA_SUCCESS);
-}

@@ -1,6 +1,6 @@
 /* Device memory: allocation waits for its address, freeing waits for the work that may still use it, as CUDA's does. */
-#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
+#include "driver/capture.h"
 
 enum { PITCH_ALIGN = 512 };
 

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
+#include "driver/capture.h"
 
 /* Bit d: what device d, not the pool's own, may do with its memory. */
 struct access {

@@ -1,8 +1,8 @@
 /* Streams.  Making and destroying one needs no answer; the per-thread default stream is an ordinary stream made for the thread. */
 #include <stdlib.h>
 
-#include "client/cuda/capture.h"
 #include "client/cuda/internal.h"
+#include "driver/capture.h"
 
 struct ckt_stream {
 	struct ckt_object object;

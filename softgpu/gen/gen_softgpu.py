@@ -103,7 +103,7 @@ def implemented_in(sources):
 	names = set()
 	for path in sources:
 		with open(path, encoding='utf-8') as f:
-			names.update(re.findall(r'^CUresult CUDAAPI (cu\w+)\(', f.read(), re.M))
+			names.update(re.findall(r'^(?:CKT_EXPORT )?CUresult (?:CUDAAPI )?(cu\w+)\(', f.read(), re.M))
 	return names
 
 

@@ -28,6 +28,7 @@ UNIT = {
     "server/worker": "worker",
     "softgpu": "softgpu",
     "softgpu/ptx": "ptx",
+    "driver": "driver",
     "checkpoint": "checkpoint",
     "ctl": "ctl",
 }
@@ -60,7 +61,7 @@ def missing(top, source):
 
 def main(top):
     bad = []
-    sources = sorted(os.path.relpath(path, top) for layer in ("rpc", "client", "server", "softgpu", "checkpoint", "ctl")
+    sources = sorted(os.path.relpath(path, top) for layer in ("rpc", "driver", "client", "server", "softgpu", "checkpoint", "ctl")
                      for path in glob.glob(os.path.join(top, layer, "**", "*.c"), recursive=True))
     listed = {}
     for number, line in enumerate(read(os.path.join(top, "tests", "unit", "every_file.txt")).splitlines(), 1):

@@ -1,4 +1,4 @@
-/* client/cuda/graph_add.c: nodes: added here, with everything of them checked, and nothing travels. */
+/* driver/graph_add.c: nodes: added here, with everything of them checked, and nothing travels. */
 #include "graphs.h"
 
 static void test_add(void)

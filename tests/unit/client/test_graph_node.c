@@ -1,4 +1,4 @@
-/* client/cuda/graph_node.c: nodes and what they depend on. */
+/* driver/graph_node.c: nodes and what they depend on. */
 #include "graphs.h"
 
 static void test_nodes(void)

@@ -1,4 +1,4 @@
-/* client/cuda/graph_update.c: updates of executable graphs: one node, or all from another graph of the same shape. */
+/* driver/graph_update.c: updates of executable graphs: one node, or all from another graph of the same shape. */
 #include "graphs.h"
 
 static void test_update(void)

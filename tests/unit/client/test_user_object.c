@@ -1,4 +1,4 @@
-/* client/cuda/user_object.c: user objects: the destructor runs once, when the last reference goes, of graphs too. */
+/* driver/user_object.c: user objects: the destructor runs once, when the last reference goes, of graphs too. */
 #include "relay.h"
 
 static unsigned destroyed;

@@ -2,7 +2,7 @@
 #include <time.h>
 
 #include "files.h"
-#include "softgpu/graph.h"
+#include "driver/graph.h"
 
 /* True where a stream that waits for the value at the word goes on.  Where it should, as long as that takes is waited for. */
 static bool passes(CUdeviceptr p, uint64_t have, uint64_t want, unsigned flags, bool wide, bool should)
@@ -112,7 +112,7 @@ static void test_refused(void)
 		}
 		CHECK_RESULT(cuStreamBatchMemOp(NULL, 1, &op, 0), table[i].result);
 	}
-	static CUstreamBatchMemOpParams many[CKT_SOFT_MEMOPS_MAX + 1];
+	static CUstreamBatchMemOpParams many[256 + 1];
 	for (size_t i = 0; i < COUNT(many); i++)
 		many[i].operation = CU_STREAM_MEM_OP_BARRIER;
 	OK(cuStreamBatchMemOp(NULL, COUNT(many) - 1, many, 0));

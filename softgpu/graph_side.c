@@ -1,0 +1,343 @@
+/*
+ * Executable graphs: a launch puts the nodes on the stream, one after another, in an order that their edges allow.  The graphs' lock is held
+ * meanwhile and taken before the stream's; ckt_soft_in_graph says so to the functions that do it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driver/graph.h"
+#include "softgpu/soft.h"
+
+struct soft_exec {
+	struct ckt_exec exec;
+	struct ckt_node **order;		/* owned */
+	CUevent last;				/* behind its latest launch: two launches of one graph do not run at once */
+};
+
+static struct soft_exec *own(struct ckt_exec *exec)
+{
+	return (struct soft_exec *)exec;
+}
+
+/* In an order in which every node comes behind those that it depends on; NULL where there is a circle or no memory. */
+static struct ckt_node **order_of(const struct ckt_graph *graph)
+{
+	struct ckt_node **order = calloc(graph->count + 1, sizeof(struct ckt_node *));
+	bool *placed = calloc(graph->count + 1, sizeof(*placed));
+	size_t n = 0, before;
+	for (size_t i = 0; i < graph->count; i++)
+		graph->nodes[i]->index = (uint32_t)i;
+	/* Nodes mostly come in a good order already, so that one round does. */
+	do {
+		before = n;
+		for (size_t i = 0; order && placed && i < graph->count; i++) {
+			bool ready = !placed[i];
+			for (size_t k = 0; k < graph->nodes[i]->in.count && ready; k++)
+				ready = placed[graph->nodes[i]->in.list[k].node->index];
+			if (ready) {
+				placed[i] = true;
+				order[n++] = graph->nodes[i];
+			}
+		}
+	} while (n > before && n < graph->count);
+	free(placed);
+	if (n == graph->count)
+		return order;
+	free(order);
+	return NULL;
+}
+
+struct ckt_exec *ckt_exec_new(void)
+{
+	struct soft_exec *exec = calloc(1, sizeof(*exec));
+	return exec ? &exec->exec : NULL;
+}
+
+CUresult ckt_exec_make(struct ckt_exec *exec, const struct ckt_graph *graph, uint64_t flags, uint64_t stream)
+{
+	(void)graph, (void)flags, (void)stream;
+	own(exec)->order = order_of(exec->graph);
+	return own(exec)->order ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult ckt_exec_unmake(struct ckt_exec *exec)
+{
+	free(own(exec)->order);
+	own(exec)->order = NULL;
+	ckt_soft_in_graph = true;
+	if (own(exec)->last)
+		cuEventDestroy_v2(own(exec)->last);
+	ckt_soft_in_graph = false;
+	own(exec)->last = NULL;
+	return CUDA_SUCCESS;
+}
+
+void ckt_exec_look(struct ckt_exec *exec)
+{
+	(void)exec;
+}
+
+void ckt_exec_settle_users(const struct ckt_exec *exec)
+{
+	ckt_graph_enter();
+	CUevent last = exec && exec->graph && exec->graph->user_count ? ((const struct soft_exec *)exec)->last : NULL;
+	ckt_graph_leave(CUDA_SUCCESS);
+	ckt_soft_in_graph = true;
+	if (last)
+		cuEventSynchronize(last);
+	ckt_soft_in_graph = false;
+}
+
+void ckt_exec_settle(const struct ckt_exec *exec)
+{
+	(void)exec;
+}
+
+/* ---- Changes: some parameters may not, as with a real driver */
+
+static bool is_cooperative(const struct ckt_kernel_node *kernel)
+{
+	for (unsigned i = 0; i < kernel->attribute_count; i++)
+		if (kernel->attributes[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+			return kernel->attributes[i].value.cooperative;
+	return false;
+}
+
+static bool same_shape(const CUDA_MEMSET_NODE_PARAMS *a, const CUDA_MEMSET_NODE_PARAMS *b)
+{
+	/* In one dimension everything may change. */
+	return (a->height == 1 && b->height == 1) ||
+	       (a->height == b->height && a->width == b->width && a->pitch == b->pitch && a->elementSize == b->elementSize);
+}
+
+static bool same_operations(const struct ckt_memop_node *a, const struct ckt_memop_node *b)
+{
+	for (unsigned i = 0; i < a->count && a->count == b->count; i++)
+		if (a->ops[i].operation != b->ops[i].operation)
+			return false;
+	return a->count == b->count;
+}
+
+static CUgraphExecUpdateResult change(const struct ckt_node *from, const struct ckt_node *to)
+{
+	bool good = true;
+	switch (from->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		if (from->context != to->context)
+			return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
+		if (is_cooperative(&from->kernel) != is_cooperative(&to->kernel))
+			return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		good = from->copy.srcMemoryType == to->copy.srcMemoryType && from->copy.dstMemoryType == to->copy.dstMemoryType;
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		good = same_shape(&from->fill, &to->fill);
+		break;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		good = same_operations(&from->memop, &to->memop);
+		break;
+	default:
+		break;
+	}
+	return good ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+}
+
+/* The first node that may not change so, in child graphs too; precondition: the nodes are paired. */
+static CUgraphExecUpdateResult change_all(const struct ckt_graph *graph, const struct ckt_graph *update, const struct ckt_node **ret_node)
+{
+	CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+	for (size_t i = 0; i < graph->count && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; i++) {
+		const struct ckt_node *from = graph->nodes[i], *to = update->nodes[i];
+		if (from->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+			result = change_all(from->child, to->child, ret_node);
+			continue;
+		}
+		result = change(from, to);
+		*ret_node = to;
+	}
+	return result;
+}
+
+CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node, const struct ckt_node *to)
+{
+	const struct ckt_node *first;
+	(void)exec;
+	if (node->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		return change_all(node->child, to->child, &first) == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS :
+												     CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	return change(node, to) == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult ckt_exec_enable_node(struct ckt_exec *exec, const struct ckt_node *node, bool enabled)
+{
+	(void)exec, (void)node, (void)enabled;
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_exec_update(struct ckt_exec *exec, const struct ckt_graph *graph, CUgraphExecUpdateResultInfo *ret_info)
+{
+	const struct ckt_node *first = NULL;
+	CUgraphExecUpdateResult result = change_all(exec->graph, graph, &first);
+	*ret_info = (CUgraphExecUpdateResultInfo){.result = result};
+	if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
+		return CUDA_SUCCESS;
+	ret_info->errorNode = ckt_node_handle(first);
+	return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+}
+
+/* ---- Launch */
+
+static CUresult launch_graph(const struct ckt_graph *graph, struct ckt_node *const *order, CUstream stream);
+
+static CUresult launch_kernel(struct ckt_kernel_node *k, CUstream stream)
+{
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, k->params, CU_LAUNCH_PARAM_BUFFER_SIZE, &k->param_bytes, CU_LAUNCH_PARAM_END};
+	CUlaunchConfig config = {
+		.gridDimX = k->grid[0], .gridDimY = k->grid[1], .gridDimZ = k->grid[2],
+		.blockDimX = k->block[0], .blockDimY = k->block[1], .blockDimZ = k->block[2],
+		.sharedMemBytes = k->shared_bytes, .hStream = stream, .attrs = k->attributes, .numAttrs = k->attribute_count,
+	};
+	return cuLaunchKernelEx(&config, k->handle, NULL, k->param_bytes ? extra : NULL);
+}
+
+static CUresult launch_fill(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream)
+{
+	size_t pitch = fill->height > 1 ? fill->pitch : fill->width * fill->elementSize;
+	switch (fill->elementSize) {
+	case 1:
+		return cuMemsetD2D8Async(fill->dst, pitch, (unsigned char)fill->value, fill->width, fill->height, stream);
+	case 2:
+		return cuMemsetD2D16Async(fill->dst, pitch, (unsigned short)fill->value, fill->width, fill->height, stream);
+	default:
+		return cuMemsetD2D32Async(fill->dst, pitch, fill->value, fill->width, fill->height, stream);
+	}
+}
+
+static CUresult launch_node(struct ckt_node *node, CUstream stream)
+{
+	struct ckt_node **order;
+	CUresult result;
+	switch (node->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return launch_kernel(&node->kernel, stream);
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return cuMemcpy3DAsync_v2(&node->copy, stream);
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return launch_fill(&node->fill, stream);
+	case CU_GRAPH_NODE_TYPE_HOST:
+		return cuLaunchHostFunc(stream, node->host.fn, node->host.userData);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		order = order_of(node->child);
+		result = order ? launch_graph(node->child, order, stream) : CUDA_ERROR_INVALID_VALUE;
+		free(order);
+		return result;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return cuStreamWaitEvent(stream, node->event, 0);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return cuEventRecord(node->event, stream);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return cuStreamBatchMemOp_v2(stream, node->memop.count, node->memop.ops, node->memop.flags);
+	default:
+		return CUDA_SUCCESS;
+	}
+}
+
+static CUresult launch_graph(const struct ckt_graph *graph, struct ckt_node *const *order, CUstream stream)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (size_t i = 0; i < graph->count && result == CUDA_SUCCESS; i++)
+		if (!order[i]->disabled)
+			result = launch_node(order[i], stream);
+	return result;
+}
+
+CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t number)
+{
+	CUstream stream = (CUstream)(uintptr_t)number;
+	struct soft_exec *e = own(exec);
+	/* A stream that was resolved is not another one in the functions of per-thread default streams. */
+	int per_thread = ckt_soft_per_thread_default;
+	ckt_graph_enter();
+	CUresult result = exec->graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	ckt_soft_per_thread_default = 0;
+	ckt_soft_in_graph = true;
+	if (result == CUDA_SUCCESS && e->last)
+		result = cuStreamWaitEvent(stream, e->last, 0);
+	else if (result == CUDA_SUCCESS)
+		result = cuEventCreate(&e->last, CU_EVENT_DISABLE_TIMING);
+	if (result == CUDA_SUCCESS)
+		result = launch_graph(exec->graph, e->order, stream);
+	if (result == CUDA_SUCCESS)
+		result = cuEventRecord(e->last, stream);
+	ckt_soft_in_graph = false;
+	ckt_soft_per_thread_default = per_thread;
+	return ckt_graph_leave(result);
+}
+
+/* There is nothing to prepare. */
+CUresult ckt_exec_upload(struct ckt_exec *exec, uint64_t stream)
+{
+	(void)exec, (void)stream;
+	return CUDA_SUCCESS;
+}
+
+/* ---- Memory of graphs */
+
+CUresult ckt_driver_graph_memory(CUdevice device, size_t size, uint64_t *ret_address, uint64_t *ret_granted)
+{
+	struct ckt_soft_context *context;
+	CUresult result = ckt_soft_enter(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (context->device != ckt_soft_device(device))
+		return CKT_SOFT_UNSUPPORTED("graph memory of another device than the current context's");
+	result = ckt_soft_memory_alloc(context, size, CKT_SOFT_RANGE_DEVICE, ret_address);
+	*ret_granted = size;
+	return result;
+}
+
+static void release(struct ckt_soft_context *context, void *payload)
+{
+	struct ckt_soft_range range;
+	if (ckt_soft_range_find(*(uint64_t *)payload, &range) && range.context == context &&
+	    ckt_soft_range_remove(range.base, 1u << CKT_SOFT_RANGE_DEVICE, &range))
+		ckt_soft_memory_release(&range);
+}
+
+void ckt_driver_graph_memory_free(uint64_t address, uint64_t number)
+{
+	struct ckt_soft_context *context;
+	if (ckt_soft_context_get((CUcontext)(uintptr_t)number, &context) != CUDA_SUCCESS)
+		return;
+	ckt_soft_context_behind(context, release, &address, sizeof(address));
+	ckt_soft_object_put(&context->object);
+}
+
+/* ---- Drawn */
+
+CKT_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
+{
+	static const char *const names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY", "WAIT_EVENT", "EVENT_RECORD"};
+	(void)flags;
+	FILE *file = path ? fopen(path, "we") : NULL;
+	if (!file)
+		return path ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_INVALID_VALUE;
+	ckt_graph_enter();
+	const struct ckt_graph *graph = ckt_graph_find(hGraph);
+	fprintf(file, "digraph dot {\n");
+	for (size_t i = 0; graph && i < graph->count; i++) {
+		const struct ckt_node *node = graph->nodes[i];
+		graph->nodes[i]->index = (uint32_t)i;
+		fprintf(file, "\"graph_node_%zu\"[label=\"%zu\\n%s\"];\n", i, i,
+			(unsigned)node->type < sizeof(names) / sizeof(*names) ? names[node->type] : "OTHER");
+	}
+	for (size_t i = 0; graph && i < graph->count; i++)
+		for (size_t k = 0; k < graph->nodes[i]->in.count; k++)
+			fprintf(file, "\"graph_node_%u\" -> \"graph_node_%zu\";\n", graph->nodes[i]->in.list[k].node->index, i);
+	fprintf(file, "}\n");
+	CUresult result = graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (fclose(file) && result == CUDA_SUCCESS)
+		result = CUDA_ERROR_OPERATING_SYSTEM;
+	return ckt_graph_leave(result);
+}

@@ -1,0 +1,81 @@
+/* softgpu/graph_side.c: what executable graphs run, what may not change in them, and when memory of graphs goes. */
+#include "files.h"
+
+static CUgraphNode fill(CUgraph graph, CUdeviceptr at, unsigned value, const CUgraphNode *behind, size_t n, unsigned width)
+{
+	CUDA_MEMSET_NODE_PARAMS params = {.dst = at, .value = value, .elementSize = 4, .width = width, .height = 2, .pitch = 64};
+	CUgraphNode node = NULL;
+	OK(cuGraphAddMemsetNode(&node, graph, behind, n, &params, NULL));
+	return node;
+}
+
+/* Edges that go against the order of the nodes' making. */
+static void test_order(void)
+{
+	CUdeviceptr memory;
+	CUgraph graph;
+	CUgraphExec exec;
+	test_context();
+	OK(cuMemAlloc(&memory, 256));
+	OK(cuGraphCreate(&graph, 0));
+	CUgraphNode last = fill(graph, memory, 2, NULL, 0, 1), first = fill(graph, memory, 1, NULL, 0, 1);
+	OK(cuGraphAddDependencies(graph, &first, &last, NULL, 1));
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	IS(files_word(memory), 2);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(memory));
+}
+
+static void test_changes(void)
+{
+	CUdeviceptr memory;
+	CUgraph graph, other;
+	CUgraphExec exec;
+	CUgraphExecUpdateResultInfo info;
+	test_context();
+	OK(cuMemAlloc(&memory, 256));
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphCreate(&other, 0));
+	fill(graph, memory, 1, NULL, 0, 1);
+	CUgraphNode wider = fill(other, memory, 1, NULL, 0, 2);
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	CHECK_RESULT(cuGraphExecUpdate(exec, other, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	IS(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED);
+	YES(info.errorNode == wider);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(other));
+	OK(cuMemFree(memory));
+}
+
+static void test_memory(void)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}}, .bytesize = 1 << 20};
+	CUgraph graph;
+	CUgraphNode node;
+	struct ckt_soft_range range;
+	test_context();
+	CUstream gate = files_gated();
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
+	YES(ckt_soft_range_find(params.dptr, &range));
+	OK(cuGraphDestroy(graph));
+	/* What runs may use it still, and what comes later does not wait for that. */
+	YES(ckt_soft_range_find(params.dptr, &range));
+	OK(cuStreamSynchronize(NULL));
+	files_open();
+	OK(cuCtxSynchronize());
+	NO(ckt_soft_range_find(params.dptr, &range));
+	OK(cuStreamDestroy(gate));
+	/* Another device's. */
+	OK(cuGraphCreate(&graph, 0));
+	params.poolProps.location.id = 1;
+	CHECK_RESULT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuGraphDestroy(graph));
+}
+
+UNIT_SUITE(softgpu/graph_side, {"order", test_order}, {"changes", test_changes}, {"memory", test_memory})
