@@ -168,11 +168,39 @@ CUresult ckt_capture_append(struct ckt_capture_stream *s, CUgraphNodeType type, 
 	return CUDA_SUCCESS;
 }
 
-void ckt_capture_programmatic(struct ckt_capture_stream *s)
+/* The next node, a kernel's, may begin before the kernels that it comes behind have ended. */
+static void programmatic(struct ckt_capture_stream *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->nodes[i]->type == CU_GRAPH_NODE_TYPE_KERNEL)
 			s->data[i] = (CUgraphEdgeData){.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+}
+
+CUresult ckt_capture_kernel(struct ckt_capture_stream *s, const struct ckt_kernel_spec *given, bool cooperative)
+{
+	struct ckt_node *node;
+	struct ckt_kernel_spec spec = *given;
+	CUlaunchAttribute *attributes = calloc(spec.attribute_count + 1, sizeof *attributes);
+	if (!attributes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	spec.attributes = attributes;
+	spec.attribute_count = 0;
+	for (unsigned i = 0; i < given->attribute_count; i++) {
+		const CUlaunchAttribute *attribute = &given->attributes[i];
+		/* In a graph, the order of nodes is what its edges say. */
+		if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION && attribute->value.programmaticStreamSerializationAllowed)
+			programmatic(s);
+		if (attribute->id != CU_LAUNCH_ATTRIBUTE_IGNORE && attribute->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+		    attribute->id != CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
+			attributes[spec.attribute_count++] = *attribute;
+	}
+	if (cooperative)
+		attributes[spec.attribute_count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+	CUresult result = ckt_capture_append(s, CU_GRAPH_NODE_TYPE_KERNEL, &node);
+	if (!result)
+		result = ckt_node_set_kernel(node, &spec);
+	free(attributes);
+	return result;
 }
 
 CUresult ckt_capture_alloc(struct ckt_capture_stream *s, CUdevice device, size_t size, uint64_t *ret_address)

@@ -75,8 +75,8 @@ static inline CUresult ckt_capture_wait(uint64_t stream, uint64_t event, unsigne
 
 /* Precondition: entered.  A node of the type behind what the stream has captured; the caller sets its parameters. */
 CUresult ckt_capture_append(struct ckt_capture_stream *stream, CUgraphNodeType type, struct ckt_node **ret_node);
-/* Precondition: entered.  The next node, a kernel's, may begin before the kernels that it comes behind have ended. */
-void ckt_capture_programmatic(struct ckt_capture_stream *stream);
+/* Precondition: entered.  A launch; the spec's attributes are the launch's. */
+CUresult ckt_capture_kernel(struct ckt_capture_stream *stream, const struct ckt_kernel_spec *spec, bool cooperative);
 /* Precondition: entered.  Allocating and freeing on a stream that captures are nodes. */
 CUresult ckt_capture_alloc(struct ckt_capture_stream *stream, CUdevice device, size_t size, uint64_t *ret_address);
 CUresult ckt_capture_free(struct ckt_capture_stream *stream, uint64_t address);

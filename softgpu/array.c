@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "softgpu/array.h"
+#include "softgpu/capture.h"
 
 static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ckt_soft_array *arrays;
@@ -351,6 +352,10 @@ CUresult ckt_soft_array_end(const struct ckt_soft_array *array, size_t x, size_t
 		.pitch = image->row_bytes,
 		.slice = image->slice_bytes,
 		.place = CKT_SOFT_PLACE_ARRAY,
+		.array = ckt_soft_object_handle(&array->object),
+		.x = x,
+		.y = y,
+		.z = z,
 	};
 	return CUDA_SUCCESS;
 }
@@ -360,7 +365,7 @@ CUresult ckt_soft_array_end(const struct ckt_soft_array *array, size_t x, size_t
 CUresult CUDAAPI cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
 	struct ckt_soft_context *context;
-	CUresult result = ckt_soft_enter(&context);
+	CUresult result = ckt_soft_enter_unsafe(&context);
 	if (result == CUDA_SUCCESS)
 		result = pHandle ? check(pAllocateArray) : CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
@@ -392,7 +397,7 @@ CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
 {
 	struct ckt_soft_context *context;
 	struct ckt_soft_array *array;
-	CUresult result = ckt_soft_enter(&context);
+	CUresult result = ckt_soft_enter_unsafe(&context);
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_array_get(hArray, &array);
 	if (result != CUDA_SUCCESS)
@@ -475,7 +480,7 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 					unsigned int numMipmapLevels)
 {
 	struct ckt_soft_context *context;
-	CUresult result = ckt_soft_enter(&context);
+	CUresult result = ckt_soft_enter_unsafe(&context);
 	if (result == CUDA_SUCCESS)
 		result = pHandle ? check(pMipmappedArrayDesc) : CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "softgpu/array.h"
+#include "softgpu/capture.h"
 
 static __thread struct {
 	struct ckt_soft_context **entries;
@@ -242,6 +243,7 @@ void ckt_soft_context_close(struct ckt_soft_context *context)
 		pthread_mutex_unlock(&context->submit_lock);
 		if (!stream)
 			break;
+		ckt_capture_stream_gone(stream->object.handle);
 		ckt_soft_stream_close(stream);
 		ckt_soft_stream_unlink(stream);
 		ckt_soft_object_put(&stream->object);

@@ -1,7 +1,7 @@
 /* What a context can be asked and told: device, flags, limits, cache preferences, peers. */
 #include <string.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/capture.h"
 
 CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 {
@@ -73,6 +73,8 @@ CUresult CUDAAPI cuCtxSynchronize(void)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter_faulted(&context);
+	if (result == CUDA_SUCCESS)
+		result = ckt_capture_context_check(context->object.handle);
 	return result == CUDA_SUCCESS ? ckt_soft_context_synchronize(context) : result;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/capture.h"
 #include "softgpu/copy.h"
 
 enum {
@@ -87,6 +88,47 @@ static CUresult submit_staged(struct ckt_soft_stream *stream, const struct ckt_s
 	return result;
 }
 
+static CUmemorytype type_of(const struct ckt_soft_copy_end *end)
+{
+	switch (end->place) {
+	case CKT_SOFT_PLACE_ARRAY:
+		return CU_MEMORYTYPE_ARRAY;
+	case CKT_SOFT_PLACE_DEVICE:
+		return CU_MEMORYTYPE_DEVICE;
+	case CKT_SOFT_PLACE_HOST:
+		return CU_MEMORYTYPE_HOST;
+	default:
+		return ckt_driver_on_device(end->address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+	}
+}
+
+/* Precondition: entered.  Pointers are what is captured: the bytes are those of the launch. */
+static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_soft_copy *c)
+{
+	struct ckt_node *node;
+	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_MEMCPY, &node);
+	if (result != CUDA_SUCCESS)
+		return result;
+	node->copy = (CUDA_MEMCPY3D){
+		.srcMemoryType = type_of(&c->from), .srcXInBytes = c->from.x, .srcY = c->from.y, .srcZ = c->from.z, .srcArray = c->from.array,
+		.dstMemoryType = type_of(&c->to), .dstXInBytes = c->to.x, .dstY = c->to.y, .dstZ = c->to.z, .dstArray = c->to.array,
+		.WidthInBytes = c->width, .Height = c->height, .Depth = c->depth,
+	};
+	if (!c->from.array) {
+		node->copy.srcHost = (const void *)(uintptr_t)c->from.address;
+		node->copy.srcDevice = c->from.address;
+		node->copy.srcPitch = c->from.pitch;
+		node->copy.srcHeight = c->depth > 1 ? c->from.slice / c->from.pitch : c->height;
+	}
+	if (!c->to.array) {
+		node->copy.dstHost = (void *)(uintptr_t)c->to.address;
+		node->copy.dstDevice = c->to.address;
+		node->copy.dstPitch = c->to.pitch;
+		node->copy.dstHeight = c->depth > 1 ? c->to.slice / c->to.pitch : c->height;
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult ckt_soft_copy_submit(const struct ckt_soft_copy *copy, CUstream handle, bool wait)
 {
 	struct ckt_soft_context *context;
@@ -106,7 +148,15 @@ CUresult ckt_soft_copy_submit(const struct ckt_soft_copy *copy, CUstream handle,
 	result = ckt_soft_copy_check(&copy->to, copy, CKT_SOFT_PAGE_WRITE);
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_copy_check(&copy->from, copy, CKT_SOFT_PAGE_READ);
-	if (result == CUDA_SUCCESS) {
+	struct ckt_capture_stream *capturing = NULL;
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_capture(stream, &capturing);
+	/* A copy that blocks is not for a thread that captures. */
+	if (result == CUDA_SUCCESS && wait && !capturing)
+		result = ckt_soft_capture_unsafe();
+	if (capturing) {
+		result = ckt_graph_leave(capture(capturing, copy));
+	} else if (result == CUDA_SUCCESS) {
 		bool one_row = copy->height == 1 && copy->depth == 1;
 		bool from_pageable = !wait && pageable(&copy->from), to_pageable = !wait && pageable(&copy->to);
 		if (from_pageable && !to_pageable && one_row && copy->width <= STAGE_MAX) {

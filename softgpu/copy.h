@@ -16,6 +16,8 @@ struct ckt_soft_copy_end {
 	uint64_t address;		/* of the first byte */
 	uint64_t pitch, slice;		/* bytes from row to row, from slice to slice */
 	enum ckt_soft_place place;
+	CUarray array;			/* of a place in one, with the first byte's place in it */
+	size_t x, y, z;
 };
 
 struct ckt_soft_copy {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/capture.h"
 
 struct recording {
 	atomic_uint refs;
@@ -62,6 +62,18 @@ static CUresult event_get(CUevent handle, struct ckt_soft_event **ret_event)
 	return CUDA_SUCCESS;
 }
 
+/* The same, for who asks about the event or waits for it: captured ones are not for that. */
+static CUresult event_get_known(CUevent handle, struct ckt_soft_event **ret_event)
+{
+	CUresult result = event_get(handle, ret_event);
+	if (result != CUDA_SUCCESS || ckt_soft_in_graph)
+		return result;
+	result = ckt_capture_event_check((*ret_event)->object.handle);
+	if (result != CUDA_SUCCESS)
+		ckt_soft_object_put(&(*ret_event)->object);
+	return result;
+}
+
 /* The last recording with a reference, or NULL. */
 static struct recording *event_last(struct ckt_soft_event *event)
 {
@@ -112,6 +124,8 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 	struct ckt_soft_event *event = ckt_soft_object_get(hEvent, CKT_SOFT_EVENT);
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!ckt_soft_in_graph)
+		ckt_capture_event_forget(event->object.handle);
 	if (ckt_soft_object_remove(&event->object)) {
 		result = atomic_load(&event->context->alive) ? ckt_soft_context_result(event->context) : CUDA_SUCCESS;
 		ckt_soft_object_put(&event->object);
@@ -170,9 +184,13 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS && stream->context != event->context && !ckt_soft_in_graph)
 		result = CUDA_ERROR_INVALID_HANDLE;
-	if (result == CUDA_SUCCESS && flags && !ckt_soft_in_graph)
+	bool captured = false;
+	if (result == CUDA_SUCCESS && !ckt_soft_in_graph)
+		result = ckt_capture_record(event->object.handle, ckt_soft_stream_number(stream), flags, &captured);
+	/* External to what? */
+	if (result == CUDA_SUCCESS && flags && !captured && !ckt_soft_in_graph)
 		result = CUDA_ERROR_ILLEGAL_STATE;
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS && !captured)
 		result = record(event, stream);
 	else if (stream)
 		ckt_soft_object_put(&stream->object);
@@ -188,7 +206,7 @@ CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream)
 CUresult CUDAAPI cuEventQuery(CUevent hEvent)
 {
 	struct ckt_soft_event *event;
-	CUresult result = event_get(hEvent, &event);
+	CUresult result = event_get_known(hEvent, &event);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct recording *last = event_last(event);
@@ -203,7 +221,7 @@ CUresult CUDAAPI cuEventQuery(CUevent hEvent)
 CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 {
 	struct ckt_soft_event *event;
-	CUresult result = event_get(hEvent, &event);
+	CUresult result = event_get_known(hEvent, &event);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct recording *last = event_last(event);
@@ -262,9 +280,12 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 		result = ckt_soft_stream_get(context, hStream, &stream);
 	if (result == CUDA_SUCCESS && (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL))
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && Flags && !ckt_soft_in_graph)
+	bool captured = false;
+	if (result == CUDA_SUCCESS && !ckt_soft_in_graph)
+		result = ckt_capture_wait(ckt_soft_stream_number(stream), event->object.handle, Flags, &captured);
+	if (result == CUDA_SUCCESS && Flags && !captured && !ckt_soft_in_graph)
 		result = CUDA_ERROR_ILLEGAL_STATE;
-	struct recording *last = result == CUDA_SUCCESS ? event_last(event) : NULL;
+	struct recording *last = result == CUDA_SUCCESS && !captured ? event_last(event) : NULL;
 	/* Waiting for an event that was never recorded is no wait. */
 	if (last)
 		result = ckt_soft_stream_submit(stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream, last->ticket,
@@ -345,7 +366,11 @@ CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 		ckt_soft_object_put(&context->object);
 		return result;
 	}
-	result = event->context == context ? all_streams(context, &list, &count) : CUDA_ERROR_INVALID_HANDLE;
+	result = event->context == context ? ckt_capture_context_check(context->object.handle) : CUDA_ERROR_INVALID_HANDLE;
+	if (result == CUDA_SUCCESS) {
+		ckt_capture_event_forget(event->object.handle);
+		result = all_streams(context, &list, &count);
+	}
 	for (size_t i = 1; i < count && result == CUDA_SUCCESS; i++)
 		result = ckt_soft_stream_submit(list[0].stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, list[i].stream,
 						list[i].ticket, NULL);
@@ -368,7 +393,9 @@ CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 	CUresult result = ckt_soft_context_get(hCtx, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = event_get(hEvent, &event);
+	result = ckt_capture_context_check(context->object.handle);
+	if (result == CUDA_SUCCESS)
+		result = event_get_known(hEvent, &event);
 	if (result == CUDA_SUCCESS) {
 		struct recording *last = event_last(event);
 		if (last)

@@ -1,7 +1,7 @@
 /* Pinned host memory.  Devices reach it at its own address. */
 #include <sys/mman.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/capture.h"
 
 CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
@@ -12,6 +12,9 @@ CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
 	if (!pp || bytesize == 0 || (Flags & ~known))
 		return CUDA_ERROR_INVALID_VALUE;
+	result = ckt_soft_capture_unsafe();
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (bytesize > SIZE_MAX - CKT_SOFT_PAGE)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	uint64_t bytes = ((uint64_t)bytesize + CKT_SOFT_PAGE - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);
@@ -86,6 +89,9 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fla
 	uint64_t base = (uint64_t)(uintptr_t)p;
 	if (!p || bytesize == 0 || (Flags & ~known) || base + bytesize < base || (base + bytesize - 1) >> 47)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = ckt_soft_capture_unsafe();
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (Flags & (CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY))
 		return CKT_SOFT_UNSUPPORTED("cuMemHostRegister with IOMEMORY or READ_ONLY");
 	/* Memory that is not there shall be refused here and not end the process later: msync knows without touching. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/graph.h"
 #include "softgpu/array.h"
+#include "softgpu/capture.h"
 
 struct launch {
 	struct ckt_soft_function *function;	/* referenced until it has run */
@@ -188,7 +188,30 @@ struct request {
 	uint32_t dynamic_shared;
 	CUstream stream;
 	bool cooperative;
+	const CUlaunchAttribute *attributes;
+	unsigned n_attributes;
 };
+
+/* Precondition: entered. */
+static CUresult capture(struct ckt_capture_stream *capturing, const struct request *request, const struct launch *launch, void **kernel_params)
+{
+	const struct ckt_ptx_function_info *info = launch->function->info;
+	struct ckt_kernel_spec spec = {
+		.handle = request->function,
+		.context = launch->function->module->context->object.handle,
+		.param_count = (unsigned)info->n_params,
+		.param_bytes = info->param_bytes,
+		.shared_bytes = request->dynamic_shared,
+		.attributes = request->attributes,
+		.attribute_count = request->n_attributes,
+		.params = kernel_params,
+		.packed = kernel_params ? NULL : launch->params,
+		.packed_bytes = info->param_bytes,
+	};
+	memcpy(spec.grid, request->grid, sizeof(spec.grid));
+	memcpy(spec.block, request->block, sizeof(spec.block));
+	return ckt_capture_kernel(capturing, &spec, request->cooperative && !request->n_attributes);
+}
 
 static CUresult submit_launch(const struct request *request, void **kernel_params, void **extra)
 {
@@ -231,8 +254,13 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 			result = check_shape(launch, function->module->context->device);
 		if (result == CUDA_SUCCESS)
 			result = copy_params(launch, kernel_params, extra);
+		struct ckt_capture_stream *capturing = NULL;
+		if (result == CUDA_SUCCESS)
+			result = ckt_soft_capture(stream, &capturing);
 		/* Always run: it is what drops the reference. */
-		if (result == CUDA_SUCCESS) {
+		if (capturing) {
+			result = ckt_graph_leave(capture(capturing, request, launch, kernel_params));
+		} else if (result == CUDA_SUCCESS) {
 			ckt_soft_object_ref(&function->object);
 			result = ckt_soft_stream_submit(stream, run_launch, launch, size, CKT_SOFT_ALWAYS, NULL, 0, NULL);
 			if (result != CUDA_SUCCESS)
@@ -321,6 +349,8 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, vo
 		.block = {config->blockDimX, config->blockDimY, config->blockDimZ},
 		.dynamic_shared = config->sharedMemBytes,
 		.stream = config->hStream,
+		.attributes = config->attrs,
+		.n_attributes = config->numAttrs,
 	};
 	for (unsigned i = 0; i < config->numAttrs; i++) {
 		CUresult result = take_attribute(&request, &config->attrs[i]);

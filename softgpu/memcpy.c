@@ -1,4 +1,5 @@
 /* The API of copies: linear, 2D and 3D, host, device, unified and array, with and without a stream. */
+#include "driver/capture.h"
 #include "softgpu/array.h"
 
 static CUresult linear(uint64_t to, enum ckt_soft_place to_place, uint64_t from, enum ckt_soft_place from_place, size_t size,
@@ -91,6 +92,13 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, 
 				   size_t ByteCount, CUstream hStream)
 {
 	CUresult result = check_contexts(dstContext, srcContext);
+	/* Two H200s do not capture a copy that names two contexts. */
+	if (result == CUDA_SUCCESS && dstContext && srcContext && dstContext != srcContext) {
+		uint64_t stream;
+		result = ckt_stream_resolve(hStream, &stream);
+		if (result == CUDA_SUCCESS)
+			result = ckt_capture_forbid(stream);
+	}
 	return result == CUDA_SUCCESS ? cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream) : result;
 }
 
@@ -106,7 +114,8 @@ static CUresult row_end(CUarray handle, size_t offset, size_t size, struct ckt_s
 	if (offset > bytes || size > bytes - offset)
 		result = CUDA_ERROR_INVALID_VALUE;
 	*ret_end = (struct ckt_soft_copy_end){
-		.address = (uint64_t)(uintptr_t)array->image.memory + offset, .pitch = size, .slice = size, .place = CKT_SOFT_PLACE_ARRAY};
+		.address = (uint64_t)(uintptr_t)array->image.memory + offset, .pitch = size, .slice = size, .place = CKT_SOFT_PLACE_ARRAY,
+		.array = handle, .x = offset};
 	ckt_soft_object_put(&array->object);
 	return result;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "driver/graph.h"
+#include "softgpu/capture.h"
 #include "softgpu/copy.h"
 
 enum { MEMOPS_MAX = 256 };
@@ -95,6 +95,14 @@ CUresult ckt_memop_check(const CUstreamBatchMemOpParams *ops, unsigned count, un
 	return result;
 }
 
+/* Precondition: entered. */
+static CUresult capture(struct ckt_capture_stream *capturing, CUstreamBatchMemOpParams *ops, unsigned count)
+{
+	struct ckt_node *node;
+	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &node);
+	return result == CUDA_SUCCESS ? ckt_node_set_memop(node, &(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){.count = count, .paramArray = ops}) : result;
+}
+
 CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
 	struct ckt_soft_context *context;
@@ -106,6 +114,12 @@ CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUst
 		result = ckt_soft_stream_get(context, stream, &s);
 	if (result != CUDA_SUCCESS)
 		return result;
+	struct ckt_capture_stream *capturing;
+	result = ckt_soft_capture(s, &capturing);
+	if (result != CUDA_SUCCESS || capturing) {
+		ckt_soft_object_put(&s->object);
+		return capturing ? ckt_graph_leave(capture(capturing, paramArray, count)) : result;
+	}
 	struct batch *batch = malloc(sizeof(*batch) + count * sizeof(*paramArray));
 	bool waits = false;
 	if (batch) {

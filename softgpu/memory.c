@@ -1,8 +1,7 @@
 /* Device memory: allocation, address ranges, what is left.  A device address is the address itself. */
 #include <sys/mman.h>
 
-#include "driver/graph.h"
-#include "softgpu/soft.h"
+#include "softgpu/capture.h"
 
 static uint64_t page_up(uint64_t size)
 {
@@ -141,6 +140,9 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 		return result;
 	if (!dptr || bytesize == 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = ckt_soft_capture_unsafe();
+	if (result != CUDA_SUCCESS)
+		return result;
 	uint64_t address;
 	result = ckt_soft_memory_alloc(context, bytesize, CKT_SOFT_RANGE_DEVICE, &address);
 	if (result == CUDA_SUCCESS)
@@ -188,8 +190,12 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 		return result == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : result;
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ckt_graph_blocks && ckt_graph_memory_free(dptr, &result))
+	result = ckt_soft_capture_unsafe();
+	if (result != CUDA_SUCCESS)
 		return result;
+	/* Such memory stays with its graph; what waits is the program. */
+	if (ckt_graph_blocks && ckt_graph_memory_free(dptr, &result))
+		return result == CUDA_SUCCESS ? ckt_soft_context_synchronize(context) : result;
 	struct ckt_soft_range range;
 	unsigned kinds = 1u << CKT_SOFT_RANGE_DEVICE | 1u << CKT_SOFT_RANGE_MANAGED;
 	if (!ckt_soft_range_find(dptr, &range) || range.base != dptr || !(kinds & 1u << range.kind))

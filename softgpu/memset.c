@@ -1,6 +1,7 @@
 /* Setting memory. */
 #include <string.h>
 
+#include "softgpu/capture.h"
 #include "softgpu/copy.h"
 
 struct fill {
@@ -43,6 +44,17 @@ static bool out_of_reach(uint64_t address, struct ckt_soft_context *context)
 	       !(context->peers >> range.device->ordinal & 1);
 }
 
+/* Precondition: entered. */
+static CUresult capture(struct ckt_capture_stream *capturing, const struct fill *fill)
+{
+	struct ckt_node *node;
+	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_MEMSET, &node);
+	if (result == CUDA_SUCCESS)
+		node->fill = (CUDA_MEMSET_NODE_PARAMS){.dst = fill->area.to.address, .pitch = fill->area.to.pitch, .value = fill->value,
+						       .elementSize = fill->unit, .width = fill->area.width / fill->unit, .height = fill->area.height};
+	return result;
+}
+
 static CUresult submit_fill(CUdeviceptr to, size_t pitch, unsigned unit, uint32_t value, size_t width, size_t height, CUstream handle,
 			    bool wait)
 {
@@ -66,7 +78,12 @@ static CUresult submit_fill(CUdeviceptr to, size_t pitch, unsigned unit, uint32_
 	} else if (width && height) {
 		result = ckt_soft_copy_check(&fill.area.to, &fill.area, CKT_SOFT_PAGE_WRITE);
 		unsigned flags = wait ? CKT_SOFT_BLOCK : width <= 4096 && height <= 4 ? CKT_SOFT_INLINE : 0;
+		struct ckt_capture_stream *capturing = NULL;
 		if (result == CUDA_SUCCESS)
+			result = ckt_soft_capture(stream, &capturing);
+		if (capturing)
+			result = ckt_graph_leave(capture(capturing, &fill));
+		else if (result == CUDA_SUCCESS)
 			result = ckt_soft_stream_submit(stream, run_fill, &fill, sizeof(fill), flags, NULL, 0, NULL);
 		if (result == CUDA_SUCCESS && wait)
 			result = ckt_soft_context_result(context);

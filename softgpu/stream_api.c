@@ -1,7 +1,7 @@
 /* The API of streams: create, query, wait, call back. */
 #include <string.h>
 
-#include "softgpu/soft.h"
+#include "softgpu/capture.h"
 
 /* The stream of a call that names one; its context's fault is reported. */
 static CUresult enter_stream(CUstream handle, struct ckt_soft_stream **ret_stream)
@@ -46,6 +46,7 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream)
 	struct ckt_soft_stream *stream = ckt_soft_object_get(hStream, CKT_SOFT_STREAM);
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
+	ckt_capture_stream_gone(stream->object.handle);
 	ckt_soft_stream_close(stream);
 	ckt_soft_object_put(&stream->object);
 	return ckt_soft_context_result(context);
@@ -64,6 +65,11 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream hStream)
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct ckt_soft_context *context = stream->context;
+	result = ckt_soft_capture_forbid(stream);
+	if (result != CUDA_SUCCESS) {
+		ckt_soft_object_put(&stream->object);
+		return result;
+	}
 	result = ckt_soft_stream_submit(stream, nothing, NULL, 0, CKT_SOFT_BLOCK | CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	ckt_soft_output_flush(context);
 	if (result == CUDA_SUCCESS)
@@ -79,6 +85,11 @@ CUresult CUDAAPI cuStreamQuery(CUstream hStream)
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct ckt_soft_context *context = stream->context;
+	result = ckt_soft_capture_forbid(stream);
+	if (result != CUDA_SUCCESS) {
+		ckt_soft_object_put(&stream->object);
+		return result;
+	}
 	pthread_mutex_lock(&context->submit_lock);
 	/* The default stream is busy while any stream that blocks it is. */
 	for (struct ckt_soft_stream *s = stream; s; s = s == context->legacy ? context->streams : s->next) {
@@ -259,13 +270,33 @@ static void run_host_call(struct ckt_soft_context *context, void *payload)
 		call->function(call->data);
 }
 
+/* Precondition: entered; leaves. */
+static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_soft_stream *stream, const struct host_call *call)
+{
+	struct ckt_node *node;
+	/* A callback cannot be captured. */
+	if (call->callback) {
+		ckt_graph_leave(CUDA_SUCCESS);
+		return ckt_soft_capture_forbid(stream);
+	}
+	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_HOST, &node);
+	if (result == CUDA_SUCCESS)
+		node->host = (CUDA_HOST_NODE_PARAMS){.fn = call->function, .userData = call->data};
+	return ckt_graph_leave(result);
+}
+
 static CUresult submit_host_call(CUstream handle, const struct host_call *call)
 {
 	struct ckt_soft_stream *stream;
 	CUresult result = enter_stream(handle, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = ckt_soft_stream_submit(stream, run_host_call, call, sizeof(*call), CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	struct ckt_capture_stream *capturing;
+	result = ckt_soft_capture(stream, &capturing);
+	if (capturing)
+		result = capture(capturing, stream, call);
+	else if (result == CUDA_SUCCESS)
+		result = ckt_soft_stream_submit(stream, run_host_call, call, sizeof(*call), CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	ckt_soft_object_put(&stream->object);
 	return result;
 }

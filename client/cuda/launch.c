@@ -139,32 +139,6 @@ __attribute__((noinline)) static CUresult launch_shared(const struct ckt_functio
 	return l->attr_count ? send_ex(f, l, NULL, copy, size) : send_plain(f, l, NULL, copy, size);
 }
 
-/* Precondition: entered.  The launch becomes a node. */
-static CUresult capture(struct ckt_capture_stream *capturing, CUfunction handle, struct ckt_function *f, const struct launch *l, void **params,
-			const void *packed, size_t size)
-{
-	struct ckt_node *node;
-	CUlaunchAttribute attributes[CKT_LAUNCH_KERNEL_EX_ATTRS_MAX / sizeof(CUlaunchAttribute) + 1];
-	unsigned count = 0;
-	for (unsigned i = 0; i < l->attr_count; i++) {
-		/* In a graph, the order of nodes is what its edges say. */
-		if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
-		    l->attrs[i].value.programmaticStreamSerializationAllowed)
-			ckt_capture_programmatic(capturing);
-		if (l->attrs[i].id != CU_LAUNCH_ATTRIBUTE_IGNORE && l->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
-		    l->attrs[i].id != CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
-			attributes[count++] = l->attrs[i];
-	}
-	if (l->cooperative)
-		attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
-	struct ckt_kernel_spec spec = {.handle = handle, .function = f, .param_count = f->param_count, .param_bytes = f->param_bytes, .shared_bytes = l->shared_bytes, .attributes = attributes,
-				       .attribute_count = count, .params = params, .packed = packed, .packed_bytes = size};
-	memcpy(spec.grid, l->grid, sizeof spec.grid);
-	memcpy(spec.block, l->block, sizeof spec.block);
-	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_KERNEL, &node);
-	return result ? result : ckt_node_set_kernel(node, &spec);
-}
-
 static uint64_t context_of(uint64_t stream)
 {
 	const struct ckt_object *of = stream > ckt_handle_id(CU_STREAM_LEGACY) ? ckt_object_find(stream, CKT_KIND_STREAM) : NULL;
@@ -200,8 +174,13 @@ static CUresult launch_here(CUfunction handle, struct launch *l, CUstream stream
 	result = ckt_capture_enter(l->stream, &capturing);
 	if (result)
 		return result;
-	if (__builtin_expect(capturing != NULL, 0))
-		return ckt_graph_leave(capture(capturing, handle, f, l, params, packed, size));
+	if (__builtin_expect(capturing != NULL, 0)) {
+		struct ckt_kernel_spec spec = {.handle = handle, .function = f, .param_count = f->param_count, .param_bytes = f->param_bytes,
+					       .grid = {l->grid[0], l->grid[1], l->grid[2]}, .block = {l->block[0], l->block[1], l->block[2]},
+					       .shared_bytes = l->shared_bytes, .attributes = l->attrs, .attribute_count = l->attr_count,
+					       .params = params, .packed = packed, .packed_bytes = size};
+		return ckt_graph_leave(ckt_capture_kernel(capturing, &spec, l->cooperative));
+	}
 	unsigned shared = atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) |
 			  atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed);
 	if (__builtin_expect(shared != 0, 0))
