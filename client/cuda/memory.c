@@ -111,7 +111,8 @@ CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUd
 	struct ckt_range range;
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!ckt_range_find(address, &range) || !ckt_range_kind_is_device(range.kind))
+	/* Unified addressing: pinned memory of the host has a range too, with the size that was asked for. */
+	if (!ckt_range_find(address, &range))
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = range.base;

@@ -91,6 +91,37 @@ CASE(registered_address)
 	CALL(cuMemHostUnregister, p);
 }
 
+static void range(CUdeviceptr p, CUdeviceptr begin)
+{
+	CUdeviceptr base = 1;
+	size_t size = 77;
+	CALL(cuMemGetAddressRange_v2, &base, &size, p);
+	YES("the beginning", base == begin);
+	NUMBER("size", size);
+}
+
+/* Memory of the host has a range as the device's has: its beginning and how much was asked for. */
+CASE(address_range)
+{
+	char *plain = (char *)aligned_alloc(4096, 16384);
+	void *p = NULL, *q = NULL;
+	start();
+	CALL(cuMemAllocHost_v2, &p, 1000);
+	range((CUdeviceptr)(uintptr_t)p, (CUdeviceptr)(uintptr_t)p);
+	range((CUdeviceptr)(uintptr_t)p + 999, (CUdeviceptr)(uintptr_t)p);
+	range((CUdeviceptr)(uintptr_t)p + 1000, (CUdeviceptr)(uintptr_t)p);
+	CALL(cuMemHostAlloc, &q, 40, CU_MEMHOSTALLOC_DEVICEMAP);
+	range((CUdeviceptr)(uintptr_t)q + 4, (CUdeviceptr)(uintptr_t)q);
+	CALL(cuMemFreeHost, q);
+	range((CUdeviceptr)(uintptr_t)q, (CUdeviceptr)(uintptr_t)q);
+	range((CUdeviceptr)(uintptr_t)plain, (CUdeviceptr)(uintptr_t)plain);
+	CALL(cuMemHostRegister_v2, plain + 4096, 8192, CU_MEMHOSTREGISTER_PORTABLE);
+	range((CUdeviceptr)(uintptr_t)plain + 5000, (CUdeviceptr)(uintptr_t)plain + 4096);
+	range((CUdeviceptr)(uintptr_t)plain, (CUdeviceptr)(uintptr_t)plain);
+	CALL(cuMemHostUnregister, plain + 4096);
+	range((CUdeviceptr)(uintptr_t)plain + 5000, (CUdeviceptr)(uintptr_t)plain + 4096);
+}
+
 static void pointer(CUdeviceptr p, CUcontext context)
 {
 	CUcontext got = (CUcontext)8;
