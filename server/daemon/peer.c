@@ -51,6 +51,9 @@ void ckt_peer_close(struct ckt_peer *peer)
 	if (peer->gone)
 		return;
 	left_greeting(peer);
+	if (peer->memory_fd >= 0)
+		close(peer->memory_fd);
+	peer->memory_fd = -1;
 	ckt_stream_fini(&peer->stream);
 	peer_unlink(peer);
 	peer->gone = true;
@@ -215,7 +218,6 @@ static void hello_control(struct ckt_peer *peer)
 	left_greeting(peer);
 	peer->phase = CKT_PEER_CONTROL;
 	peer->stream.max_bytes = CONTROL_MAX;
-	peer->stream.take_fds = peer->who.kind == CKT_PEER_UNIX;
 	ckt_hello_res res = {.status = CKT_HELLO_OK, .ckt_hello_res_u.ok = {.protocol = CKT_PROTOCOL_VERSION, .session = "",
 									    .server = peer->server->host, .build = CKT_VERSION}};
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_hello_res, &res);
@@ -237,7 +239,13 @@ static void session_ready(struct ckt_session *session, void *context, int error,
 	}
 	/* A peer that has not even read the greeting has no business here. */
 	int fd = ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
-	int result = fd < 0 ? -EPROTO : ckt_session_hand_over(session, peer->xid, &peer->hello, &peer->who, fd, is_new);
+	int memory_fd = peer->memory_fd;
+	peer->memory_fd = -1;
+	int result = ckt_session_host_memory(session, memory_fd);
+	if (result && fd >= 0)
+		close(fd);
+	if (!result)
+		result = fd < 0 ? -EPROTO : ckt_session_hand_over(session, peer->xid, &peer->hello, &peer->who, fd, is_new);
 	if (result) {
 		ckt_warning("session %s: cannot hand its client over: %s", session->id, strerror(-result));
 		if (is_new)
@@ -377,8 +385,9 @@ static void peer_record(struct ckt_stream *stream, uint8_t *data, size_t size, i
 		ckt_control_call(peer, data, size, passed_fd);
 		return;
 	}
-	if (passed_fd >= 0)
-		close(passed_fd);
+	if (peer->memory_fd >= 0)
+		close(peer->memory_fd);
+	peer->memory_fd = passed_fd;
 	hello(peer, data, size);
 	explicit_bzero(data, size);
 	free(data);
@@ -410,10 +419,11 @@ void ckt_peer_accept(struct ckt_server *server, int fd)
 		return;
 	}
 	peer->server = server;
-	peer->loan.fd = -1;
+	peer->loan.fd = peer->memory_fd = -1;
 	peer->stream.max_bytes = CKT_HELLO_MAX;
 	peer->stream.record = peer_record;
 	peer->stream.closed = peer_closed;
+	peer->stream.take_fds = peer->who.kind == CKT_PEER_UNIX;
 	if (ckt_stream_init(&peer->stream, &server->loop, fd)) {
 		free(peer);
 		close(fd);

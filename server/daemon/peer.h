@@ -28,6 +28,7 @@ struct ckt_peer {
 	uint32_t proc;
 	struct ckt_loan loan;		/* of the image's directory, during checkpoint and restore */
 	struct ckt_hello_args hello;
+	int memory_fd;			/* came with the hello: the client's pinned memory; -1 */
 	int *images;			/* what IMAGE passed */
 	unsigned image_count;
 	bool wants_events;		/* waits for one beyond events_after */

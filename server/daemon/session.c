@@ -673,6 +673,19 @@ static void client_taken(struct ckt_session *session, void *context, int error, 
 	free(hand_over);
 }
 
+static void memory_taken(struct ckt_session *session, void *context, int error, void *result)
+{
+	(void)context, (void)result;
+	if (error)
+		ckt_debug("session %s: its client's memory was not taken: %s", session->id, strerror(-error));
+}
+
+int ckt_session_host_memory(struct ckt_session *session, int fd)
+{
+	/* Calls over one connection are served in their order. */
+	return fd < 0 ? 0 : ckt_session_call(session, CKT_WORKER_HOST_MEMORY, NULL, NULL, fd, NULL, 0, CALL_TIMEOUT_MS, memory_taken, NULL);
+}
+
 int ckt_session_hand_over(struct ckt_session *session, uint32_t xid, const struct ckt_hello_args *hello, const struct ckt_auth_peer *peer,
 			  int fd, bool is_new)
 {

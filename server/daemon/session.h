@@ -105,5 +105,7 @@ void ckt_session_expect_end(struct ckt_session *session);
 int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_result,
 		     size_t result_size, int timeout_ms, ckt_request_done done, void *context);
 /* Hands a client's socket over; fd becomes the session's in every case. */
+/* Ahead of it: the file of the client's pinned memory, the callee's from here on; -1: it brought none. */
+int ckt_session_host_memory(struct ckt_session *session, int fd);
 int ckt_session_hand_over(struct ckt_session *session, uint32_t xid, const struct ckt_hello_args *hello, const struct ckt_auth_peer *peer,
 			  int fd, bool is_new);

@@ -149,7 +149,18 @@ static void adopt_client(struct ckt_worker *worker, struct ckt_request *request,
 	worker->new_client.fd = request->passed_fd;
 	worker->new_client.xid = args->xid;
 	request->passed_fd = -1;
+	if (worker->new_client.memory_fd >= 0)
+		close(worker->new_client.memory_fd);
+	worker->new_client.memory_fd = *request->memory_fd;
+	*request->memory_fd = -1;
 	atomic_store(&worker->mail, true);
+}
+
+static void close_memory(struct ckt_request *request)
+{
+	if (*request->memory_fd >= 0)
+		close(*request->memory_fd);
+	*request->memory_fd = -1;
 }
 
 static int client(struct ckt_request *request)
@@ -176,10 +187,20 @@ static int client(struct ckt_request *request)
 	/* The hello is the worker's to answer, refusals too. */
 	if (status != CKT_HELLO_OK && request->passed_fd >= 0)
 		refuse_client(request->passed_fd, args.xid, status, message);
+	close_memory(request);
 	/* Nothing of the secret stays in memory but its hash. */
 	explicit_bzero(args.hello.secret, sizeof args.hello.secret);
 	xdr_free((xdrproc_t)xdr_ckt_worker_client_args, (char *)&args);
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_hello_status, &status);
+}
+
+/* The file of the pinned memory of the client that comes next. */
+static int host_memory(struct ckt_request *request)
+{
+	close_memory(request);
+	*request->memory_fd = request->passed_fd;
+	request->passed_fd = -1;
+	return ckt_control_reply(request, NULL, NULL);
 }
 
 /* ---- Questions */
@@ -213,7 +234,7 @@ static int status(struct ckt_request *request)
 
 static char *stat_name(unsigned index)
 {
-	static const char *const session[] = {"SESSION_NULL", "SESSION_HELLO", "SESSION_DEVICES", "SESSION_BYE", "SESSION_ACK"};
+	static const char *const session[] = {"SESSION_NULL", "SESSION_HELLO", "SESSION_DEVICES", "SESSION_BYE", "SESSION_ACK", "SESSION_HOST_FILL"};
 	if (index < ckt_cuda_proc_count)
 		return (char *)ckt_cuda_procs[index].name;
 	if (index >= CKT_STAT_SESSION && index - CKT_STAT_SESSION < sizeof session / sizeof session[0])
@@ -257,6 +278,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return preload(request);
 	case CKT_WORKER_CLIENT:
 		return client(request);
+	case CKT_WORKER_HOST_MEMORY:
+		return host_memory(request);
 	case CKT_WORKER_STATUS:
 		return status(request);
 	case CKT_WORKER_STATS:
@@ -283,14 +306,14 @@ struct bond {
 	bool preloaded, held;
 };
 
-static struct bond serve(struct ckt_worker *worker, int connection)
+static struct bond serve(struct ckt_worker *worker, int connection, int *memory_fd)
 {
 	struct bond bond = {0};
 	for (;;) {
 		struct pollfd p = {.fd = connection, .events = POLLIN};
 		if (poll(&p, 1, -1) < 0 && errno != EINTR)
 			return bond;
-		struct ckt_request request = {.worker = worker, .connection = connection, .passed_fd = -1};
+		struct ckt_request request = {.worker = worker, .connection = connection, .passed_fd = -1, .memory_fd = memory_fd};
 		uint8_t *data;
 		size_t size;
 		if (ckt_net_read_record(connection, 65536, ckt_net_now_ms() + REQUEST_TIMEOUT_MS, &data, &size, &request.passed_fd))
@@ -326,7 +349,10 @@ static void *control_thread(void *opaque)
 		int connection = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (connection < 0)
 			continue;
-		struct bond bond = may_control(connection) ? serve(opaque, connection) : (struct bond){0};
+		int memory_fd = -1;
+		struct bond bond = may_control(connection) ? serve(opaque, connection, &memory_fd) : (struct bond){0};
+		if (memory_fd >= 0)
+			close(memory_fd);
 		if (bond.preloaded && !ckt_control_started())
 			ckt_worker_end("the session that it was to get stays where it is");
 		if (bond.held)

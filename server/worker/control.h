@@ -15,6 +15,7 @@ struct ckt_request {
 	uint32_t xid;
 	struct ckt_cursor args;
 	int passed_fd;		/* owned; -1 when taken */
+	int *memory_fd;		/* what HOST_MEMORY brought over this connection; owned by it, -1 when taken */
 	bool end;		/* after the answer */
 	bool ahead;		/* a session was pre-loaded: it goes with this connection */
 	bool held;		/* the session was frozen until RELEASE: it goes on when this connection ends without */

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "rpc/hostmem.h"
 #include "rpc/log.h"
 #include "rpc/net.h"
 #include "server/worker/aside.h"
@@ -70,6 +71,8 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 
 static void answer_hello(struct ckt_worker *worker, uint32_t xid)
 {
+	ckt_capability shared[] = {{(char *)CKT_CAPABILITY_HOST_BASE, CKT_HOST_BASE}, {(char *)CKT_CAPABILITY_HOST_BYTES, CKT_HOST_SIZE}};
+	ckt_capability unfilled[] = {{(char *)CKT_CAPABILITY_HOST_UNFILLED, 1}};
 	char host[CKT_NAME_MAX + 1] = "";
 	gethostname(host, sizeof host - 1);
 	ckt_hello_res res = {.status = CKT_HELLO_OK};
@@ -80,6 +83,10 @@ static void answer_hello(struct ckt_worker *worker, uint32_t xid)
 			     .executed = atomic_load(&worker->replies.executed),
 			     .server = host,
 			     .build = (char *)CKT_VERSION};
+	if (worker->host.shared)
+		ok->capabilities.capabilities_len = 2, ok->capabilities.capabilities_val = shared;
+	else if (worker->host.unfilled)
+		ok->capabilities.capabilities_len = 1, ok->capabilities.capabilities_val = unfilled;
 	uint8_t *data;
 	size_t size;
 	if (ckt_net_encode_reply(xid, ok->executed, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size))
@@ -97,8 +104,9 @@ static void take_client(struct ckt_worker *worker)
 	static uint64_t epochs;
 	pthread_mutex_lock(&worker->mail_lock);
 	int fd = worker->new_client.fd;
+	int memory_fd = worker->new_client.memory_fd;
 	uint32_t xid = worker->new_client.xid;
-	worker->new_client.fd = -1;
+	worker->new_client.fd = worker->new_client.memory_fd = -1;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (fd < 0)
 		return;
@@ -109,6 +117,7 @@ static void take_client(struct ckt_worker *worker)
 	worker->state = CKT_STATE_RUNNING;
 	pthread_mutex_unlock(&worker->mail_lock);
 	ckt_output_connect(&worker->output, fd, worker->client_epoch);
+	ckt_hostmem_attach(worker, memory_fd);
 	answer_hello(worker, xid);
 	ckt_hostcalls_resend(worker);
 }
@@ -148,6 +157,16 @@ static void send_results(struct ckt_wcall *call, xdrproc_t xdr, void *res)
 	free(data);
 }
 
+static bool fill_host(struct ckt_worker *worker, const struct ckt_cursor *args)
+{
+	ckt_host_fill_args fill = {0};
+	if (ckt_net_decode(args, (xdrproc_t)xdr_ckt_host_fill_args, &fill))
+		return false;
+	ckt_hostmem_fill(worker, fill.address, (uint8_t *)fill.data.data_val, fill.data.data_len);
+	xdr_free((xdrproc_t)xdr_ckt_host_fill_args, (char *)&fill);
+	return true;
+}
+
 static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *call)
 {
 	ckt_devices_res devices;
@@ -166,6 +185,12 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 			send_results(call, NULL, NULL);
 		ckt_wcall_free(call);
 		return PROGRESS_BYE;
+	case CKT_SESSION_HOST_FILL:
+		if (!fill_host(worker, &call->args)) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		break;
 	default:
 		ckt_wcall_reject(call, 3);
 		return PROGRESS_MORE;

@@ -67,6 +67,8 @@ int ckt_worker_mem_map(struct ckt_wcall *call);
 int ckt_worker_mem_unmap(struct ckt_wcall *call);
 int ckt_worker_mem_set_access(struct ckt_wcall *call);
 int ckt_worker_mem_set_peer_access(struct ckt_wcall *call);
+int ckt_worker_host_map(struct ckt_wcall *call);
+int ckt_worker_host_unmap(struct ckt_wcall *call);
 int ckt_worker_ipc_mem_get(struct ckt_wcall *call);
 int ckt_worker_ipc_mem_open(struct ckt_wcall *call);
 int ckt_worker_ipc_mem_close(struct ckt_wcall *call);

@@ -61,6 +61,9 @@ int ckt_load_map_physicals(struct ckt_loading *l);
 int ckt_load_unmap_contents(struct ckt_loading *l);
 int ckt_load_clear_memory(struct ckt_loading *l);
 
+/* hostmem_image.c */
+int ckt_load_map_host(struct ckt_loading *l);
+
 /* load_contents.c */
 int ckt_load_memory(struct ckt_loading *l);
 /* Of a session that still runs elsewhere. */

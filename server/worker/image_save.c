@@ -79,6 +79,8 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	if (!result)
 		result = ckt_save_vmm(&s);
 	if (!result)
+		result = ckt_save_host(&s);
+	if (!result)
 		result = find_changed(&s);
 	if (!result)
 		result = ckt_save_let_go(&s);
@@ -103,6 +105,7 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 		ckt_info("saved: %llu bytes of contents in %u chunks", (unsigned long long)bytes, s.image.chunks.chunks_len);
 		remember(&s);
 	}
+	ckt_save_free_host(&s);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&s.image);
 	free(s.pieces);
 	ckt_save_free_arrays(&s);

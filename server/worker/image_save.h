@@ -32,6 +32,7 @@ struct ckt_saving {
 	bool vmm_given_back;
 	uint8_t **array_data;	/* contents of arrays, by their place in the image */
 	unsigned array_count;
+	uint8_t **host_data;	/* of host memory that is not shared, likewise */
 	bool early;	/* still frozen: what has no copy */
 };
 
@@ -48,6 +49,10 @@ int ckt_save_objects(struct ckt_saving *s);
 int ckt_save_vmm(struct ckt_saving *s);
 void ckt_save_give_vmm_back(struct ckt_saving *s);
 void ckt_save_free_arrays(struct ckt_saving *s);
+
+/* hostmem_image.c */
+int ckt_save_host(struct ckt_saving *s);
+void ckt_save_free_host(struct ckt_saving *s);
 
 /* save_contents.c */
 /*

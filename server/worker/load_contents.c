@@ -42,6 +42,13 @@ static bool chunk_device(const struct ckt_loading *l, const ckt_image_chunk *chu
 		}
 		return false;
 	}
+	for (unsigned i = 0; i < image->host.host_len; i++) {
+		const ckt_image_host *h = &image->host.host_val[i];
+		if (!h->shared && inside(chunk, h->address, h->size)) {
+			*ret_device = 0;
+			return true;
+		}
+	}
 	for (unsigned m = 0; m < image->modules.modules_len; m++) {
 		const ckt_image_module *module = &image->modules.modules_val[m];
 		for (unsigned i = 0; i < module->globals.globals_len; i++) {
@@ -211,6 +218,8 @@ int ckt_load_memory(struct ckt_loading *l)
 		error = ckt_load_refuse(l, -ENOMEM, "told to find no memory");
 	if (!error)
 		error = ckt_load_map_physicals(l);
+	if (!error)
+		error = ckt_load_map_host(l);
 	if (!error)
 		error = ckt_load_clear_memory(l);
 	if (error)

@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 	ckt_worker_harden(argc, argv);
 	fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	ckt_log_init("cricket-worker", level, NULL);
-	worker->client_fd = worker->new_client.fd = -1;
+	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd = -1;
 	worker->uid = 0xffffffffu;
 	pthread_mutex_init(&worker->mail_lock, NULL);
 	pthread_cond_init(&worker->mail_cond, NULL);

@@ -195,6 +195,8 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	int error = open_driver(worker, args, ret_message, message_size);
 	if (!error && ckt_window_reserve(worker, ret_message, message_size))
 		error = -ENOMEM;
+	if (!error)
+		ckt_hostmem_reserve(worker);
 	if (!error) {
 		worker->old_image = args->restore && image_minor(worker, image_fd) < MINOR_WITH_HASHES;
 		ckt_hash_reserve(worker);

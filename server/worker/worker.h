@@ -24,6 +24,7 @@
 #include "server/worker/blob.h"
 #include "server/worker/call.h"
 #include "server/worker/handlers.h"
+#include "server/worker/hostmem.h"
 #include "server/worker/journal.h"
 #include "server/worker/memory.h"
 #include "server/worker/object.h"
@@ -40,15 +41,19 @@
 #define CKT_WINDOW_BASE 0x7e8000000000ull
 #define CKT_WINDOW_SIZE (256ull << 30)
 #define CKT_SCRATCH_SIZE (4ull << 30)
+#define CKT_HOST_SIZE (16ull << 30)
 #else
 #define CKT_WINDOW_BASE 0x200000000000ull
 #define CKT_WINDOW_SIZE (4ull << 40)
 #define CKT_SCRATCH_SIZE (1ull << 40)
+#define CKT_HOST_SIZE (1ull << 40)
 #endif
 /* Addresses behind the window for the worker's own memory. */
 #define CKT_SCRATCH_BASE (CKT_WINDOW_BASE + CKT_WINDOW_SIZE)
 /* Its second half is for frozen state. */
 #define CKT_SPARE_BASE (CKT_SCRATCH_BASE + CKT_SCRATCH_SIZE / 2)
+/* Addresses of pinned memory that the client shares: the driver must not have them, because it gives what is registered the address that it has. */
+#define CKT_HOST_BASE (CKT_SCRATCH_BASE + CKT_SCRATCH_SIZE)
 
 enum {
 	CKT_INPUT_SIZE = 8 << 20,
@@ -109,6 +114,7 @@ struct ckt_worker {
 	uint32_t local_bytes;		/* most of any kernel that was launched */
 	struct ckt_pools pools;
 	struct ckt_vmm vmm;
+	struct ckt_hostmem host;
 	struct ckt_staging staging;
 	uint8_t *input;
 	size_t input_head, input_tail;
@@ -135,6 +141,7 @@ struct ckt_worker {
 	int wake_fd;			/* eventfd: wakes the executor */
 	struct {
 		int fd;			/* a new client's socket, or -1 */
+		int memory_fd;		/* the file of its pinned memory, or -1 */
 		uint32_t xid;
 	} new_client;
 	bool go;		/* the tables are the executor's from now on */

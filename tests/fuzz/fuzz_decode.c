@@ -33,6 +33,7 @@ static const struct {
 	PROTOCOL(ckt_hello_res),
 	PROTOCOL(ckt_devices_res),
 	PROTOCOL(ckt_output_args),
+	PROTOCOL(ckt_host_fill_args),
 	PROTOCOL(ckt_moved_args),
 	PROTOCOL(ckt_worker_start_args),
 	PROTOCOL(ckt_worker_start_res),

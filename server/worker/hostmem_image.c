@@ -1,0 +1,54 @@
+/* Pinned memory of the client in images: where it lies, and what it holds where the client has no pages of it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/worker/image_load.h"
+#include "server/worker/image_save.h"
+
+/* The program may run on before the rest is written. */
+int ckt_save_host(struct ckt_saving *s)
+{
+	const struct ckt_hostmem *host = &s->worker->host;
+	bool elsewhere = ckt_hostmem_is_elsewhere(host);
+	s->image.host.host_val = ckt_save_list(host->count, sizeof(ckt_image_host));
+	s->host_data = ckt_save_list(host->count, sizeof *s->host_data);
+	for (size_t i = 0; i < host->count; i++) {
+		const struct ckt_host_mapping *m = &host->mappings[i];
+		s->image.host.host_val[s->image.host.host_len++] = (ckt_image_host){m->address, m->size, elsewhere};
+		if (elsewhere)
+			continue;
+		size_t piece = s->piece_count;
+		uint8_t *data = s->host_data[i] = malloc(m->size);
+		if (!data) {
+			snprintf(s->message, s->message_size, "no memory for the %llu bytes of host memory at 0x%llx", (unsigned long long)m->size,
+				 (unsigned long long)m->address);
+			return -ENOMEM;
+		}
+		memcpy(data, (const void *)(uintptr_t)m->address, m->size);
+		ckt_save_add_pieces(s, 0, 0, m->address, data, m->size);
+		while (piece < s->piece_count)
+			s->pieces[piece++].hashable = false;
+	}
+	return 0;
+}
+
+void ckt_save_free_host(struct ckt_saving *s)
+{
+	for (unsigned i = 0; i < s->image.host.host_len; i++)
+		free(s->host_data[i]);
+	free(s->host_data);
+}
+
+/* Private until the client comes. */
+int ckt_load_map_host(struct ckt_loading *l)
+{
+	for (unsigned i = 0; i < l->image.host.host_len; i++) {
+		const ckt_image_host *h = &l->image.host.host_val[i];
+		CUresult result = ckt_hostmem_restore(l->worker, h->address, h->size, h->shared);
+		if (result)
+			return ckt_load_fail(l, result, "host memory at", h->address);
+	}
+	return 0;
+}
