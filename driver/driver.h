@@ -57,6 +57,8 @@ CUresult ckt_driver_kernel_packed(const void *packed, size_t size);
 bool ckt_driver_is_kernel(CUfunction handle);
 /* Whether the device reaches the address by itself. */
 bool ckt_driver_on_device(uint64_t address);
+/* Whether that is so of memory that the program has from the host's side. */
+bool ckt_driver_is_reached(uint64_t address);
 /* CUDA_ERROR_INVALID_HANDLE where it is no array, CUDA_ERROR_INVALID_VALUE where the box is not in it. */
 CUresult ckt_driver_array_box(CUarray array, const size_t at[3], const size_t extent[3]);
 CUresult ckt_memop_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);

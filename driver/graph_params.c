@@ -47,6 +47,12 @@ CKT_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_N
 	return result;
 }
 
+/* A side in host memory that the GPU reaches is a device's for us alone. */
+static CUmemorytype side_of_program(CUmemorytype type, CUdeviceptr address)
+{
+	return type == CU_MEMORYTYPE_DEVICE && ckt_driver_is_reached(address) ? CU_MEMORYTYPE_HOST : type;
+}
+
 CKT_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *ret)
 {
 	ckt_graph_enter();
@@ -54,6 +60,8 @@ CKT_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D
 	if (!node || !ret)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	*ret = node->copy;
+	ret->srcMemoryType = side_of_program(ret->srcMemoryType, ret->srcDevice);
+	ret->dstMemoryType = side_of_program(ret->dstMemoryType, ret->dstDevice);
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
 

@@ -129,6 +129,11 @@ bool ckt_driver_on_device(uint64_t address)
 	return ckt_soft_range_find(address, &range) && range.kind != CKT_SOFT_RANGE_HOST && range.kind != CKT_SOFT_RANGE_REGISTERED;
 }
 
+bool ckt_driver_is_reached(uint64_t address)
+{
+	return false;	/* its nodes keep the side that they were given */
+}
+
 CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t extent[3])
 {
 	struct ckt_soft_array *array;

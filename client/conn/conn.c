@@ -1,5 +1,6 @@
 /* The connection: opening, encoding into the ring, waiting.  See conn.h for the picture. */
 #include "client/conn/conn.h"
+#include "client/conn/hostmem.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -413,6 +414,7 @@ static CUresult open_session(void)
 	snprintf(conn->session, sizeof conn->session, "%s", ok.session);
 	snprintf(conn->server, sizeof conn->server, "%s", ok.server);
 	conn->generation = ok.generation;
+	ckt_host_memory_answer(&ok);
 	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 	conn->ring = mmap(NULL, CKT_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	conn->receive = mmap(NULL, CKT_RECEIVE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

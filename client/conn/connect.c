@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/conn/conn.h"
+#include "client/conn/hostmem.h"
 #include "client/conn/settings.h"
 #include "rpc/log.h"
 #include "rpc/visible.h"
@@ -129,6 +130,14 @@ static int put_visible(struct visible *visible, char *ret_message, size_t messag
 	return 0;
 }
 
+/* Descriptors go to the same host alone. */
+static int memory_for(int fd)
+{
+	int domain = 0;
+	socklen_t size = sizeof domain;
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX ? ckt_host_memory_file() : -1;
+}
+
 static int send_hello(int fd, const struct ckt_greeting *greeting, enum ckt_hello_kind kind, int64_t deadline_ms, char *ret_message,
 		      size_t message_size)
 {
@@ -169,7 +178,7 @@ static int send_hello(int fd, const struct ckt_greeting *greeting, enum ckt_hell
 	if (!xdr_ckt_hello_args(&xdr, &hello))
 		return -EMSGSIZE;
 	uint8_t *end = put_hello(record, greeting, token, token_size, args, xdr_getpos(&xdr));
-	return ckt_net_write_record(fd, record, (size_t)(end - record), deadline_ms, -1);
+	return ckt_net_write_record(fd, record, (size_t)(end - record), deadline_ms, memory_for(fd));
 }
 
 /* Splits the server's no into errors that end the attempt for good and -EAGAIN, worth another try. */

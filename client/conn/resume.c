@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/conn/conn.h"
+#include "client/conn/hostmem.h"
 #include "client/conn/settings.h"
 #include "rpc/log.h"
 
@@ -204,6 +205,13 @@ static int switch_to(int fd, const struct ckt_hello_ok *ok)
 	return result;
 }
 
+/* Where the worker does not share the program's pinned memory any more, it hears what that holds before the commands that use it. */
+static int tell_host_memory(int fd, const struct ckt_hello_ok *ok)
+{
+	int (*lost)(int fd) = atomic_load(&ckt_host_memory_lost);
+	return ckt_host_memory_answer(ok) && lost ? lost(fd) : 0;
+}
+
 /* Looks until the session is found or the time is up.  False: give up. */
 static bool look_for_session(char *message, size_t message_size)
 {
@@ -214,7 +222,9 @@ static bool look_for_session(char *message, size_t message_size)
 		struct ckt_hello_ok ok = {0};
 		int fd, result = find_session(&fd, &ok, message, message_size);
 		if (!result) {
-			result = switch_to(fd, &ok);
+			result = tell_host_memory(fd, &ok);
+			if (!result)
+				result = switch_to(fd, &ok);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 			if (!result) {
 				if (told)

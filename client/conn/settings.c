@@ -100,6 +100,7 @@ void ckt_settings_load(void)
 	const char *token = getenv("CRICKET_TOKEN_FILE");
 	ckt_settings.token_file = token && *token ? token : NULL;
 	ckt_settings.sync = load_number("CRICKET_SYNC", 0, 1, 0);
+	ckt_settings.share_memory = load_number("CRICKET_SHARE_MEMORY", 0, 1, 1);
 	/* Polling pays only where the two sides have processors of their own. */
 	ckt_settings.spin_us = (int)load_number("CRICKET_SPIN", 0, 100000, sysconf(_SC_NPROCESSORS_ONLN) > 4 ? 50 : 0);
 	ckt_settings.connect_timeout_ms = 10000;

@@ -16,6 +16,7 @@ struct ckt_settings {
 	unsigned standby_count;
 	const char *token_file;			/* CRICKET_TOKEN_FILE or NULL */
 	bool sync;				/* CRICKET_SYNC=1 */
+	bool share_memory;			/* CRICKET_SHARE_MEMORY, unless it is 0 */
 	int spin_us;				/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */
 	int connect_timeout_ms;
 	int64_t reconnect_timeout_ms;		/* CRICKET_RECONNECT_TIMEOUT, in seconds */

@@ -171,6 +171,7 @@ struct ckt_range {
 	uint64_t buffer_id;
 	bool sync;			/* what is done to it is done when the call returns */
 	bool mapped;			/* host memory that the device has at the same address (mapped.c) */
+	bool shared;			/* and the same pages too (shared.c) */
 	uint64_t readers, writers;	/* of a mapping: bit d: device d, not its own, may read, read and write */
 };
 
@@ -205,6 +206,9 @@ void ckt_range_set_flags(uint64_t address, uint64_t size, enum ckt_range_kind ki
 void ckt_range_set_peer(uint64_t address, uint64_t size, CUdevice device, unsigned flags);
 /* The host range that begins at base is mapped from here on. */
 void ckt_range_set_mapped(uint64_t base);
+/* Of host memory: whether it is the very memory that the device has. */
+void ckt_range_set_shared(uint64_t base, bool shared);
+bool ckt_range_is_shared(uint64_t address, uint64_t size);
 /* The same, and says in the debug log what is wrong with the range where it is not. */
 bool ckt_range_require_device(const char *what, uint64_t address, uint64_t size);
 bool ckt_range_is_pinned(const void *address, uint64_t size);
@@ -236,6 +240,15 @@ void ckt_managed_forget_context(uint64_t context);
 /* Makes host memory coherent with the device memory at the same address; alias (ours from here on): the same pages, always open. */
 CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t context);
 
+struct ckt_managed_region;
+/* The same for memory (MAP_SHARED) that the device has itself for the time being: nothing is done until it is woken. */
+CUresult ckt_managed_prepare(uint64_t base, uint64_t size, uint64_t context, struct ckt_managed_region **ret_region);
+/*
+ * From here on the device has a copy.  Gives the bytes that it is to begin with, readable while the region is there; NULL without memory for it.
+ * Waits for nobody.  Again: no harm.
+ */
+const void *ckt_managed_wake(struct ckt_managed_region *region);
+
 /* Before anything runs that may use any managed memory: a kernel, a graph. */
 static inline CUresult ckt_managed_before_launch(void)
 {
@@ -260,6 +273,12 @@ static inline CUresult ckt_managed_before_access(uint64_t address, uint64_t size
 /* ---- launch.c */
 /* What CUDA checks of a launch at once, in the current context. */
 CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes);
+
+/* ---- shared.c: pinned memory of which the worker, on this host, has the very pages */
+/* size: whole chunks (CKT_HOST_GRAIN).  False where it cannot be had. */
+bool ckt_shared_alloc(const struct ckt_context *context, uint64_t size, uint64_t *ret_address);
+/* False where no such allocation begins at the address.  Precondition: the GPU is done with it. */
+bool ckt_shared_free(uint64_t address);
 
 /* ---- mapped.c: pinned memory at addresses that the device can have as well */
 extern _Atomic unsigned ckt_host_mappable;	/* allocations that are not mapped yet */

@@ -42,8 +42,8 @@ struct span {
 	uint64_t module;
 };
 
-struct region {
-	struct region *next;
+struct ckt_managed_region {
+	struct ckt_managed_region *next;
 	uint64_t base, size;
 	uint64_t context;
 	uint64_t stream;		/* for its copies */
@@ -51,7 +51,8 @@ struct region {
 	uint8_t *alias;			/* the same memory, always open */
 	uint8_t *states;		/* per chunk */
 	size_t valid, dirty;		/* chunks that are not DEVICE; chunks that are DIRTY */
-	bool adopted;			/* the program's own memory (mapped.c), which stays when the region goes */
+	bool adopted;			/* the program's own memory (mapped.c, shared.c), which stays when the region goes */
+	_Atomic bool asleep;		/* shared with the worker: all of it is open, and nothing is ours to do yet */
 	struct span *spans;		/* NULL: all of it is ours */
 	size_t span_count;
 	uint64_t next_fault, window;	/* where the next fault would go on, how many chunks the last one took */
@@ -60,14 +61,15 @@ struct region {
 _Atomic unsigned ckt_managed_count;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct region *regions;
+static struct ckt_managed_region *regions;
 static struct sigaction previous;
 /* Times that something was put on the GPU, and how many of those were waited for: a touch waits for the rest. */
-static uint64_t work, work_done;
+static _Atomic uint64_t work;
+static uint64_t work_done;
 
 /* ---- Transfers.  Precondition of all static functions here: locked. */
 
-static CUresult send_bytes(struct region *r, uint64_t offset, uint64_t end)
+static CUresult send_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
 	CUresult result = CUDA_SUCCESS;
 	while (offset < end && !result) {
@@ -79,7 +81,7 @@ static CUresult send_bytes(struct region *r, uint64_t offset, uint64_t end)
 	return result;
 }
 
-static CUresult fetch_bytes(struct region *r, uint64_t offset, uint64_t end)
+static CUresult fetch_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
 	while (offset < end) {
 		struct ckt_reply reply;
@@ -101,7 +103,7 @@ static CUresult fetch_bytes(struct region *r, uint64_t offset, uint64_t end)
 }
 
 /* Sends or fetches what is ours of the chunks. */
-static CUresult transfer(struct region *r, uint64_t first, uint64_t count, CUresult (*way)(struct region *r, uint64_t offset, uint64_t end))
+static CUresult transfer(struct ckt_managed_region *r, uint64_t first, uint64_t count, CUresult (*way)(struct ckt_managed_region *r, uint64_t offset, uint64_t end))
 {
 	uint64_t begin = first * CHUNK, end = (first + count) * CHUNK;
 	CUresult result = CUDA_SUCCESS;
@@ -119,18 +121,18 @@ static CUresult transfer(struct region *r, uint64_t first, uint64_t count, CUres
 	return result;
 }
 
-static CUresult send_chunks(struct region *r, uint64_t first, uint64_t count)
+static CUresult send_chunks(struct ckt_managed_region *r, uint64_t first, uint64_t count)
 {
 	return transfer(r, first, count, send_bytes);
 }
 
-static CUresult fetch_chunks(struct region *r, uint64_t first, uint64_t count)
+static CUresult fetch_chunks(struct ckt_managed_region *r, uint64_t first, uint64_t count)
 {
 	return transfer(r, first, count, fetch_bytes);
 }
 
 /* Sends what the program wrote; *sent: something was. */
-static CUresult flush(struct region *r, bool *sent)
+static CUresult flush(struct ckt_managed_region *r, bool *sent)
 {
 	CUresult result = CUDA_SUCCESS;
 	uint64_t chunks = r->size / CHUNK;
@@ -153,7 +155,7 @@ static CUresult flush(struct region *r, bool *sent)
 	return result;
 }
 
-static void close_all(struct region *r)
+static void close_all(struct ckt_managed_region *r)
 {
 	if (!r->valid)
 		return;
@@ -162,20 +164,20 @@ static void close_all(struct region *r)
 	r->valid = r->dirty = 0;
 }
 
-static struct region *find(uint64_t address)
+static struct ckt_managed_region *find(uint64_t address)
 {
-	for (struct region *r = regions; r; r = r->next)
+	for (struct ckt_managed_region *r = regions; r; r = r->next)
 		if (address - r->base < r->size)
 			return r;
 	return NULL;
 }
 
 /* The device has what the program wrote to one region (NULL: to all); with `close` the program has to fetch again what it reads next. */
-static CUresult hand_over(struct region *only, bool close)
+static CUresult hand_over(struct ckt_managed_region *only, bool close)
 {
 	CUresult result = CUDA_SUCCESS;
 	uint64_t saved = ckt_call_context;
-	for (struct region *r = only ? only : regions; r && !result; r = only ? NULL : r->next) {
+	for (struct ckt_managed_region *r = only ? only : regions; r && !result; r = only ? NULL : r->next) {
 		bool sent = r->fresh;
 		ckt_call_context = r->context;
 		result = flush(r, &sent);
@@ -211,7 +213,7 @@ CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool wr
 {
 	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
-	for (struct region *r = regions; r && !result; r = r->next) {
+	for (struct ckt_managed_region *r = regions; r && !result; r = r->next) {
 		if (r->base - address >= size && address - r->base >= r->size)
 			continue;
 		result = hand_over(r, write);
@@ -223,7 +225,7 @@ CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool wr
 
 /* ---- Faults */
 
-static void set_states(struct region *r, uint64_t first, uint64_t count, enum state state)
+static void set_states(struct ckt_managed_region *r, uint64_t first, uint64_t count, enum state state)
 {
 	for (uint64_t i = first; i < first + count; i++) {
 		r->valid += r->states[i] == STATE_DEVICE;
@@ -233,7 +235,7 @@ static void set_states(struct region *r, uint64_t first, uint64_t count, enum st
 }
 
 /* How many chunks from this one on are of that state and may be taken with it. */
-static uint64_t run_of(const struct region *r, uint64_t first, uint64_t most)
+static uint64_t run_of(const struct ckt_managed_region *r, uint64_t first, uint64_t most)
 {
 	uint64_t chunks = r->size / CHUNK, end = first + 1;
 	while (end < chunks && end < first + most && r->states[end] == r->states[first])
@@ -255,7 +257,7 @@ static CUresult wait_for_gpu(uint64_t context)
 	return result;
 }
 
-static CUresult open_chunk(struct region *r, uint64_t address, bool write)
+static CUresult open_chunk(struct ckt_managed_region *r, uint64_t address, bool write)
 {
 	uint64_t first = (address - r->base) / CHUNK;
 	enum state before = (enum state)r->states[first], after = write ? STATE_DIRTY : STATE_CLEAN;
@@ -298,7 +300,7 @@ static bool serve_fault(uint64_t address, bool write)
 	CUresult result = CUDA_SUCCESS;
 	ckt_call_forbidden = false;
 	pthread_mutex_lock(&lock);
-	struct region *r = find(address);
+	struct ckt_managed_region *r = find(address);
 	if (r && !in_host_function && r->states[(address - r->base) / CHUNK] == STATE_DEVICE) {
 		ckt_call_context = r->context;
 		result = wait_for_gpu(r->context);
@@ -339,7 +341,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	/* Reading first is right as well: the write then faults again. */
 	bool write = false;
 	pthread_mutex_lock(&lock);
-	struct region *r = find((uint64_t)(uintptr_t)info->si_addr);
+	struct ckt_managed_region *r = find((uint64_t)(uintptr_t)info->si_addr);
 	if (r)
 		write = r->states[((uint64_t)(uintptr_t)info->si_addr - r->base) / CHUNK] == STATE_CLEAN;
 	pthread_mutex_unlock(&lock);
@@ -371,7 +373,7 @@ static void handler_remove(void)
 
 /* ---- Allocation */
 
-static void region_unmap(struct region *r)
+static void region_unmap(struct ckt_managed_region *r)
 {
 	if (r->alias)
 		munmap(r->alias, r->size);
@@ -385,9 +387,9 @@ static void region_unmap(struct region *r)
 }
 
 /* A region of addresses that are free here; closed: it belongs to the device. */
-static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint64_t stream, struct region **ret_region)
+static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint64_t stream, struct ckt_managed_region **ret_region)
 {
-	struct region *r = calloc(1, sizeof *r);
+	struct ckt_managed_region *r = calloc(1, sizeof *r);
 	uint8_t *states = malloc(size / CHUNK);
 	int file = memfd_create("cricket-managed", MFD_CLOEXEC);
 	void *alias = MAP_FAILED, *place = MAP_FAILED;
@@ -408,13 +410,13 @@ static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	memset(states, STATE_DEVICE, size / CHUNK);
-	*r = (struct region){.base = base, .size = size, .context = context, .stream = stream, .alias = alias, .states = states};
+	*r = (struct ckt_managed_region){.base = base, .size = size, .context = context, .stream = stream, .alias = alias, .states = states};
 	*ret_region = r;
 	return CUDA_SUCCESS;
 }
 
 /* Fresh memory begins with zeros on both sides. */
-static CUresult region_clear(struct region *r)
+static CUresult region_clear(struct ckt_managed_region *r)
 {
 	mprotect((void *)(uintptr_t)r->base, r->size, PROT_READ);
 	set_states(r, 0, r->size / CHUNK, STATE_CLEAN);
@@ -423,7 +425,7 @@ static CUresult region_clear(struct region *r)
 }
 
 /* Precondition: locked. */
-static void region_enter(struct region *r)
+static void region_enter(struct ckt_managed_region *r)
 {
 	if (atomic_fetch_add(&ckt_managed_count, 1) == 0)
 		handler_install();
@@ -432,12 +434,13 @@ static void region_enter(struct region *r)
 }
 
 /* Precondition: locked. */
-static void region_leave(struct region **place)
+static void region_leave(struct ckt_managed_region **place)
 {
-	struct region *r = *place;
+	struct ckt_managed_region *r = *place;
+	bool counted = !r->asleep;
 	*place = r->next;
 	region_unmap(r);
-	if (atomic_fetch_sub(&ckt_managed_count, 1) == 1)
+	if (counted && atomic_fetch_sub(&ckt_managed_count, 1) == 1)
 		handler_remove();
 }
 
@@ -448,7 +451,7 @@ CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t c
 	CUresult result = ckt_stream_aside(context, &stream);
 	if (result)
 		return result;
-	struct region *r = calloc(1, sizeof *r);
+	struct ckt_managed_region *r = calloc(1, sizeof *r);
 	uint8_t *states = malloc(chunks);
 	if (!r || !states) {
 		free(r);
@@ -456,12 +459,60 @@ CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t c
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	memset(states, STATE_DIRTY, chunks);
-	*r = (struct region){.base = base, .size = size, .context = context, .stream = stream, .alias = alias, .states = states,
+	*r = (struct ckt_managed_region){.base = base, .size = size, .context = context, .stream = stream, .alias = alias, .states = states,
 			     .valid = chunks, .dirty = chunks, .adopted = true};
 	pthread_mutex_lock(&lock);
 	region_enter(r);
 	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
+}
+
+CUresult ckt_managed_prepare(uint64_t base, uint64_t size, uint64_t context, struct ckt_managed_region **ret_region)
+{
+	uint64_t stream;
+	CUresult result = ckt_stream_aside(context, &stream);
+	if (result)
+		return result;
+	struct ckt_managed_region *r = calloc(1, sizeof *r);
+	uint8_t *states = malloc(size / CHUNK);
+	if (!r || !states) {
+		free(r);
+		free(states);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	memset(states, STATE_DEVICE, size / CHUNK);
+	*r = (struct ckt_managed_region){.base = base, .size = size, .context = context, .stream = stream, .states = states, .adopted = true,
+					 .asleep = true};
+	pthread_mutex_lock(&lock);
+	r->next = regions;
+	regions = r;
+	pthread_mutex_unlock(&lock);
+	*ret_region = r;
+	return CUDA_SUCCESS;
+}
+
+/* Without the lock, whose holder may wait for the connection: until now nothing of the region was looked at. */
+const void *ckt_managed_wake(struct ckt_managed_region *r)
+{
+	int saved_errno = errno;
+	void *memory = (void *)(uintptr_t)r->base;
+	if (r->asleep) {
+		/* Of shared memory a size of zero makes a second mapping. */
+		void *alias = mremap(memory, 0, r->size, MREMAP_MAYMOVE);
+		if (alias == MAP_FAILED) {
+			errno = saved_errno;
+			return NULL;
+		}
+		r->alias = alias;
+		if (atomic_fetch_add(&ckt_managed_count, 1) == 0)
+			handler_install();
+		/* The next touch waits for what is sent again. */
+		atomic_fetch_add(&work, 1);
+		atomic_store(&r->asleep, false);
+		mprotect(memory, r->size, PROT_NONE);
+	}
+	errno = saved_errno;
+	return r->alias;
 }
 
 static CUresult device_alloc(uint32_t device, uint64_t size, uint64_t *ret_address)
@@ -482,7 +533,7 @@ static CUresult device_alloc(uint32_t device, uint64_t size, uint64_t *ret_addre
 CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, unsigned int flags)
 {
 	struct ckt_context *context;
-	struct region *r;
+	struct ckt_managed_region *r;
 	uint64_t address, stream;
 	if (!ret_address || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -519,12 +570,12 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 	return CUDA_SUCCESS;
 }
 
-static void take_out(bool (*wanted)(const struct region *r, uint64_t value), uint64_t value)
+static void take_out(bool (*wanted)(const struct ckt_managed_region *r, uint64_t value), uint64_t value)
 {
 	int saved_errno = errno;
 	pthread_mutex_lock(&lock);
-	for (struct region **place = &regions; *place;) {
-		struct region *r = *place;
+	for (struct ckt_managed_region **place = &regions; *place;) {
+		struct ckt_managed_region *r = *place;
 		if (!wanted(r, value)) {
 			place = &r->next;
 			continue;
@@ -535,14 +586,14 @@ static void take_out(bool (*wanted)(const struct region *r, uint64_t value), uin
 	errno = saved_errno;
 }
 
-static bool has_base(const struct region *r, uint64_t base)
+static bool has_base(const struct ckt_managed_region *r, uint64_t base)
 {
 	return r->base == base && !r->spans;
 }
 
-static bool has_context(const struct region *r, uint64_t context)
+static bool has_context(const struct ckt_managed_region *r, uint64_t context)
 {
-	return r->context == context;
+	return r->context == context && !r->asleep;
 }
 
 void ckt_managed_forget(uint64_t address)
@@ -558,7 +609,7 @@ void ckt_managed_forget_context(uint64_t context)
 
 /* ---- Variables of modules.  The driver has placed them; neighbours in their pages are not ours and are never sent. */
 
-static void span_add(struct region *r, struct span span)
+static void span_add(struct ckt_managed_region *r, struct span span)
 {
 	r->spans = realloc(r->spans, (r->span_count + 1) * sizeof *r->spans);
 	if (!r->spans)
@@ -567,9 +618,9 @@ static void span_add(struct region *r, struct span span)
 }
 
 /* The region of the chunk at the address, made where there is none. */
-static CUresult region_of_chunk(uint64_t address, uint64_t context, uint64_t stream, struct region **ret_region)
+static CUresult region_of_chunk(uint64_t address, uint64_t context, uint64_t stream, struct ckt_managed_region **ret_region)
 {
-	struct region *r = find(address);
+	struct ckt_managed_region *r = find(address);
 	CUresult result = CUDA_SUCCESS;
 	if (r) {
 		/* What is open holds nothing of the new variable yet. */
@@ -589,7 +640,7 @@ CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context,
 	uint64_t stream;
 	CUresult result = ckt_stream_aside(context, &stream);
 	int saved_errno = errno;
-	struct region *r;
+	struct ckt_managed_region *r;
 	if (result)
 		return result;
 	pthread_mutex_lock(&lock);
@@ -616,8 +667,8 @@ void ckt_managed_forget_owner(uint64_t module)
 		return;
 	int saved_errno = errno;
 	pthread_mutex_lock(&lock);
-	for (struct region **place = &regions; *place;) {
-		struct region *r = *place;
+	for (struct ckt_managed_region **place = &regions; *place;) {
+		struct ckt_managed_region *r = *place;
 		size_t kept = 0;
 		for (size_t i = 0; i < r->span_count; i++)
 			if (r->spans[i].module != module)

@@ -1,5 +1,5 @@
 /*
- * Pinned memory that kernels can reach.  A pinned allocation lies at addresses that the worker has set aside in its window, so that the
+ * Pinned memory that kernels can reach where the worker is on another host (shared.c: on this one).  A pinned allocation lies at addresses that the worker has set aside in its window, so that the
  * device can have the same ones.  It is ordinary memory of the program until it is mapped: when its device address is asked for, or when
  * it shows up as the target of a fill or among the parameters of a launch.  From then on there is device memory at the same address, and
  * both are kept coherent as managed memory is (managed.c); copies with it go by the device.
@@ -126,9 +126,11 @@ CUresult ckt_host_alloc(struct ckt_context *context, size_t size, unsigned flags
 	if (rounded < size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	int saved_errno = errno;
+	uint64_t address = 0;
+	bool shared = ckt_shared_alloc(context, rounded, &address);
 	pthread_mutex_lock(&lock);
-	struct pinned *p = alloc_mappable(context, size);
-	void *memory = p ? (void *)(uintptr_t)p->base : NULL;
+	struct pinned *p = shared ? NULL : alloc_mappable(context, size);
+	void *memory = (void *)(uintptr_t)(p ? p->base : address);
 	pthread_mutex_unlock(&lock);
 	if (!memory)
 		memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -136,7 +138,8 @@ CUresult ckt_host_alloc(struct ckt_context *context, size_t size, unsigned flags
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	ckt_range_add(&(struct ckt_range){.base = (uint64_t)(uintptr_t)memory, .size = size, .kind = CKT_RANGE_HOST_ALLOC,
-					  .context = context->object.id, .flags = flags, .device = context->device, .owner = p != NULL});
+					  .context = context->object.id, .flags = flags, .device = context->device, .owner = shared || p, .mapped = shared,
+					  .shared = shared});
 	*ret_memory = memory;
 	return CUDA_SUCCESS;
 }
@@ -162,6 +165,8 @@ CUresult ckt_host_free(const struct ckt_range *range)
 		ckt_call_context = range->context;
 		result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = range->context);
 		ckt_call_context = saved;
+		if (ckt_shared_free(range->base))
+			return result;
 		ckt_managed_forget(range->base);
 	}
 	munmap((void *)(uintptr_t)range->base, round_up(range->size, CHUNK));
@@ -241,6 +246,9 @@ static CUresult map(struct pinned *p)
 CUresult ckt_host_map(uint64_t address)
 {
 	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+	struct ckt_range range;
+	if (ckt_range_find(address, &range) && range.mapped)
+		return CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
 	for (struct pinned *p = allocations; p; p = p->next) {
 		if (address - p->base >= p->size)
@@ -268,7 +276,7 @@ CUresult ckt_host_map_params(const void *packed, size_t size)
 bool ckt_host_open(uint64_t address, uint64_t size, bool write)
 {
 	struct ckt_range range;
-	if (!ckt_range_find(address, &range) || !range.mapped)
+	if (!ckt_range_find(address, &range) || !range.mapped || range.shared)
 		return false;
 	/* The fault of a touch does the work; exchanging a value for itself is a write that loses no other. */
 	for (uint64_t at = address; at < address + size; at = (at / CHUNK + 1) * CHUNK) {

@@ -12,6 +12,7 @@
 #include "driver/capture.h"
 
 enum { WINDOW = 16 };	/* pieces of one copy under way at once */
+#define BY_MESSAGE_MAX ((uint64_t)64 << 10)
 
 /* A copy to the host under way. */
 struct to_host {
@@ -220,7 +221,9 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t
 	uint64_t extent = (c->height - 1) * c->dst_pitch + c->width + (c->depth ? c->depth - 1 : 0) * c->memory_slice;
 	/* A graph's copy may lead to memory that was mapped since: it must stay open until the bytes are there. */
 	bool opened = exec && ckt_host_open(c->dst, extent, true);
-	bool background = (exec && !opened) || (c->async && !opened && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent));
+	/* Of shared memory kernels that come behind are to find the bytes. */
+	bool background = (exec && !opened) || (c->async && !opened && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent) &&
+						!ckt_range_is_shared(c->dst, extent));
 	struct to_host *copy = calloc(1, sizeof *copy);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -377,10 +380,13 @@ bool ckt_copy_side_is_right(const char *what, uint64_t address, bool *device, ui
 static bool is_sync(uint64_t address)
 {
 	struct ckt_range range;
-	return ckt_range_find(address, &range) && range.sync;
+	return ckt_range_find(address, &range) && (range.sync || range.shared);
 }
 
-/* A copy that need not be done when it returns has to be where the program asked for that (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
+/*
+ * A copy that need not be done when it returns has to be where the program asked for that (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), and where the
+ * program can see it happen.
+ */
 static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t stream)
 {
 	if (result || c->async || !(is_sync(c->dst) || (c->src_device && is_sync(c->src))))
@@ -394,6 +400,18 @@ static CUresult copy_on_device(const struct ckt_copy2d *c, uint64_t stream)
 		return CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = c->dst, .src = c->src, .size = c->width, .stream = stream);
 	return CKT_BATCHED(memcpy2d_dtod, MEMCPY2D_DTOD, .dst = c->dst, .dst_pitch = c->dst_pitch, .src = c->src, .src_pitch = c->src_pitch,
 			   .width = c->width, .height = c->height, .stream = stream);
+}
+
+/* The GPU reads and writes shared memory itself; but what the program waits for anyway is faster inside a message, while it is small. */
+static void prefer_message(struct ckt_copy2d *c)
+{
+	if (c->async || c->width * c->height >= BY_MESSAGE_MAX)
+		return;
+	bool to = ckt_range_is_shared(c->dst, 1), from = ckt_range_is_shared(c->src, 1);
+	if (to && !from)
+		c->dst_device = false;
+	else if (from && !to)
+		c->src_device = false;
 }
 
 CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
@@ -422,6 +440,8 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 	/* A copy that blocks is not for a thread that captures. */
 	if (!c->async && (result = ckt_capture_unsafe()))
 		return result;
+	if (c->dst_device && c->src_device)
+		prefer_message(c);
 	if (!c->dst_device || !c->src_device)
 		ckt_host_settle();
 	if (c->src_device && (result = ckt_managed_before_access(c->src, src_extent, false)))

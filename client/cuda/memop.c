@@ -41,7 +41,7 @@ static CUresult check_address(const CUstreamBatchMemOpParams *op, unsigned width
 	if (!ckt_range_find(address, &range) || !ckt_range_reaches_device(&range) || range.base + range.size - address < width)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The two sides agree when the program waits: a value that it stores meanwhile would never come. */
-	if (is_wait(op->operation) && (range.mapped || range.kind == CKT_RANGE_MANAGED))
+	if (is_wait(op->operation) && ((range.mapped && !range.shared) || range.kind == CKT_RANGE_MANAGED))
 		return ckt_call_unsupported("a stream's wait for a value in host memory", &once);
 	return CUDA_SUCCESS;
 }

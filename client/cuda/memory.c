@@ -166,8 +166,10 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	result = ckt_managed_before_access(dst, extent, true);
 	if (result)
 		return result;
-	return CKT_BATCHED(memset, MEMSET, .dst = dst, .pitch = pitch, .element_size = element_size, .value = value, .width = width,
-			   .height = height, .stream = id);
+	result = CKT_BATCHED(memset, MEMSET, .dst = dst, .pitch = pitch, .element_size = element_size, .value = value, .width = width,
+			     .height = height, .stream = id);
+	/* The program sees it happen. */
+	return result || stream || !ckt_range_is_shared(dst, extent) ? result : CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id);
 }
 
 #define MEMSET_FUNCTIONS(bits, type)                                                                                             \

@@ -193,6 +193,21 @@ void ckt_range_set_mapped(uint64_t base)
 	pthread_rwlock_unlock(&lock);
 }
 
+void ckt_range_set_shared(uint64_t base, bool shared)
+{
+	pthread_rwlock_wrlock(&lock);
+	for (size_t at = upper(base); at-- > 0 && ranges[at].base == base;)
+		if (ranges[at].kind == CKT_RANGE_HOST_ALLOC)
+			ranges[at].shared = shared;
+	pthread_rwlock_unlock(&lock);
+}
+
+bool ckt_range_is_shared(uint64_t address, uint64_t size)
+{
+	struct ckt_range range;
+	return ckt_range_find(address, &range) && range.shared && size <= range.size - (address - range.base);
+}
+
 bool ckt_range_is_pinned(const void *address, uint64_t size)
 {
 	struct ckt_range range;

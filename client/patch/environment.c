@@ -18,6 +18,7 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_LOG", "LEVEL[:FILE] with LEVEL quiet, error, warning, info or debug: what is logged, and where instead of stderr"},
 	{"CRICKET_PARK_TIMEOUT", "seconds for which a session that was stopped on purpose is waited for; 0, without limit, unless given"},
 	{"CRICKET_RECONNECT_TIMEOUT", "seconds for which a session whose connection broke is looked for; 60 unless given"},
+	{"CRICKET_SHARE_MEMORY", "0: pinned memory is not shared with a server on this host"},
 	{"CRICKET_SOFT_DEVICES", "the soft GPU's devices, capability:memory[,...]; 12.0:8G unless given"},
 	{"CRICKET_SOFT_PTX", "1, which cricket-run --soft sets: NVRTC gives PTX where machine code is asked for"},
 	{"CRICKET_SOFT_TRACE", "file for the instructions of one thread on the soft GPU, with the registers that they name"},

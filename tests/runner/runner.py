@@ -17,8 +17,8 @@ Modes:
   hop         moved four times between the first two GPUs of one server while the program works
   card        with nothing set, stopped on purpose, its server killed, --pause seconds later restored elsewhere
 
-All from checkpoint on go over --transport: tcp (client over TCP, cricketctl on the server's host), unix, or far (everything over TCP, as from
-another host: images travel in pieces over several connections).
+All from checkpoint on go over --transport: tcp (client over TCP, cricketctl on the server's host), unix, far (everything over TCP, as from
+another host: images travel in pieces over several connections), or leave (unix on the first server, tcp on every other).
 
 The programs check themselves against the CPU and exit 1 on a difference; the text they print must also be the same in every mode
 on one kind of device.  The first run of a program on a device leaves its text in --expected DIR, later runs compare with it.
@@ -422,7 +422,8 @@ class Journey:
         return server
 
     def address(self, server):
-        return "unix:" + server.socket if self.arg.transport == "unix" else server.address
+        at_home = self.arg.transport == "unix" or (self.arg.transport == "leave" and server is self.servers[0])
+        return "unix:" + server.socket if at_home else server.address
 
     def ctl(self, server, *words):
         return cricketctl(self.tree, "--server", self.address(server), *words, env={"CRICKET_STATE_DIR": self.written} if self.written else {})
@@ -636,7 +637,7 @@ def arguments(argv):
     parser.add_argument("--driver", default="soft", help="of the servers: soft (default), a path, or an empty text for what the server chooses")
     parser.add_argument("--launcher", choices=("cricket-run", "preload"), default="cricket-run")
     parser.add_argument("--pause", type=float, default=90, metavar="SECONDS", help="of card (default 90)")
-    parser.add_argument("--transport", choices=("tcp", "unix", "far"), default="tcp", help="of checkpoint, again, twice and migrate")
+    parser.add_argument("--transport", choices=("tcp", "unix", "far", "leave"), default="tcp", help="of checkpoint, again, twice and migrate")
     parser.add_argument("--clients", type=int, default=1, metavar="N", help="so many at once (tcp, unix)")
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
     parser.add_argument("--python", metavar="PATH", help="the interpreter for a program in Python; otherwise $CKT_TEST_PYTHON")

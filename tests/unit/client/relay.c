@@ -63,6 +63,44 @@ struct link {
 	bool look;
 };
 
+/* What came with the bytes goes on with them, where the test wants it (a tunnel would lose it). */
+static _Atomic bool passes;
+static _Atomic int newest = -1;	/* the client's connection */
+
+static ssize_t take(int fd, uint8_t *data, size_t size, int *ret_passed)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = {.iov_base = data, .iov_len = size};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	if (passes) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof control;
+	}
+	ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n > 0 && passes ? CMSG_FIRSTHDR(&message) : NULL;
+	*ret_passed = -1;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(ret_passed, CMSG_DATA(c), sizeof *ret_passed);
+	return n;
+}
+
+static bool pass(int fd, const uint8_t *byte, int passed)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+	struct iovec part = {.iov_base = (void *)byte, .iov_len = 1};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	memcpy(CMSG_DATA(&control.header), &passed, sizeof passed);
+	ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL);
+	close(passed);
+	return n == 1;
+}
+
 static bool send_all(int fd, const uint8_t *data, size_t size)
 {
 	while (size) {
@@ -81,8 +119,10 @@ static void *carry(void *opaque)
 	struct link *link = opaque;
 	size_t have = 0, room = CKT_RECORD_MAX + 8 + (1 << 16);
 	uint8_t *data = malloc(room), *end = data;
-	for (ssize_t n; (n = recv(link->from, data + have, link->look ? room - have : 1 << 16, 0)) > 0;) {
+	int passed;
+	for (ssize_t n; (n = take(link->from, data + have, link->look ? room - have : 1 << 16, &passed)) > 0;) {
 		end = data + have;
+		size_t sent = passed >= 0 && pass(link->to, end, passed);
 		/* What is to be seen is written down before anybody can answer it. */
 		if (link->look) {
 			have += (size_t)n;
@@ -95,11 +135,11 @@ static void *carry(void *opaque)
 				take_record(c.p, size);
 				at += 4 + size;
 			}
-			if (!send_all(link->to, end, (size_t)n))
+			if (!send_all(link->to, end + sent, (size_t)n - sent))
 				break;
 			memmove(data, data + at, have - at);
 			have -= at;
-		} else if (!send_all(link->to, data, (size_t)n)) {
+		} else if (!send_all(link->to, data + sent, (size_t)n - sent)) {
 			break;
 		}
 	}
@@ -125,6 +165,7 @@ static void *accept_all(void *opaque)
 {
 	for (int fd; (fd = accept((int)(intptr_t)opaque, NULL, NULL)) >= 0;) {
 		int there = connect_server();
+		newest = fd;
 		pthread_t thread;
 		for (int way = 0; way < 2 && there >= 0; way++) {
 			struct link *link = malloc(sizeof *link);
@@ -165,7 +206,8 @@ int unit_setup(int argc, char **argv)
 	char message[256], address[128];
 	pthread_t thread;
 	int fd;
-	if (argc != 2 || start_server(argv[1]))
+	passes = argc == 3 && !strcmp(argv[2], "pass");
+	if (argc != 2 + passes || start_server(argv[1]))
 		return 2;
 	snprintf(here.host, sizeof here.host, "%.64s/relay", directory);
 	if (ckt_net_listen(&here, 0600, &fd, message, sizeof message) || fcntl(fd, F_SETFL, 0) ||
@@ -239,6 +281,12 @@ const uint8_t *relay_args(const char *name, size_t *ret_size)
 	const uint8_t *bytes = counts[proc] ? args[proc].bytes : NULL;
 	pthread_mutex_unlock(&lock);
 	return bytes;
+}
+
+void relay_break(bool passes_then)
+{
+	passes = passes_then;
+	shutdown(newest, SHUT_RDWR);
 }
 
 CUmodule relay_module(void)

@@ -19,6 +19,9 @@ unsigned relay_count(const char *name);
 /* The arguments of the latest one, NULL where there is none; at most 4096 bytes of them are kept. */
 const uint8_t *relay_args(const char *name, size_t *ret_size);
 
+/* The connection breaks, and the next one passes descriptors on or, as a tunnel, does not. */
+void relay_break(bool passes_then);
+
 /* The expression's result, and that it costs so many waited and batched commands. */
 #define COST(expression, result, waited, batched)                                                                                         \
 	do {                                                                                                                              \

@@ -1,0 +1,143 @@
+/*
+ * Pinned memory that the worker shares, because it runs on this host: the same pages, at the same address here, there and on the GPU, so
+ * that kernels and the program see one another's stores at once, and copies need not pass through the connection.
+ *
+ * Where the session goes on without that (another node, TCP), the memory becomes what mapped.c makes of pinned memory: a copy on each
+ * side, kept coherent as managed memory is.  What it holds goes ahead of the commands that are sent again.
+ *
+ * The lock is held for the list alone, never across a call: the thread that connects again takes it while others wait for their answers.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "client/conn/hostmem.h"
+#include "client/cuda/internal.h"
+#include "rpc/hostmem.h"
+#include "rpc/log.h"
+
+/* An allocation, or addresses that are about to be one. */
+struct piece {
+	struct piece *next;		/* by address */
+	uint64_t base, size;
+	struct ckt_managed_region *region;	/* for the time after; NULL: not known to the worker */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct piece *pieces;
+
+/* The first gap that is large enough. */
+static struct piece *take_addresses(uint64_t base, uint64_t room, uint64_t size)
+{
+	struct piece *piece = malloc(sizeof *piece), **place = &pieces;
+	uint64_t at = base;
+	if (!piece)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	while (*place && (*place)->base - at < size) {
+		at = (*place)->base + (*place)->size;
+		place = &(*place)->next;
+	}
+	if (at - base > room || size > room - (at - base)) {
+		free(piece);
+		piece = NULL;
+	} else {
+		*piece = (struct piece){.next = *place, .base = at, .size = size};
+		*place = piece;
+	}
+	pthread_mutex_unlock(&lock);
+	return piece;
+}
+
+static void give_addresses(struct piece *piece)
+{
+	struct piece **place = &pieces;
+	pthread_mutex_lock(&lock);
+	while (*place != piece)
+		place = &(*place)->next;
+	*place = piece->next;
+	pthread_mutex_unlock(&lock);
+	free(piece);
+}
+
+static struct ckt_managed_region *exchange_region(struct piece *piece, struct ckt_managed_region *region)
+{
+	pthread_mutex_lock(&lock);
+	struct ckt_managed_region *before = piece->region;
+	piece->region = region;
+	pthread_mutex_unlock(&lock);
+	return before;
+}
+
+/* The connection has been made again, and the worker behind it does not share. */
+static int lose(int fd)
+{
+	int result = 0;
+	pthread_mutex_lock(&lock);
+	for (struct piece *piece = pieces; piece && !result; piece = piece->next) {
+		if (!piece->region)
+			continue;
+		ckt_range_set_shared(piece->base, false);
+		const void *contents = ckt_managed_wake(piece->region);
+		result = contents ? ckt_host_memory_fill(fd, piece->base, contents, piece->size) : -ENOMEM;
+	}
+	pthread_mutex_unlock(&lock);
+	return result ? result : ckt_host_memory_fill(fd, 0, NULL, 0);
+}
+
+static CUresult map(struct piece *piece, uint64_t base, uint64_t context)
+{
+	struct ckt_managed_region *region;
+	if (!ckt_host_memory_map(piece->base - base, piece->size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = ckt_managed_prepare(piece->base, piece->size, context, &region);
+	if (!result) {
+		exchange_region(piece, region);
+		result = CKT_WAITED(host_map, HOST_MAP, CKT_CALL_F_NUMBERED, NULL, .address = piece->base, .size = piece->size);
+		if (result) {
+			exchange_region(piece, NULL);
+			ckt_managed_forget(piece->base);
+		}
+	}
+	if (result)
+		ckt_host_memory_unmap(piece->base - base, piece->size);
+	return result;
+}
+
+bool ckt_shared_alloc(const struct ckt_context *context, uint64_t size, uint64_t *ret_address)
+{
+	uint64_t base, room;
+	if (!ckt_host_memory_place(&base, &room))
+		return false;
+	atomic_store(&ckt_host_memory_lost, lose);
+	struct piece *piece = take_addresses(base, room, size);
+	if (!piece)
+		return false;
+	CUresult result = map(piece, base, context->object.id);
+	if (result) {
+		ckt_debug("%llu bytes of pinned memory are not shared: CUDA error %d", (unsigned long long)size, result);
+		give_addresses(piece);
+		return false;
+	}
+	*ret_address = piece->base;
+	return true;
+}
+
+bool ckt_shared_free(uint64_t address)
+{
+	uint64_t base, room;
+	pthread_mutex_lock(&lock);
+	struct piece *piece = pieces;
+	while (piece && piece->base != address)
+		piece = piece->next;
+	pthread_mutex_unlock(&lock);
+	if (!piece)
+		return false;
+	exchange_region(piece, NULL);
+	ckt_managed_forget(address);
+	ckt_host_memory_place(&base, &room);
+	ckt_host_memory_unmap(address - base, piece->size);
+	CKT_BATCHED(host_unmap, HOST_UNMAP, .address = address, .size = piece->size);
+	give_addresses(piece);
+	return true;
+}
