@@ -54,18 +54,13 @@ class Suite:
         if without_nvjitlink:
             self.env["PYTHONPATH"] = os.path.join(HERE, "site")
 
-    def run(self, modules, quiet=False):
-        """What each test did: {its name without PREFIX: (pass, fail or skip, detail)}; a line for each module unless quiet."""
+    def run(self, modules):
+        """Yields, as modules end, (module, what each of its tests did {its name without PREFIX: (pass, fail or skip, detail)}, seconds)."""
         open(self.log, "wb").close()
-        outcomes = {}
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             for future in concurrent.futures.as_completed([pool.submit(self.run_module, m) for m in modules]):
                 module, results, seconds = future.result()
-                outcomes.update((name.removeprefix(PREFIX), result) for name, result in results.items())
-                states = [what for what, _ in results.values()]
-                if not quiet:
-                    print(f"{module}: {states.count('pass')} passed, {states.count('fail')} failed, {states.count('skip')} skipped, {seconds:.0f} s", flush=True)
-        return outcomes
+                yield module, {name.removeprefix(PREFIX): result for name, result in results.items()}, seconds
 
     def run_module(self, module):
         """A module, or what of it is named behind a colon: module:Class.test,Class.test"""
@@ -163,6 +158,11 @@ def last_line(detail):
     return detail.strip().splitlines()[-1] if detail.strip() else ""
 
 
+def counted(outcomes):
+    count = collections.Counter(what for what, _ in outcomes.values())
+    return f"{count['pass']} passed, {count['fail']} failed, {count['skip']} skipped"
+
+
 def write_report(path, outcomes):
     with open(path, "w", encoding="utf-8") as f:
         for name, (what, detail) in sorted(outcomes.items()):
@@ -209,7 +209,11 @@ def main():
         return 77
     launcher = shlex.split(arg.run) if arg.run else [os.path.join(arg.build, "client", "patch", "cricket-run"), "--soft"]
     suite = Suite(python, launcher, arg.log, arg.jobs, arg.timeout, arg.module_timeout)
-    return report(arg, suite.run(arg.modules or (modules_of(tests) if arg.all else SUBSET)))
+    outcomes = {}
+    for module, results, seconds in suite.run(arg.modules or (modules_of(tests) if arg.all else SUBSET)):
+        outcomes.update(results)
+        print(f"{module}: {counted(results)}, {seconds:.0f} s", flush=True)
+    return report(arg, outcomes)
 
 
 if __name__ == "__main__":
