@@ -22,10 +22,10 @@ enum ckt_worker_fault {
 	CKT_FAULT_RESTORE_MEMORY = 15,	/* fail: the last of the memory is not there, though it was free */
 	CKT_FAULT_PRELOADED = 16,	/* an image is pre-loaded, nobody was told */
 	CKT_FAULT_PAUSE_COPIED = 20,	/* the host has the memory, the GPU too */
-	CKT_FAULT_PAUSE_GIVEN_UP = 21,	/* the GPU's is given up */
+	CKT_FAULT_PAUSE_GIVEN_UP = 21,	/* the GPU's is given up; fail: it is taken back, and the session runs on */
 	CKT_FAULT_RESUME_MAP = 22,	/* the last of the memory is about to be taken back */
 	CKT_FAULT_RESUME_COPIED = 23,	/* all is back */
-	CKT_FAULT_RELEASE = 30,		/* told to end, the client was not told */
+	CKT_FAULT_RELEASE = 30,		/* told to end, the client was not told; fail: the session runs on */
 };
 
 /* Kills, or returns true where the step is to fail. */

@@ -195,16 +195,19 @@ static int release(struct ckt_request *request)
 		snprintf(message, sizeof message, "the session is not held");
 	} else {
 		held = false;
-		if (args.end)
-			set_parting(worker, &args);
+		/* Where it cannot end nobody is told, and it goes on here. */
+		if (args.end && ckt_fault_fails(CKT_FAULT_RELEASE)) {
+			res.status = -EIO;
+			snprintf(message, sizeof message, "told to fail");
+		}
+		request->end = args.end && !res.status;
 		/* The client has been told, and its connection is over, before the answer. */
-		if (args.end) {
-			ckt_fault_fails(CKT_FAULT_RELEASE);
+		if (request->end) {
+			set_parting(worker, &args);
 			ckt_worker_thaw(worker, true);
 		} else {
 			thaw(worker);
 		}
-		request->end = args.end;
 	}
 	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 	pthread_mutex_unlock(&operation_lock);

@@ -273,7 +273,14 @@ int ckt_pause(struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message,
 	}
 	unmap_all(worker, worker->vmm.mapping_count);
 	give_up(worker, paused.count);
-	ckt_fault_fails(CKT_FAULT_PAUSE_GIVEN_UP);
+	if (ckt_fault_fails(CKT_FAULT_PAUSE_GIVEN_UP)) {
+		uint64_t bytes;
+		/* Where it does not come back the session is paused after all. */
+		if (!ckt_resume(worker, &bytes, ret_message, message_size)) {
+			snprintf(ret_message, message_size, "told to fail");
+			return -EIO;
+		}
+	}
 	*ret_bytes = paused.bytes;
 	ckt_info("paused: %llu MiB of the GPU's memory given up", (unsigned long long)(paused.bytes >> 20));
 	return 0;

@@ -100,6 +100,16 @@ class Killed(Whole):
         self.wait(lambda: self.state(target, session) == "running")
         self.ends_well(program)
 
+    def test_worker_that_cannot_end(self):
+        program, session, faulty, _ = self.at_faulty_server("fail:30")
+        target, image = self.server(self.name("target")), os.path.join(self.dir, self.name("image"))
+        self.assertEqual(self.may_fail(faulty, "checkpoint", session, image, "--stop")[0], 1)
+        self.assertEqual(self.may_fail(faulty, "migrate", session, "--to", target.address)[0], 1)
+        # Where it was, and nowhere else.
+        self.assertEqual(self.state(faulty, session), "running")
+        self.wait(lambda: runner.sessions_of(self.tree, target) == [])
+        self.ends_well(program)
+
     def test_worker_that_is_taken_ahead(self):
         first = self.server("first")
         program, session = self.start(first)

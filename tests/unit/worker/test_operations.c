@@ -2,7 +2,6 @@
  * server/worker/operations.c: what takes long, end to end on the soft GPU: holding, releasing, chains of images, pausing.  argv[1] the
  * worker, argv[2] the soft libcuda.so.1.
  */
-#include <CUnit/Basic.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,102 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/image.h"
-#include "rpc/handle.h"
-#include "rpc/net.h"
-#include "tests/unit/worker/wire_client.h"
-
-static const char *worker_path, *driver_path, *images_path;
-
-static struct wire *session_new(void)
-{
-	struct wire *w = calloc(1, sizeof *w);
-	CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, 0, -1, NULL), 0);
-	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
-	return w;
-}
-
-static void session_free(struct wire *w)
-{
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
-	free(w->log);
-	free(w->printed);
-	free(w);
-}
-
-static void session_end(struct wire *w)
-{
-	uint8_t bye[CKT_CALL_HEADER_SIZE];
-	ckt_call_header_put(bye, &(struct ckt_call_header){.xid = 1, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_BYE, .acked = w->acked});
-	CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, bye, sizeof bye, -1, -1), 0);
-	session_free(w);
-}
-
-static uint64_t alloc(struct wire *w, uint64_t size)
-{
-	struct wire_reply reply = WIRE_CALL(w, mem_alloc, true, .size = size);
-	struct ckt_mem_alloc_res res = {0};
-	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
-	CU_ASSERT_TRUE(ckt_mem_alloc_res_get(&reply.results, &res));
-	free(reply.data);
-	return res.address;
-}
-
-static void fill(struct wire *w, uint64_t at, uint32_t value, uint64_t bytes)
-{
-	WIRE_BATCH(w, memset, .dst = at, .element_size = 4, .value = value, .width = bytes / 4, .height = 1);
-	struct wire_reply reply = WIRE_CALL(w, ctx_synchronize, false);
-	CU_ASSERT_EQUAL(reply.result, CUDA_SUCCESS);
-	free(reply.data);
-}
-
-static uint32_t get_u32(struct wire *w, uint64_t src)
-{
-	uint32_t value = 0xdeadbeef;
-	struct wire_reply reply = WIRE_CALL(w, memcpy_dtoh, true, .src = src, .size = 4);
-	struct ckt_memcpy_dtoh_res res = {0};
-	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
-	CU_ASSERT_TRUE(ckt_memcpy_dtoh_res_get(&reply.results, &res));
-	if (res.data_len == 4)
-		memcpy(&value, res.data, 4);
-	free(reply.data);
-	return value;
-}
-
-static enum ckt_session_state state(struct wire *w)
-{
-	ckt_worker_status_res listed = wire_status(w);
-	enum ckt_session_state state = listed.state;
-	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&listed);
-	return state;
-}
-
-static void make_directory(char *template)
-{
-	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(template));
-}
-
-static void remove_directory(const char *directory)
-{
-	char command[256];
-	snprintf(command, sizeof command, "rm -rf '%s'", directory);
-	CU_ASSERT_EQUAL(system(command), 0);
-}
-
-/* A session from the image, claimed as the client that w was. */
-static void restore(struct wire *w, const char *directory)
-{
-	char message[CKT_MESSAGE_MAX] = "";
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int status = wire_start(w, worker_path, driver_path, 0, fd, message);
-	if (status)
-		fprintf(stderr, "restore: %s\n", message);
-	CU_ASSERT_EQUAL_FATAL(status, 0);
-	close(fd);
-	/* We bear to be set back. */
-	w->acked = 0;
-	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
-}
+#include "tests/unit/worker/wire_session.h"
 
 static void test_hold(void)
 {
@@ -191,7 +95,7 @@ static void test_quiesce(void)
 /* A base, three increments, each restored with what it builds on. */
 static void test_chain(void)
 {
-	enum { IMAGES = 4, MIB = 1 << 20 };
+	enum { IMAGES = 4 };
 	char names[IMAGES][32];
 	ckt_worker_save2_res saved[IMAGES];
 	struct wire *w = session_new();
@@ -262,7 +166,6 @@ static void test_chain(void)
 
 static void test_pause(void)
 {
-	enum { MIB = 1 << 20 };
 	char directory[] = "/tmp/ckt-image-XXXXXX";
 	make_directory(directory);
 	struct wire *w = session_new();
@@ -306,7 +209,7 @@ static void test_pause(void)
 /* Steps of pausing and resuming that fail: the session is as before, and the same again succeeds or fails alike. */
 static void test_pause_faults(void)
 {
-	static const char *const faults[] = {"fail:20", "fail:22", "fail:23"};
+	static const char *const faults[] = {"fail:20", "fail:21", "fail:22", "fail:23"};
 	for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++) {
 		struct wire *w = calloc(1, sizeof *w);
 		strcpy(w->fault, faults[i]);
@@ -316,7 +219,7 @@ static void test_pause_faults(void)
 		fill(w, a, 3, 6 << 20);
 		ckt_worker_pause_args args = {.deadline_ms = 5000};
 		ckt_worker_result gone = wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args);
-		if (i == 0) {
+		if (i < 2) {
 			CU_ASSERT_EQUAL(gone.status, -EIO);
 			CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
 			CU_ASSERT_EQUAL(get_u32(w, a + 4096), 3);
@@ -326,8 +229,8 @@ static void test_pause_faults(void)
 		CU_ASSERT_EQUAL(gone.status, 0);
 		for (int again = 0; again < 2; again++) {
 			ckt_worker_result back = wire_control(w, CKT_WORKER_UNPAUSE, NULL, NULL);
-			CU_ASSERT_EQUAL(back.status, i == 1 ? -ENOMEM : -EIO);
-			CU_ASSERT_TRUE(i != 1 || back.bytes > 0);
+			CU_ASSERT_EQUAL(back.status, i == 2 ? -ENOMEM : -EIO);
+			CU_ASSERT_TRUE(i != 2 || back.bytes > 0);
 			CU_ASSERT_EQUAL(state(w), CKT_STATE_PAUSED);
 		}
 		/* Nothing was lost. */
@@ -342,6 +245,35 @@ static void test_pause_faults(void)
 		session_end(w);
 		remove_directory(directory);
 	}
+}
+
+/* A session that is told to end and cannot: it runs on, nobody was told, and it can be saved and held again. */
+static void test_release_fault(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(directory);
+	struct wire *w = calloc(1, sizeof *w);
+	strcpy(w->fault, "fail:30");
+	CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, 0, -1, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
+	uint64_t a = alloc(w, 2 << 20);
+	fill(w, a, 3, 2 << 20);
+	for (int again = 0; again < 2; again++) {
+		CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+		CU_ASSERT_EQUAL(wire_release(w, true, !again, "stopped", again ? "10.0.0.1:7350" : "").status, -EIO);
+		CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
+		CU_ASSERT_EQUAL(get_u32(w, a + (2 << 20) - 4), 3);
+		CU_ASSERT_EQUAL(w->parked[0], 0);
+		CU_ASSERT_EQUAL(w->moved_to[0], 0);
+		remove_directory(directory);
+		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
+	}
+	/* Let go without an end, it does not come to that point. */
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, 0);
+	CU_ASSERT_EQUAL(get_u32(w, a), 3);
+	session_end(w);
+	remove_directory(directory);
 }
 
 /* Death or failure at each point of a save: the image before is good, the new one absent; and of a restore: it can be tried again. */
@@ -427,10 +359,8 @@ enum { GOLDEN_WORDS = 1000 };
 #define GOLDEN_ARRAY ckt_handle_make(CKT_KIND_ARRAY, 1, 110)
 #define GOLDEN_TEXTURE ckt_handle_make(CKT_KIND_TEXTURE, 1, 120)
 
-/* test_operations WORKER LIBCUDA make DIRECTORY: with the worker of that version. */
-static const char *golden_path;
-
-static void make_golden(void)
+/* CKT_TEST_GOLDEN=DIRECTORY UNIT_SUITE=operations test_operations WORKER LIBCUDA: one by the worker of that version. */
+static void make_golden(const char *directory)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	struct wire *w = session_new();
@@ -451,12 +381,17 @@ static void make_golden(void)
 	WIRE_BATCH(w, texture_destroy, .id = GOLDEN_TEXTURE);
 	free(WIRE_CALL(w, ctx_synchronize, false).data);
 	printf("%llx %llx %llu\n", (unsigned long long)small, (unsigned long long)big, (unsigned long long)w->seq);
-	CU_ASSERT_EQUAL(wire_save(w, golden_path, true, 5000, message), 0);
+	CU_ASSERT_EQUAL(wire_save(w, directory, true, 5000, message), 0);
 	session_free(w);
 }
 
 static void test_goldens(void)
 {
+	const char *images_path = getenv("CRICKET_TEST_IMAGES"), *make = getenv("CKT_TEST_GOLDEN");
+	if (make) {
+		make_golden(make);
+		return;
+	}
 	DIR *list = opendir(images_path);
 	unsigned found = 0;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(list);
@@ -513,35 +448,6 @@ static void test_goldens(void)
 	CU_ASSERT_EQUAL(found, CKT_IMAGE_MINOR + 1);
 }
 
-int main(int argc, char **argv)
-{
-	images_path = getenv("CRICKET_TEST_IMAGES");
-	if (argc < 3) {
-		fputs("test_operations WORKER LIBCUDA [TEST]\n", stderr);
-		return 2;
-	}
-	worker_path = argv[1];
-	driver_path = argv[2];
-	signal(SIGPIPE, SIG_IGN);
-	static const struct {
-		const char *name;
-		void (*function)(void);
-	} tests[] = {
-		{"hold", test_hold},	{"quiesce", test_quiesce}, {"chain", test_chain}, {"images of earlier versions", test_goldens},
-		{"pause", test_pause},	{"pause faults", test_pause_faults},
-		{"save faults", test_faults}, {"restore faults", test_restore_faults},
-	};
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("operations", NULL, NULL);
-	golden_path = argc == 5 ? argv[4] : NULL;
-	if (golden_path)
-		CU_add_test(suite, "make", make_golden);
-	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
-		if (argc < 4 || !strcmp(argv[3], tests[i].name))
-			CU_add_test(suite, tests[i].name, tests[i].function);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
-}
+UNIT_SUITE(operations, {"hold", test_hold}, {"quiesce", test_quiesce}, {"chain", test_chain}, {"images of earlier versions", test_goldens},
+	   {"pause", test_pause}, {"pause faults", test_pause_faults}, {"release fault", test_release_fault}, {"save faults", test_faults},
+	   {"restore faults", test_restore_faults})

@@ -88,6 +88,7 @@ static void test_faults(void)
 		const char *words;
 	} cases[] = {
 		{"fail:20", true, -EIO, "copying the GPU's memory to the host"},
+		{"fail:21", true, -EIO, "told to fail"},
 		{"fail:22", false, -ENOMEM, "the session stays paused"},
 		{"fail:23", false, -EIO, "copying the memory back to the GPU"},
 	};
