@@ -6,120 +6,29 @@
 #include <unistd.h>
 
 #include "ctl.h"
+#include "rpc/hello.h"
 #include "rpc/identity.h"
 #include "rpc/session.h"
 
-enum { CONNECT_TIMEOUT_MS = 5000, HELLO_TIMEOUT_MS = 10000, HELLO_XID = 1 };
+enum { CONNECT_TIMEOUT_MS = 5000, HELLO_TIMEOUT_MS = 10000 };
 
-/* The greeting: which protocol, which credentials, and the nonce. */
-static int read_greeting(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting)
-{
-	uint8_t *data;
-	size_t size;
-	struct ckt_call_header header = {0};
-	int result = ckt_net_read_record(fd, CKT_HELLO_MAX, deadline_ms, &data, &size, NULL);
-	if (result)
-		return result;
-	struct ckt_cursor c = {.p = data, .end = data + size};
-	if (!ckt_call_header_get(&c, &header) || header.prog != CRICKET_CALLBACK_PROG || header.proc != CKT_CALLBACK_GREETING)
-		result = -EPROTO;
-	else
-		result = ckt_net_decode(&c, (xdrproc_t)xdr_ckt_greeting, ret_greeting);
-	free(data);
-	return result;
-}
-
-/* A hello has a header of its own: no session exists that could count its calls. */
-static int write_hello(int fd, int64_t deadline_ms, const ckt_greeting *greeting, const struct ckt_token *token)
-{
-	uint8_t record[CKT_HELLO_MAX], *p = record;
-	char host[CKT_NAME_MAX] = "", none[] = "", program[] = "cricketctl", build[] = CKT_VERSION;
-	uint8_t *credential = NULL;
-	gethostname(host, sizeof host - 1);
-	ckt_hello_args args = {.protocol = CKT_PROTOCOL_VERSION,
-			       .kind = CKT_HELLO_CONTROL,
-			       .session = none,
-			       .program_name = program,
-			       .host = host,
-			       .pid = (u_int)getpid(),
-			       .uid = getuid(),
-			       .build = build};
-	uint32_t head[] = {HELLO_XID, 0, 2, CRICKET_SESSION_PROG, CRICKET_SESSION_VERS, CKT_SESSION_HELLO};
-	for (size_t i = 0; i < sizeof head / sizeof *head; i++)
-		p = ckt_put_u32(p, head[i]);
-	if (token->size_bytes) {
-		p = ckt_put_u32(ckt_put_u32(p, CKT_AUTH_CRICKET_TOKEN), CKT_AUTH_HMAC_SIZE);
-		credential = p;
-		p += CKT_AUTH_HMAC_SIZE;
-	} else {
-		p = ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
-	}
-	p = ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
-	XDR xdr;
-	xdrmem_create(&xdr, (char *)p, (u_int)(record + sizeof record - p), XDR_ENCODE);
-	if (!xdr_ckt_hello_args(&xdr, &args))
-		return -EMSGSIZE;
-	size_t args_size = xdr_getpos(&xdr);
-	if (credential)
-		ckt_auth_hmac(token, (const uint8_t *)greeting->nonce, p, args_size, credential);
-	return ckt_net_write_record(fd, record, (size_t)(p - record) + args_size, deadline_ms, -1);
-}
-
-static int read_answer(int fd, int64_t deadline_ms, ckt_hello_res *ret_res)
-{
-	uint8_t *data;
-	size_t size;
-	struct ckt_reply_header header = {0};
-	int result = ckt_net_read_record(fd, CKT_RECORD_MAX, deadline_ms, &data, &size, NULL);
-	if (result)
-		return result;
-	struct ckt_cursor c = {.p = data, .end = data + size};
-	if (!ckt_reply_header_get(&c, &header) || header.xid != HELLO_XID || header.accept_stat)
-		result = -EPROTO;
-	else
-		result = ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_res, ret_res);
-	free(data);
-	return result;
-}
-
-/* The token is used only where the server takes one, so that CRICKET_TOKEN_FILE may stay set for all servers. */
 static int say_hello(struct ckt_ctl_server *server, char *ret_message, size_t message_size)
 {
-	int64_t deadline_ms = ckt_net_now_ms() + HELLO_TIMEOUT_MS;
-	const char *token_file = getenv("CRICKET_TOKEN_FILE");
-	struct ckt_token token = {0};
-	ckt_greeting greeting = {0};
-	ckt_hello_res res = {0};
-	bool takes_token = false;
-	int result = read_greeting(server->fd, deadline_ms, &greeting);
-	for (u_int i = 0; !result && i < greeting.flavours.flavours_len; i++)
-		takes_token |= greeting.flavours.flavours_val[i] == CKT_AUTH_CRICKET_TOKEN;
-	if (takes_token && token_file && *token_file && ckt_auth_token_load(token_file, &token, ret_message, message_size)) {
-		/* On the local socket who we are is enough. */
-		if (!server->is_unix) {
-			xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
-			return CKT_EXIT_REFUSED;
-		}
-		token.size_bytes = 0;
-	}
+	char why[CKT_MESSAGE_MAX + 1] = "";
+	int result = ckt_hello_control(server->fd, server->is_unix, "cricketctl", getenv("CRICKET_TOKEN_FILE"), ckt_net_now_ms() + HELLO_TIMEOUT_MS,
+				       why, sizeof why);
 	if (!result)
-		result = write_hello(server->fd, deadline_ms, &greeting, &token);
-	explicit_bzero(&token, sizeof token);
-	xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
-	if (!result)
-		result = read_answer(server->fd, deadline_ms, &res);
-	if (result) {
-		snprintf(ret_message, message_size, "no cricket-server answers at %s: %s", server->address,
-			 result == -EPROTO || result == -EMSGSIZE ? "what is there speaks another protocol" : strerror(-result));
-		return CKT_EXIT_NO_SERVER;
+		return CKT_EXIT_DONE;
+	if (result == -ENOKEY || result == -EACCES) {
+		if (result == -ENOKEY)
+			snprintf(ret_message, message_size, "%s", why);
+		else
+			snprintf(ret_message, message_size, "the server at %s refuses: %s", server->address, why);
+		return CKT_EXIT_REFUSED;
 	}
-	int status = CKT_EXIT_DONE;
-	if (res.status != CKT_HELLO_OK) {
-		snprintf(ret_message, message_size, "the server at %s refuses: %s", server->address, res.ckt_hello_res_u.refused.message);
-		status = CKT_EXIT_REFUSED;
-	}
-	xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
-	return status;
+	snprintf(ret_message, message_size, "no cricket-server answers at %s: %s", server->address,
+		 result == -EPROTO || result == -EMSGSIZE ? "what is there speaks another protocol" : strerror(-result));
+	return CKT_EXIT_NO_SERVER;
 }
 
 static int try_address(const char *text, struct ckt_ctl_server *ret_server, char *ret_message, size_t message_size)

@@ -1,0 +1,54 @@
+/*
+ * NVML as both sides know it: its numbers, and the table of functions that are passed on (rpc/api/nvml.api).  Facts of NVIDIA's interface;
+ * its header is not needed to build.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum ckt_nvml_return {
+	CKT_NVML_SUCCESS = 0,
+	CKT_NVML_UNINITIALIZED = 1,
+	CKT_NVML_INVALID_ARGUMENT = 2,
+	CKT_NVML_NOT_SUPPORTED = 3,
+	CKT_NVML_NO_PERMISSION = 4,
+	CKT_NVML_NOT_FOUND = 6,
+	CKT_NVML_INSUFFICIENT_SIZE = 7,
+	CKT_NVML_DRIVER_NOT_LOADED = 9,
+	CKT_NVML_TIMEOUT = 10,
+	CKT_NVML_LIBRARY_NOT_FOUND = 12,
+	CKT_NVML_FUNCTION_NOT_FOUND = 13,
+	CKT_NVML_GPU_IS_LOST = 15,
+	CKT_NVML_MEMORY = 20,
+	CKT_NVML_ARGUMENT_VERSION_MISMATCH = 25,
+	CKT_NVML_UNKNOWN = 999,
+};
+
+enum {
+	CKT_NVML_SELECTORS_MAX = 3,
+	CKT_NVML_OUTS_MAX = 4,
+	CKT_NVML_DATA_BYTES = 1024,	/* all that one call puts out */
+	CKT_NVML_FIELD_BYTES = 40,	/* of an nvmlFieldValue_t: id, scope, when, latency, type, result, value */
+};
+
+enum ckt_nvml_kind { CKT_NVML_DATA, CKT_NVML_VERSIONED, CKT_NVML_TEXT, CKT_NVML_FIELD };
+
+/* The C parameters in order: device (not with system), a second device, selectors, then what is put out. */
+struct ckt_nvml_function {
+	const char *name;		/* NULL: no function has this number */
+	enum ckt_nvml_kind kind;
+	bool system, device2;
+	uint8_t selectors, outs;
+	uint16_t sizes[CKT_NVML_OUTS_MAX];
+};
+
+extern const struct ckt_nvml_function ckt_nvml_functions[];
+extern const unsigned ckt_nvml_functions_count;
+
+/* The size in the first word of a versioned structure, 0 where it cannot be one. */
+static inline unsigned ckt_nvml_version_size(uint32_t version)
+{
+	unsigned size = version & 0xffffff;
+	return version >> 24 && size >= sizeof version && size <= CKT_NVML_DATA_BYTES ? size : 0;
+}
