@@ -9,6 +9,7 @@
 #include "control.h"
 #include "kept.h"
 #include "marks.h"
+#include "nvml.h"
 #include "peer.h"
 #include "rpc/log.h"
 #include "session.h"
@@ -457,6 +458,8 @@ union control_args {
 	ckt_control_pause_args pause;
 	ckt_control_events_args events;
 	ckt_control_keep_args keep;
+	ckt_control_nvml_args nvml;
+	ckt_control_gpu_args gpu;
 };
 
 /* passed_fd: what came along; set to -1 by who takes it over. */
@@ -490,6 +493,9 @@ static const struct call calls[] = {
 	[CKT_CONTROL_KEPT_LIST] = {NULL, ckt_control_kept_list},
 	[CKT_CONTROL_KEPT_REMOVE] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_kept_remove},
 	[CKT_CONTROL_QUIESCE] = {(xdrproc_t)xdr_ckt_control_session_args, ckt_control_quiesce},
+	[CKT_CONTROL_DEVICES] = {NULL, ckt_control_devices},
+	[CKT_CONTROL_NVML] = {(xdrproc_t)xdr_ckt_control_nvml_args, ckt_control_nvml},
+	[CKT_CONTROL_GPU_USE] = {(xdrproc_t)xdr_ckt_control_gpu_args, ckt_control_gpu_use},
 };
 
 void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int passed_fd)

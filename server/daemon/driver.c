@@ -30,13 +30,18 @@ struct driver_api {
 	int (*get)(int *device, int ordinal);
 	int (*name)(char *name, int length, int device);
 	int (*memory)(size_t *bytes, int device);
+	/* The rest a driver may lack. */
 	int (*uuid)(uint8_t uuid[16], int device);
+	int (*pci_bus_id)(char *text, int length, int device);
+	int (*attribute)(int *value, int attribute, int device);
+	int (*version)(int *version);
 };
 
 static int load(const char *library, struct driver_api *api, struct probe *probe)
 {
-	static const char *const names[] = {"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetUuid_v2"};
-	enum { UUID = 5 };
+	static const char *const names[] = {"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetUuid_v2",
+					    "cuDeviceGetPCIBusId", "cuDeviceGetAttribute", "cuDriverGetVersion"};
+	enum { NEEDED = 5 };
 	void **slots = (void **)api;
 	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
@@ -45,7 +50,7 @@ static int load(const char *library, struct driver_api *api, struct probe *probe
 	}
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
 		slots[i] = dlsym(handle, names[i]);
-		if (!slots[i] && i != UUID) {
+		if (!slots[i] && i < NEEDED) {
 			snprintf(probe->message, sizeof probe->message, "%s has no %s: it is no CUDA driver", library, names[i]);
 			return -ENOEXEC;
 		}
@@ -54,6 +59,19 @@ static int load(const char *library, struct driver_api *api, struct probe *probe
 	if (!dladdr(slots[0], &where) || !where.dli_fname || !realpath(where.dli_fname, probe->info.path))
 		snprintf(probe->info.path, sizeof probe->info.path, "%s", library);
 	return 0;
+}
+
+/* Without these, GPUs have numbers only. */
+static void ask_more(const struct driver_api *api, int device, struct ckt_driver_gpu *ret_gpu)
+{
+	enum { MAJOR = 75, MINOR = 76 };	/* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* */
+	if (api->uuid)
+		api->uuid(ret_gpu->uuid, device);
+	if (api->pci_bus_id && api->pci_bus_id(ret_gpu->pci_bus_id, sizeof ret_gpu->pci_bus_id, device))
+		ret_gpu->pci_bus_id[0] = 0;
+	ret_gpu->pci_bus_id[sizeof ret_gpu->pci_bus_id - 1] = 0;
+	if (api->attribute && (api->attribute(&ret_gpu->major, MAJOR, device) || api->attribute(&ret_gpu->minor, MINOR, device)))
+		ret_gpu->major = ret_gpu->minor = 0;
 }
 
 static int ask(const char *library, struct probe *probe)
@@ -72,6 +90,8 @@ static int ask(const char *library, struct probe *probe)
 			snprintf(probe->message, sizeof probe->message, "%s finds no GPU", library);
 		return -ENODEV;
 	}
+	if (api.version && api.version(&probe->info.cuda_version))
+		probe->info.cuda_version = 0;
 	for (int i = 0; i < count && probe->info.gpu_count < sizeof probe->info.gpus / sizeof *probe->info.gpus; i++) {
 		struct ckt_driver_gpu *gpu = &probe->info.gpus[probe->info.gpu_count++];
 		int device;
@@ -80,9 +100,7 @@ static int ask(const char *library, struct probe *probe)
 			strcpy(gpu->name, "unknown");
 		else if (!api.memory(&bytes, device))
 			gpu->memory_bytes = bytes;
-		/* Without them, GPUs have numbers only. */
-		if (api.uuid)
-			api.uuid(gpu->uuid, device);
+		ask_more(&api, device, gpu);
 		gpu->name[sizeof gpu->name - 1] = 0;
 	}
 	return 0;

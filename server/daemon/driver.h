@@ -12,11 +12,14 @@ struct ckt_driver_gpu {
 	char name[128];
 	uint64_t memory_bytes;
 	uint8_t uuid[16];
+	char pci_bus_id[32];
+	int major, minor;	/* compute capability */
 };
 
 struct ckt_driver_info {
 	char path[4096];
 	bool soft;
+	int cuda_version;	/* cuDriverGetVersion; 0 where it does not tell */
 	unsigned gpu_count;
 	struct ckt_driver_gpu gpus[64];
 };

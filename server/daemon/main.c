@@ -28,6 +28,7 @@
 
 #include "events.h"
 #include "kept.h"
+#include "nvml.h"
 #include "marks.h"
 #include "peer.h"
 #include "rpc/log.h"
@@ -230,6 +231,7 @@ static void fini(struct ckt_server *server)
 	while (server->peers_first)
 		ckt_peer_close(server->peers_first);
 	ckt_stages_fini(server);
+	ckt_nvml_fini(server);
 	ckt_kept_fini(server);
 	ckt_listen_close(server);
 	explicit_bzero(&server->token, sizeof server->token);

@@ -18,6 +18,7 @@
 struct ckt_peer;
 struct ckt_session;
 struct ckt_kept;
+struct ckt_nvml;
 struct ckt_stage;
 
 enum {
@@ -72,6 +73,7 @@ struct ckt_server {
 	char image_dir[CKT_PATH_MAX];
 	int image_dir_fd;
 	struct ckt_kept *kept;		/* images in memory */
+	struct ckt_nvml *nvml;		/* see nvml.c; NULL until somebody asks */
 
 	struct ckt_source signals;
 	struct ckt_timer marks_timer, memory_timer;

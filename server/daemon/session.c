@@ -375,8 +375,7 @@ static int send_images(struct ckt_session *session, const struct ckt_session_spe
 	return 0;
 }
 
-/* What a session may have by --gpus. */
-static u_int server_gpus(const struct ckt_server *server, u_int ret_gpus[CKT_DEVICES_MAX])
+u_int ckt_session_gpus(const struct ckt_server *server, u_int ret_gpus[CKT_DEVICES_MAX])
 {
 	bool all = server->gpu_count == 0;
 	u_int count = all ? server->driver.gpu_count : server->gpu_count;
@@ -411,7 +410,7 @@ static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
 {
 	const struct ckt_server *server = session->server;
 	char text[CKT_VISIBLE_TEXT_MAX + 1];
-	u_int gpus[CKT_DEVICES_MAX], chosen[CKT_DEVICES_MAX], count = server_gpus(server, gpus);
+	u_int gpus[CKT_DEVICES_MAX], chosen[CKT_DEVICES_MAX], count = ckt_session_gpus(server, gpus);
 	uint8_t uuids[CKT_DEVICES_MAX][CKT_VISIBLE_UUID];
 	if (!visible_text(hello, text))
 		return 0;
@@ -438,7 +437,7 @@ static u_int list_gpus(const struct ckt_session *session, u_int ret_gpus[CKT_DEV
 	}
 	if (session->gpu < 0 && server->gpu_count == 0)
 		return 0;	/* the worker takes what there is */
-	u_int count = server_gpus(server, ret_gpus);
+	u_int count = ckt_session_gpus(server, ret_gpus);
 	for (u_int i = 0; i < count && session->gpu >= 0; i++)
 		if (ret_gpus[i] == wanted) {
 			ret_gpus[i] = ret_gpus[0];

@@ -87,6 +87,8 @@ int ckt_session_adopt_all(struct ckt_server *server);
  * ckt_session_wait_started tells when it is loaded.  0 or -errno.
  */
 int ckt_session_preload(struct ckt_session *session, const struct ckt_session_spec *spec);
+/* What a session may have by --gpus: ordinals; how many. */
+u_int ckt_session_gpus(const struct ckt_server *server, u_int ret_gpus[CKT_DEVICES_MAX]);
 struct ckt_session *ckt_session_find(struct ckt_server *server, const char *id);
 /* Calls once, when a STARTING session is live or has failed; at once when it is live already. */
 int ckt_session_wait_started(struct ckt_session *session, ckt_session_waiter call, void *context);

@@ -232,6 +232,18 @@ static int status(struct ckt_request *request)
 	return result;
 }
 
+static int gpus(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_gpu list[CKT_DEVICES_MAX];
+	ckt_worker_gpus_res res = {.gpus = {.gpus_val = list}};
+	for (unsigned d = 0; d < worker->device_count && d < CKT_DEVICES_MAX; d++) {
+		struct ckt_worker_device *device = &worker->devices[d];
+		list[res.gpus.gpus_len++] = (ckt_worker_gpu){.gpu = device->ordinal, .memory_bytes = device->memory.ops ? ckt_memory_used(&device->memory) : 0};
+	}
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_gpus_res, &res);
+}
+
 static char *stat_name(unsigned index)
 {
 	static const char *const session[] = {"SESSION_NULL", "SESSION_HELLO", "SESSION_DEVICES", "SESSION_BYE", "SESSION_ACK", "SESSION_HOST_FILL"};
@@ -284,6 +296,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return status(request);
 	case CKT_WORKER_STATS:
 		return stats(request);
+	case CKT_WORKER_GPUS:
+		return gpus(request);
 	case CKT_WORKER_KILL:
 		request->end = true;
 		return ckt_control_reply(request, NULL, NULL);

@@ -19,7 +19,7 @@ struct ckt_server server;
 struct fake_worker worker;
 char directory[64];
 unsigned sessions_gone;
-const char *soft_driver;
+const char *soft_driver, *fake_nvml;
 /* As they were made: tests put others in their place. */
 static struct ckt_options kept_options;
 
@@ -32,6 +32,7 @@ void ckt_server_session_gone(struct ckt_server *s)
 int unit_setup(int argc, char **argv)
 {
 	soft_driver = argc > 1 ? argv[1] : NULL;
+	fake_nvml = argc > 2 ? argv[2] : NULL;
 	snprintf(directory, sizeof directory, "/tmp/ckt-daemon-XXXXXX");
 	if (!mkdtemp(directory) || ckt_loop_init(&server.loop))
 		return 2;
@@ -102,12 +103,16 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 	struct ckt_worker_status_res status = {.session = (char *)"", .state = CKT_STATE_RUNNING, .program_name = (char *)"program", .client = (char *)"",
 					       .memory_bytes = worker.bytes, .note = (char *)""};
 	struct ckt_worker_progress_res progress = {.phase = (char *)"save", .done_bytes = 1, .total_bytes = worker.bytes};
-	bool is_save = proc == CKT_WORKER_SAVE2, is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
+	ckt_worker_gpu gpus[CKT_DEVICES_MAX];
+	struct ckt_worker_gpus_res on_gpus = {.gpus = {worker.gpus, gpus}};
+	for (unsigned i = 0; i < worker.gpus; i++)
+		gpus[i] = (ckt_worker_gpu){.gpu = (int)i, .memory_bytes = worker.bytes * i};
+	bool is_gpus = proc == CKT_WORKER_GPUS, is_save = proc == CKT_WORKER_SAVE2, is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
 	uint8_t *data;
 	size_t size;
-	if (ckt_net_encode_reply(xid, 0, is_save ? (xdrproc_t)xdr_ckt_worker_save2_res : is_status ? (xdrproc_t)xdr_ckt_worker_status_res :
+	if (ckt_net_encode_reply(xid, 0, is_gpus ? (xdrproc_t)xdr_ckt_worker_gpus_res : is_save ? (xdrproc_t)xdr_ckt_worker_save2_res : is_status ? (xdrproc_t)xdr_ckt_worker_status_res :
 				 is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res : (xdrproc_t)xdr_ckt_worker_result,
-				 is_save ? (void *)&saved : is_status ? (void *)&status : is_progress ? (void *)&progress : (void *)&result, &data, &size))
+				 is_gpus ? (void *)&on_gpus : is_save ? (void *)&saved : is_status ? (void *)&status : is_progress ? (void *)&progress : (void *)&result, &data, &size))
 		return;
 	if (worker.accept_stat)
 		ckt_reply_header_put(data, &(struct ckt_reply_header){.xid = xid, .accept_stat = worker.accept_stat});

@@ -14,7 +14,7 @@
 extern struct ckt_server server;
 extern char directory[64];	/* everything lies in it */
 extern unsigned sessions_gone;
-extern const char *soft_driver;	/* the program's argument: the soft GPU */
+extern const char *soft_driver, *fake_nvml;	/* the program's arguments: the soft GPU, fake_nvml.c */
 
 /* What the worker of every session answers, and what it was asked. */
 extern struct fake_worker {
@@ -23,6 +23,7 @@ extern struct fake_worker {
 	uint64_t bytes;
 	bool silent, garbage, hang_up;
 	uint32_t accept_stat;
+	unsigned gpus;			/* 0 to gpus - 1, with `bytes` times its number more on each */
 	unsigned calls[64], descriptors;
 } worker;
 
