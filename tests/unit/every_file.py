@@ -23,6 +23,7 @@ UNIT = {
     "client/conn": "client",
     "client/cuda": "client",
     "client/cudart": "cudart",
+    "client/nvml": "nvml",
     "client/patch": "patch",
     "server/daemon": "daemon",
     "server/worker": "worker",

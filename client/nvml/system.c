@@ -1,0 +1,192 @@
+/* The rest that is written by hand: older forms of what is passed on, texts for errors, processes of this machine; see internal.h. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/nvml/internal.h"
+
+/* nvmlPciInfo_t of nvmlDeviceGetPciInfo_v3. */
+struct pci_info {
+	char bus_id_legacy[16];
+	unsigned domain, bus, device, device_id, subsystem_id;
+	char bus_id[32];
+};
+
+/* Its beginning, and what _v2 had behind it. */
+struct pci_info_v1 {
+	char bus_id_legacy[16];
+	unsigned domain, bus, device, device_id;
+};
+
+struct pci_info_v2 {
+	struct pci_info_v1 v1;
+	unsigned subsystem_id, reserved[4];
+};
+
+struct temperature {
+	unsigned version, sensor;
+	int degrees;
+};
+
+#pragma GCC visibility push(default)
+
+const char *nvmlErrorString(int result);
+int nvmlDeviceGetPciInfo(void *device, struct pci_info_v1 *pci);
+int nvmlDeviceGetPciInfo_v2(void *device, struct pci_info_v2 *pci);
+int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *pci);
+int nvmlDeviceGetNvLinkRemotePciInfo(void *device, unsigned link, struct pci_info_v2 *pci);
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, struct pci_info *pci);
+int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *degrees);
+int nvmlDeviceGetTemperatureV(void *device, struct temperature *temperature);
+int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size);
+int nvmlInternalGetExportTable(const void **table, const void *id);
+
+#pragma GCC visibility pop
+
+const char *nvmlErrorString(int result)
+{
+	static const struct {
+		int result;
+		const char *text;
+	} texts[] = {
+		{CKT_NVML_SUCCESS, "Success"},
+		{CKT_NVML_UNINITIALIZED, "Uninitialized"},
+		{CKT_NVML_INVALID_ARGUMENT, "Invalid Argument"},
+		{CKT_NVML_NOT_SUPPORTED, "Not Supported"},
+		{CKT_NVML_NO_PERMISSION, "Insufficient Permissions"},
+		{CKT_NVML_NOT_FOUND, "Not Found"},
+		{CKT_NVML_INSUFFICIENT_SIZE, "Insufficient Size"},
+		{CKT_NVML_DRIVER_NOT_LOADED, "Driver Not Loaded"},
+		{CKT_NVML_TIMEOUT, "Timeout"},
+		{CKT_NVML_LIBRARY_NOT_FOUND, "NVML Shared Library Not Found"},
+		{CKT_NVML_FUNCTION_NOT_FOUND, "Function Not Found"},
+		{CKT_NVML_GPU_IS_LOST, "GPU is lost"},
+		{CKT_NVML_MEMORY, "Insufficient Memory"},
+		{CKT_NVML_ARGUMENT_VERSION_MISMATCH, "Argument version mismatch"},
+	};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (texts[i].result == result)
+			return texts[i].text;
+	return "Unknown Error";
+}
+
+/* Where the GPU is, is known; which model of whose, only the server's NVML tells. */
+int nvmlDeviceGetPciInfo_v3(void *handle, struct pci_info *pci)
+{
+	enum { NUMBER = 3 };
+	struct ckt_nvml_device *device;
+	int result = ckt_nvml_device(handle, &device);
+	if (!result && !pci)
+		result = CKT_NVML_INVALID_ARGUMENT;
+	if (result)
+		return result;
+	result = ckt_nvml_data(NUMBER, handle, NULL, (const unsigned[CKT_NVML_SELECTORS_MAX]){0}, (void *const[]){pci});
+	if (result == CKT_NVML_DRIVER_NOT_LOADED)
+		return result;
+	if (result)
+		memset(pci, 0, sizeof *pci);
+	pci->domain = device->domain;
+	pci->bus = device->bus;
+	pci->device = device->slot;
+	snprintf(pci->bus_id, sizeof pci->bus_id, "%s", device->pci_bus_id);
+	snprintf(pci->bus_id_legacy, sizeof pci->bus_id_legacy, "%04X:%02X:%02X.0", device->domain & 0xffff, device->bus & 0xff,
+		 device->slot & 0xff);
+	return CKT_NVML_SUCCESS;
+}
+
+static void shorten(const struct pci_info *from, struct pci_info_v2 *to)
+{
+	*to = (struct pci_info_v2){.v1 = {.domain = from->domain, .bus = from->bus, .device = from->device, .device_id = from->device_id},
+				   .subsystem_id = from->subsystem_id};
+	memcpy(to->v1.bus_id_legacy, from->bus_id_legacy, sizeof to->v1.bus_id_legacy);
+}
+
+int nvmlDeviceGetPciInfo_v2(void *device, struct pci_info_v2 *pci)
+{
+	struct pci_info info;
+	int result = pci ? nvmlDeviceGetPciInfo_v3(device, &info) : CKT_NVML_INVALID_ARGUMENT;
+	if (!result)
+		shorten(&info, pci);
+	return result;
+}
+
+int nvmlDeviceGetPciInfo(void *device, struct pci_info_v1 *pci)
+{
+	struct pci_info_v2 info;
+	int result = pci ? nvmlDeviceGetPciInfo_v2(device, &info) : CKT_NVML_INVALID_ARGUMENT;
+	if (!result)
+		*pci = info.v1;
+	return result;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo(void *device, unsigned link, struct pci_info_v2 *pci)
+{
+	struct pci_info info;
+	int result = pci ? nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &info) : CKT_NVML_INVALID_ARGUMENT;
+	if (!result)
+		shorten(&info, pci);
+	return result;
+}
+
+int nvmlDeviceGetTemperatureV(void *device, struct temperature *temperature)
+{
+	unsigned degrees;
+	if (!temperature)
+		return CKT_NVML_INVALID_ARGUMENT;
+	if (temperature->version != (sizeof *temperature | 1u << 24))
+		return CKT_NVML_ARGUMENT_VERSION_MISMATCH;
+	int result = nvmlDeviceGetTemperature(device, temperature->sensor, &degrees);
+	if (!result)
+		temperature->degrees = (int)degrees;
+	return result;
+}
+
+/* The processes that are listed are of this machine. */
+int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size)
+{
+	char path[64], text[4096];
+	struct ckt_nvml_device *devices;
+	unsigned count;
+	int version, result = ckt_nvml_devices(&devices, &count, &version);
+	if (result)
+		return result;
+	if (!name || !size)
+		return CKT_NVML_INVALID_ARGUMENT;
+	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return CKT_NVML_NOT_FOUND;
+	text[n] = 0;
+	snprintf(name, size, "%s", text);
+	return CKT_NVML_SUCCESS;
+}
+
+/*
+ * NVIDIA's own programs (nvidia-smi) ask for a table of functions that are documented nowhere, and end where there is none.  Its first word
+ * is its size; each function of ours refuses, and then nvidia-smi does without.
+ */
+#define FOUR(x) x, x, x, x
+#define MANY(x) FOUR(FOUR(FOUR(FOUR(x))))
+
+static int refuse_entry(void)
+{
+	static bool once;
+	return ckt_nvml_refuse("a function of nvmlInternalGetExportTable", &once);
+}
+
+int nvmlInternalGetExportTable(const void **table, const void *id)
+{
+	enum { ENTRIES = 256 };
+	static const struct {
+		uintptr_t size_bytes;
+		int (*entries[ENTRIES])(void);
+	} refusals = {sizeof refusals, {MANY(refuse_entry)}};
+	if (!table || !id)
+		return CKT_NVML_INVALID_ARGUMENT;
+	*table = &refusals;
+	return CKT_NVML_SUCCESS;
+}

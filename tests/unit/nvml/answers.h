@@ -1,0 +1,33 @@
+/*
+ * A server that answers what a test tells it to, in a thread: greeting, hello of kind CONTROL, one call a connection.  REMOTE_GPU_ADDRESS
+ * names it before anything is asked.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "client/nvml/internal.h"
+#include "tests/unit/suite.h"
+
+enum how { ANSWERS, SAYS_NOTHING, HANGS_UP, CUTS_SHORT, SAYS_NONSENSE, REFUSES };
+
+extern struct answers {
+	_Atomic int how;
+	_Atomic unsigned connections, calls;
+	/* The latest call. */
+	_Atomic uint32_t proc;
+	ckt_control_nvml_args nvml_args;
+	uint32_t gpu;
+	/* The answers. */
+	ckt_control_devices_res devices;
+	ckt_control_nvml_res nvml;
+	ckt_control_gpu_use_res use;
+} answers;
+
+/* Two GPUs that were put in the wrong order. */
+void answers_reset(void);
+/* test_ask.c: as if nothing had failed so far. */
+void answers_forget(void);
+/* What is written to stderr between the two.  Valid until the next. */
+void stderr_begin(void);
+const char *stderr_end(void);
