@@ -1,6 +1,6 @@
 /*
  * libcricket-client.so, the library to name in LD_PRELOAD.  Its dependencies do the work: libcricket-patch.so redirects static runtimes, our
- * libcudart.so.13 and libcuda.so.1 stand for the shared ones.  It exports nothing, starts nothing and connects to nothing.
+ * libcudart.so.13, libcuda.so.1 and libnvidia-ml.so.1 stand for the shared ones.  It exports nothing, starts nothing and connects to nothing.
  *
  * Its SONAME is libcudart.so.13.  The loader maps preloaded libraries first, but what they need only after what the program needs; so a
  * program linked with a shared runtime would find NVIDIA's, or none and not start at all, before ours is mapped.  A preloaded library
@@ -13,20 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Triton looks for libcuda.so.1 in the file system instead of opening it by name.  Only Python programs are told where ours is: any
- * other program's environment stays as it was.
- */
-__attribute__((constructor)) static void tell_triton(void)
+#include "client/patch/files.h"
+
+/* Triton looks for libcuda.so.1 in the file system instead of opening it by name. */
+static void tell_triton(void)
 {
 	char path[PATH_MAX];
 	Dl_info info;
-	int saved = errno;
 
-	if (strncmp(program_invocation_short_name, "python", 6) == 0 && dladdr((void *)tell_triton, &info) && info.dli_fname &&
-	    realpath(info.dli_fname, path)) {
+	if (dladdr((void *)tell_triton, &info) && info.dli_fname && realpath(info.dli_fname, path)) {
 		*strrchr(path, '/') = 0;
 		setenv("TRITON_LIBCUDA_PATH", path, 0);
+	}
+}
+
+/* Python's frameworks look for a GPU in ways of their own.  Any other program is left as it was. */
+__attribute__((constructor)) static void help_python(void)
+{
+	int saved = errno;
+
+	if (strncmp(program_invocation_short_name, "python", 6) == 0) {
+		tell_triton();
+		ckt_files_redirect_python();
 	}
 	errno = saved;
 }

@@ -144,13 +144,14 @@ bool run_prepare_environment(const struct run_options *options, const char *addr
 		return false;
 	}
 	/*
-	 * All three by path: the loader looks for what the program needs before what a preloaded library needs, so a program linked with
+	 * All by path: the loader looks for what the program needs before what a preloaded library needs, so a program linked with
 	 * libcuda.so.1 would otherwise get the system's, or not start where there is none.
 	 */
 	if (driver)	/* our runtime, and the patcher for static ones, over a driver that is loaded first and so is everybody's */
 		size = asprintf(&preload, "%s:%s/libcudart.so.13:%s/libcricket-patch.so", driver, directory, directory);
 	else
-		size = asprintf(&preload, "%s/libcricket-client.so:%s/libcudart.so.13:%s/libcuda.so.1", directory, directory, directory);
+		size = asprintf(&preload, "%s/libcricket-client.so:%s/libcudart.so.13:%s/libcuda.so.1:%s/libnvidia-ml.so.1", directory, directory, directory,
+				directory);
 	if (size >= 0 && asprintf(&audit, "%s/libcricket-audit.so", directory) >= 0)
 		done = prepend("LD_PRELOAD", preload) && prepend("LD_AUDIT", audit) && (driver || setenv("TRITON_LIBCUDA_PATH", directory, 0) == 0) &&
 		       (!options->soft || prepare_soft(directory)) &&

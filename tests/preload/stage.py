@@ -65,6 +65,7 @@ class Stage:
         version = self.write('standin.map', 'libcudart.so.13 { *; };\n')
         cuda = os.path.join(self.client, 'libcuda.so.1')
         self.compile('-shared', '-fPIC', '-w', '-x', 'c', '/dev/null', '-o', cuda, '-Wl,-soname,libcuda.so.1')
+        self.compile('-shared', '-fPIC', '-w', '-x', 'c', '/dev/null', '-o', os.path.join(self.client, 'libnvidia-ml.so.1'), '-Wl,-soname,libnvidia-ml.so.1')
         self.compile('-shared', '-fPIC', '-w', source, '-o', os.path.join(self.client, 'libcudart.so.13'), '-Wl,-soname,libcudart.so.13',
                      '-Wl,--version-script=' + version, '-Wl,--no-as-needed', cuda)
 

@@ -2,7 +2,7 @@
 """A preloaded program without CUDA is left alone: no session, no thread, no changed environment, errno kept, next to no time.
 
 usage: test_preload.py --libraries DIR --source DIR --cuda-home DIR --cc CC
-DIR holds libcricket-{client,patch,audit}.so; where it also holds our real libcudart.so.13 and libcuda.so.1 they are used, otherwise stand-ins.
+DIR holds libcricket-{client,patch,audit}.so; where it also holds our real libcudart.so.13, libcuda.so.1 and libnvidia-ml.so.1 they are used, otherwise stand-ins.
 """
 import argparse
 import collections
@@ -90,7 +90,7 @@ class Preload(unittest.TestCase):
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.stage = Stage(cls.temporary.name, arguments.libraries, arguments.source, arguments.cc)
-        real = [os.path.join(os.path.abspath(arguments.libraries), n) for n in ('libcudart.so.13', 'libcuda.so.1')]
+        real = [os.path.join(os.path.abspath(arguments.libraries), n) for n in ('libcudart.so.13', 'libcuda.so.1', 'libnvidia-ml.so.1')]
         cls.is_real = all(map(os.path.exists, real))
         if cls.is_real:
             for path in real:
@@ -121,7 +121,7 @@ class Preload(unittest.TestCase):
         path = self.library('libcricket-client.so')
         self.assertEqual(self.exported('libcricket-client.so'), set())
         self.assertEqual(set(dynamic(path, 'NEEDED')),
-                         {'libcricket-patch.so', '$ORIGIN/libcudart.so.13', '$ORIGIN/libcuda.so.1', 'libc.so.6'})
+                         {'libcricket-patch.so', '$ORIGIN/libcudart.so.13', '$ORIGIN/libcuda.so.1', '$ORIGIN/libnvidia-ml.so.1', 'libc.so.6'})
         self.assertTrue(all(p in ('$ORIGIN', '') for p in dynamic(path, 'RUNPATH')[0].split(':')), dynamic(path, 'RUNPATH'))
         self.assertEqual(self.exported('libcricket-audit.so'), {'la_version', 'la_objopen', 'la_objclose', 'la_activity'})
 
@@ -129,13 +129,14 @@ class Preload(unittest.TestCase):
         if not self.is_real:
             self.skipTest('our CUDA libraries are not built')
         self.assertEqual({n for n in self.exported('libcudart.so.13') if not re.match(r'(__)?cuda[A-Z]\w+@@libcudart\.so\.13$', n)}, set())
+        self.assertEqual({n for n in self.exported('libnvidia-ml.so.1') if not re.match(r'nvml[A-Z]\w+$', n)}, set())
         self.assertEqual({n for n in self.exported('libcuda.so.1') if not re.match(r'cu([A-Z]|dbg)\w+$', n)}, set())
         # As NVIDIA's own: what a toolkit of another release has besides is the generator's to know.
         for name in ('libcudart.so.13', 'libcuda.so.1'):
             with open(os.path.join(arguments.source, 'tests', 'truth', 'exports', name + '.txt'), encoding='utf-8') as file:
                 genuine = set(file.read().split())
             self.assertEqual(genuine - {n.split('@')[0] for n in self.exported(name)}, set(), name)
-        for name in ('libcudart.so.13', 'libcuda.so.1'):
+        for name in ('libcudart.so.13', 'libcuda.so.1', 'libnvidia-ml.so.1'):
             self.assertLessEqual(set(dynamic(self.library(name), 'NEEDED')), {'libc.so.6', 'ld-linux-x86-64.so.2', 'libcuda.so.1', 'libm.so.6'})
 
     def test_glibc_ceiling(self):
@@ -194,6 +195,18 @@ class Preload(unittest.TestCase):
         found = run(show, env=self.stage.environment()).stdout.strip()
         self.assertTrue(os.path.exists(os.path.join(found, 'libcricket-client.so')), found)
         self.assertEqual(run(show, env=self.stage.environment(TRITON_LIBCUDA_PATH='/mine')).stdout.strip(), '/mine')
+
+    @unittest.skipIf(os.path.exists('/dev/nvidiactl'), 'the machine has a driver')
+    def test_device_files(self):
+        """Python, and nobody else, finds the two files by which JAX tells whether there is a GPU."""
+        names = ['/dev/nvidia0', '/dev/nvidiactl', '/dev/nvidia1', '/dev/null', '/nowhere']
+        code = 'import os, sys; print([os.path.exists(n) for n in sys.argv[1:]], "nvidia0" in os.listdir("/dev"))'
+        for python in {sys.executable, shutil.which('python3')}:
+            done = subprocess.run([python, '-c', code] + names, env=self.stage.environment(), capture_output=True, text=True, check=True)
+            self.assertEqual(done.stdout, '[True, True, False, True, False] False\n')
+            done = subprocess.run([python, '-c', code] + names, env=self.stage.environment(preload=False), capture_output=True, text=True, check=True)
+            self.assertEqual(done.stdout, '[False, False, False, True, False] False\n')
+        self.assertEqual(subprocess.run(['test', '-e', '/dev/nvidia0'], env=self.stage.environment(), check=False).returncode, 1)
 
     def test_fork(self):
         code = 'import os, sys\npid = os.fork()\nif pid == 0: os._exit(5)\nsys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))'

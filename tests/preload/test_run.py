@@ -49,7 +49,7 @@ class Run(unittest.TestCase):
             file.write(SERVER)
         os.chmod(server, 0o755)
         # Empty libraries: the loader complains of them on stderr, which the tests that look at it avoid.
-        for name in ('libcricket-client.so', 'libcricket-audit.so', 'libcudart.so.13', 'libcuda.so.1'):
+        for name in ('libcricket-client.so', 'libcricket-audit.so', 'libcudart.so.13', 'libcuda.so.1', 'libnvidia-ml.so.1'):
             subprocess.run(['gcc', '-shared', '-x', 'c', '/dev/null', '-o', os.path.join(self.lib, name)], check=True)
         self.record = os.path.join(root, 'record')
 
@@ -102,7 +102,7 @@ class Run(unittest.TestCase):
 
     def test_environment(self):
         lib = os.path.realpath(self.lib)
-        preload = ':'.join(os.path.join(lib, n) for n in ('libcricket-client.so', 'libcudart.so.13', 'libcuda.so.1'))
+        preload = ':'.join(os.path.join(lib, n) for n in ('libcricket-client.so', 'libcudart.so.13', 'libcuda.so.1', 'libnvidia-ml.so.1'))
         audit = os.path.join(lib, 'libcricket-audit.so')
         out = self.result('--server', 'gpu:1', '--verbose', 'sh', '-c', SHOW)[1]
         self.assertEqual(out, '%s|%s|gpu:1|%s|debug\n' % (preload, audit, lib))
