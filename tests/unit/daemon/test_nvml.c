@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "inside.h"
@@ -33,6 +34,9 @@ static void end(void)
 	close(fd);
 	run_for(3);
 	ckt_nvml_fini(&server);
+	/* Killed, which nobody waits for there. */
+	while (waitpid(-1, NULL, 0) > 0)
+		;
 	ckt_nvml_library = NULL;
 	server.driver = kept;
 	server.gpu_count = 0;

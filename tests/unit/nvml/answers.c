@@ -27,7 +27,7 @@ static void reply(int fd, uint32_t xid, xdrproc_t xdr, void *res)
 	size_t size;
 	if (ckt_net_encode_reply(xid, 0, xdr, res, &bytes, &size))
 		abort();
-	switch (answers.how) {
+	switch (atomic_load(&answers.how)) {
 	case CUTS_SHORT:
 		size -= 8;
 		break;
