@@ -86,6 +86,18 @@ void ckt_exec_settle(const struct ckt_exec *exec);
 CUresult ckt_exec_upload(struct ckt_exec *exec, uint64_t stream);
 CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream);
 
+/* ---- Memory pools, by the number of their handle */
+
+CUresult ckt_pool_make(uint64_t pool, CUdevice device, size_t max_bytes);
+/* What was allocated from it outlives it. */
+CUresult ckt_pool_unmake(uint64_t pool);
+CUresult ckt_pool_trim(uint64_t pool, size_t keep_bytes);
+CUresult ckt_pool_set(uint64_t pool, CUmemPool_attribute attribute, uint64_t value);
+CUresult ckt_pool_get(uint64_t pool, CUmemPool_attribute attribute, uint64_t *ret_value);
+CUresult ckt_pool_alloc(uint64_t pool, CUdevice device, size_t size, uint64_t stream, uint64_t *ret_address);
+/* Also what was not allocated from any. */
+CUresult ckt_pool_free(uint64_t address, uint64_t stream);
+
 /* ---- Memory that graphs allocate */
 
 CUresult ckt_driver_graph_memory(CUdevice device, size_t size, uint64_t *ret_address, uint64_t *ret_granted);

@@ -62,6 +62,8 @@ CUresult ckt_soft_enter_faulted(struct ckt_soft_context **ret_context)
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (ckt_soft_in_host_function)
+		return CUDA_ERROR_NOT_PERMITTED;
 	struct ckt_soft_context *context = stack_top();
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -134,25 +136,9 @@ static CUresult context_start(struct ckt_soft_context *context)
 	context->cache_config = CU_FUNC_CACHE_PREFER_NONE;
 	context->shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
 	context->peers = 0;
-	struct ckt_soft_device *device = context->device;
-	/*
-	 * Far from programs, libraries, and the range that Cricket's workers reserve for themselves; each device behind the one that was used
-	 * before it, so that which of them a process works with does not show in its addresses.
-	 */
-	static _Atomic uint64_t next_arena = 0x300000000000;
-	pthread_mutex_lock(&device->lock);
-	/* Twice the memory: fragmented addresses shall not be what runs out. */
-	if (!device->arena_ready &&
-	    ckt_soft_arena_init(&device->arena, atomic_fetch_add(&next_arena, 2 * device->total_bytes), 2 * device->total_bytes) == 0)
-		device->arena_ready = true;
-	bool ready = device->arena_ready;
-	pthread_mutex_unlock(&device->lock);
-	if (!ready) {
-		ckt_soft_say("device %d: cannot reserve %llu bytes of address space (a limit such as ulimit -v?)", device->ordinal,
-			     (unsigned long long)(2 * device->total_bytes));
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	CUresult result = ckt_soft_stream_create(context, CU_STREAM_DEFAULT, 0, &context->legacy);
+	CUresult result = ckt_soft_device_prepare(context->device);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_stream_create(context, CU_STREAM_DEFAULT, 0, &context->legacy);
 	if (result == CUDA_SUCCESS)
 		atomic_store_explicit(&context->alive, true, memory_order_release);
 	return result;
@@ -227,6 +213,7 @@ CUresult ckt_soft_context_synchronize(struct ckt_soft_context *context)
 	}
 	free(list);
 	ckt_soft_output_flush(context);
+	ckt_soft_pools_settle();
 	return ckt_soft_context_result(context);
 }
 
@@ -250,6 +237,7 @@ void ckt_soft_context_close(struct ckt_soft_context *context)
 	}
 	ckt_soft_stream_close(context->legacy);
 	context->legacy = NULL;
+	ckt_soft_pools_forget(context);
 	ckt_soft_libraries_forget(context);
 	for (;;) {
 		pthread_mutex_lock(&context->lock);

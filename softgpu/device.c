@@ -204,6 +204,28 @@ void ckt_soft_device_uncharge(struct ckt_soft_device *device, uint64_t bytes)
 	atomic_fetch_sub(&device->used_bytes, bytes);
 }
 
+CUresult ckt_soft_device_prepare(struct ckt_soft_device *device)
+{
+	/*
+	 * Far from programs, libraries, and the range that Cricket's workers reserve for themselves; each device behind the one that was used
+	 * before it, so that which of them a process works with does not show in its addresses.
+	 */
+	static _Atomic uint64_t next_arena = 0x300000000000;
+	pthread_mutex_lock(&device->lock);
+	/* Twice the memory: fragmented addresses shall not be what runs out. */
+	if (!device->arena_ready &&
+	    ckt_soft_arena_init(&device->arena, atomic_fetch_add(&next_arena, 2 * device->total_bytes), 2 * device->total_bytes) == 0)
+		device->arena_ready = true;
+	bool ready = device->arena_ready;
+	pthread_mutex_unlock(&device->lock);
+	if (!ready) {
+		ckt_soft_say("device %d: cannot reserve %llu bytes of address space (a limit such as ulimit -v?)", device->ordinal,
+			     (unsigned long long)(2 * device->total_bytes));
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
 /* ---- API */
 
 CUresult CUDAAPI cuInit(unsigned int Flags)

@@ -229,6 +229,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 		ckt_soft_stream_wait(last->stream, last->ticket);
 	recording_put(last);
 	ckt_soft_output_flush(event->context);
+	ckt_soft_pools_settle();
 	result = ckt_soft_context_result(event->context);
 	ckt_soft_object_put(&event->object);
 	return result;

@@ -254,13 +254,11 @@ static CUresult launch_graph(const struct ckt_graph *graph, struct ckt_node *con
 
 CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t number)
 {
-	CUstream stream = (CUstream)(uintptr_t)number;
+	/* By its own name: NULL may be the thread's default stream. */
+	CUstream stream = number ? (CUstream)(uintptr_t)number : CU_STREAM_LEGACY;
 	struct soft_exec *e = own(exec);
-	/* A stream that was resolved is not another one in the functions of per-thread default streams. */
-	int per_thread = ckt_soft_per_thread_default;
 	ckt_graph_enter();
 	CUresult result = exec->graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	ckt_soft_per_thread_default = 0;
 	ckt_soft_in_graph = true;
 	if (result == CUDA_SUCCESS && e->last)
 		result = cuStreamWaitEvent(stream, e->last, 0);
@@ -271,7 +269,6 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t number)
 	if (result == CUDA_SUCCESS)
 		result = cuEventRecord(e->last, stream);
 	ckt_soft_in_graph = false;
-	ckt_soft_per_thread_default = per_thread;
 	return ckt_graph_leave(result);
 }
 
@@ -290,9 +287,11 @@ CUresult ckt_driver_graph_memory(CUdevice device, size_t size, uint64_t *ret_add
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (context->device != ckt_soft_device(device))
-		return CKT_SOFT_UNSUPPORTED("graph memory of another device than the current context's");
-	result = ckt_soft_memory_alloc(context, size, CKT_SOFT_RANGE_DEVICE, ret_address);
+	struct ckt_soft_range range = {.size = size, .kind = CKT_SOFT_RANGE_DEVICE, .context = context, .device = ckt_soft_device(device)};
+	result = ckt_soft_memory_make(&range);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_soft_pools_release(range.device))
+		result = ckt_soft_memory_make(&range);
+	*ret_address = range.base;
 	*ret_granted = size;
 	return result;
 }

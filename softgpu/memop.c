@@ -108,6 +108,8 @@ CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUst
 	struct ckt_soft_context *context;
 	struct ckt_soft_stream *s;
 	CUresult result = ckt_soft_enter(&context);
+	if (result == CUDA_SUCCESS && !count)
+		return paramArray && !flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = ckt_memop_check(paramArray, count, flags);
 	if (result == CUDA_SUCCESS)

@@ -8,13 +8,15 @@ static uint64_t page_up(uint64_t size)
 	return (size + CKT_SOFT_PAGE - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);
 }
 
-CUresult ckt_soft_memory_alloc(struct ckt_soft_context *context, uint64_t size, enum ckt_soft_range_kind kind, uint64_t *ret_address)
+CUresult ckt_soft_memory_make(struct ckt_soft_range *range)
 {
-	struct ckt_soft_device *device = context->device;
-	if (size > device->total_bytes)
+	struct ckt_soft_device *device = range->device;
+	if (range->size > device->total_bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	uint64_t bytes = page_up(size);
-	CUresult result = ckt_soft_device_charge(device, bytes);
+	uint64_t bytes = page_up(range->size);
+	CUresult result = ckt_soft_device_prepare(device);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_device_charge(device, bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t address = ckt_soft_arena_alloc(&device->arena, bytes);
@@ -22,19 +24,35 @@ CUresult ckt_soft_memory_alloc(struct ckt_soft_context *context, uint64_t size, 
 		ckt_soft_device_uncharge(device, bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	struct ckt_soft_range range = {
-		.base = address, .size = size, .kind = kind, .id = ckt_soft_range_next_id(), .context = context, .device = device};
+	range->base = address;
+	range->id = ckt_soft_range_next_id();
 	result = ckt_soft_memmap_set(address, bytes, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)
-		result = ckt_soft_range_add(&range);
+		result = ckt_soft_range_add(range);
 	if (result != CUDA_SUCCESS) {
 		ckt_soft_memmap_set(address, bytes, 0);
 		ckt_soft_arena_free(&device->arena, address, bytes);
 		ckt_soft_device_uncharge(device, bytes);
-		return result;
 	}
-	*ret_address = address;
-	return CUDA_SUCCESS;
+	return result;
+}
+
+CUresult ckt_soft_memory_alloc(struct ckt_soft_context *context, uint64_t size, enum ckt_soft_range_kind kind, uint64_t *ret_address)
+{
+	struct ckt_soft_range range = {.size = size, .kind = kind, .context = context, .device = context->device};
+	CUresult result = ckt_soft_memory_make(&range);
+	if (result == CUDA_SUCCESS)
+		*ret_address = range.base;
+	return result;
+}
+
+/* For the program: what was freed on a stream is there once the stream is. */
+static CUresult alloc_for_program(struct ckt_soft_context *context, uint64_t size, enum ckt_soft_range_kind kind, uint64_t *ret_address)
+{
+	CUresult result = ckt_soft_memory_alloc(context, size, kind, ret_address);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_soft_pools_release(context->device))
+		result = ckt_soft_memory_alloc(context, size, kind, ret_address);
+	return result;
 }
 
 static void any_range(struct ckt_soft_range *range, void *data)
@@ -58,6 +76,8 @@ static void unmark_host(uint64_t base, uint64_t size)
 void ckt_soft_memory_release(const struct ckt_soft_range *range)
 {
 	uint64_t bytes = page_up(range->size);
+	if (range->pool)
+		ckt_soft_pool_forget(range);
 	switch (range->kind) {
 	case CKT_SOFT_RANGE_DEVICE:
 	case CKT_SOFT_RANGE_MANAGED:
@@ -144,7 +164,7 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t address;
-	result = ckt_soft_memory_alloc(context, bytesize, CKT_SOFT_RANGE_DEVICE, &address);
+	result = alloc_for_program(context, bytesize, CKT_SOFT_RANGE_DEVICE, &address);
 	if (result == CUDA_SUCCESS)
 		*dptr = address;
 	return result;
@@ -175,7 +195,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned 
 	if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t address;
-	result = ckt_soft_memory_alloc(context, bytesize, CKT_SOFT_RANGE_MANAGED, &address);
+	result = alloc_for_program(context, bytesize, CKT_SOFT_RANGE_MANAGED, &address);
 	if (result == CUDA_SUCCESS)
 		*dptr = address;
 	return result;

@@ -80,7 +80,7 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 		return CUDA_SUCCESS;
 	}
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(CUmemoryPool *)data = NULL;
+		*(CUmemoryPool *)data = range ? (CUmemoryPool)(uintptr_t)range->pool : NULL;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;

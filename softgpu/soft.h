@@ -134,6 +134,8 @@ struct ckt_soft_device {
 struct ckt_soft_device *ckt_soft_device(int ordinal);
 int ckt_soft_device_count(void);
 CUresult ckt_soft_devices_init(void);
+/* Before memory of it is used first. */
+CUresult ckt_soft_device_prepare(struct ckt_soft_device *device);
 /* Counts bytes as used, CUDA_ERROR_OUT_OF_MEMORY where the device has not so many left. */
 CUresult ckt_soft_device_charge(struct ckt_soft_device *device, uint64_t bytes);
 void ckt_soft_device_uncharge(struct ckt_soft_device *device, uint64_t bytes);
@@ -221,6 +223,7 @@ struct ckt_soft_range {
 	struct ckt_soft_context *context;	/* NULL for cuMemMap */
 	struct ckt_soft_device *device;
 	int sync_memops;
+	uint64_t pool;			/* the memory pool's number; 0: none */
 	/* cuMemMap */
 	struct ckt_soft_physical *physical;
 	uint64_t offset;
@@ -241,6 +244,8 @@ uint64_t ckt_soft_range_next_id(void);
 
 /* Memory from the device's arena, charged, marked accessible and entered in the table. */
 CUresult ckt_soft_memory_alloc(struct ckt_soft_context *context, uint64_t size, enum ckt_soft_range_kind kind, uint64_t *ret_address);
+/* The same for a range whose base, as yet unknown, and id come out of it. */
+CUresult ckt_soft_memory_make(struct ckt_soft_range *range);
 /* The reverse; the range must have been removed from the table. */
 void ckt_soft_memory_release(const struct ckt_soft_range *range);
 /* True where a device may do `bits` with all of [address, address + size), and it is all one allocation or mapped memory. */
@@ -251,6 +256,16 @@ bool ckt_soft_memory_is_device_space(uint64_t address);
 bool ckt_soft_vmm_reserved(uint64_t address);
 /* vmm.c: drops a mapping's hold on its physical memory. */
 void ckt_soft_physical_put(struct ckt_soft_physical *physical);
+
+/* ---- pool_side.c */
+
+/* The program has waited: what pools should not keep goes. */
+void ckt_soft_pools_settle(void);
+/* Waits for all that pools keep on the device and gives it back; false where that is nothing. */
+bool ckt_soft_pools_release(const struct ckt_soft_device *device);
+void ckt_soft_pools_forget(const struct ckt_soft_context *context);
+/* Memory of a pool goes that was not freed on a stream. */
+void ckt_soft_pool_forget(const struct ckt_soft_range *range);
 
 /* ---- stream.c */
 
@@ -306,6 +321,8 @@ CUresult ckt_soft_context_behind(struct ckt_soft_context *context, ckt_soft_work
 extern __thread int ckt_soft_per_thread_default;
 /* The calling thread launches a graph: all of it goes to one stream, also what belongs to another context than that. */
 extern __thread bool ckt_soft_in_graph;
+/* The calling thread runs a function of the program that a stream came to: it may not ask the driver for anything. */
+extern __thread bool ckt_soft_in_host_function;
 
 /* ---- module.c, fatbin.c, link.c, library.c, function.c */
 

@@ -30,7 +30,7 @@ struct ckt_soft_command {
 };
 
 __thread int ckt_soft_per_thread_default;
-__thread bool ckt_soft_in_graph;
+__thread bool ckt_soft_in_graph, ckt_soft_in_host_function;
 
 static void stream_free(struct ckt_soft_object *object)
 {

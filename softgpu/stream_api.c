@@ -72,6 +72,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream hStream)
 	}
 	result = ckt_soft_stream_submit(stream, nothing, NULL, 0, CKT_SOFT_BLOCK | CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	ckt_soft_output_flush(context);
+	ckt_soft_pools_settle();
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_context_result(context);
 	ckt_soft_object_put(&stream->object);
@@ -263,11 +264,13 @@ struct host_call {
 static void run_host_call(struct ckt_soft_context *context, void *payload)
 {
 	struct host_call *call = payload;
+	ckt_soft_in_host_function = true;
 	/* A host function is not called after a fault; a callback is, and told so. */
 	if (call->callback)
 		call->callback(call->handle, ckt_soft_context_result(context), call->data);
 	else if (ckt_soft_context_result(context) == CUDA_SUCCESS)
 		call->function(call->data);
+	ckt_soft_in_host_function = false;
 }
 
 /* Precondition: entered; leaves. */

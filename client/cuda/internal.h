@@ -213,7 +213,7 @@ bool ckt_range_is_shared(uint64_t address, uint64_t size);
 bool ckt_range_require_device(const char *what, uint64_t address, uint64_t size);
 bool ckt_range_is_pinned(const void *address, uint64_t size);
 
-/* ---- pool.c */
+/* ---- pool_side.c */
 /* Whether anything was ever freed on a stream: it may be had back by waiting. */
 bool ckt_pool_may_settle(void);
 

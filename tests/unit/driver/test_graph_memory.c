@@ -20,7 +20,7 @@ static void test_left(void)
 	OK(cuMemFree(params.dptr));
 	CHECK_RESULT(cuMemFree(params.dptr), CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphLaunch(exec, NULL));
-	OK(cuMemFree(params.dptr));
+	OK(cuMemFreeAsync(params.dptr, NULL));
 	OK(cuGraphExecDestroy(exec));
 	/* Freed in the graph, any number of launches; the address goes to the next one behind it. */
 	OK(cuGraphAddMemFreeNode(&release, graph, &alloc, 1, params.dptr));

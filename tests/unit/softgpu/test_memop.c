@@ -117,7 +117,8 @@ static void test_refused(void)
 		many[i].operation = CU_STREAM_MEM_OP_BARRIER;
 	OK(cuStreamBatchMemOp(NULL, COUNT(many) - 1, many, 0));
 	CHECK_RESULT(cuStreamBatchMemOp(NULL, COUNT(many), many, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuStreamBatchMemOp(NULL, 0, many, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamBatchMemOp(NULL, 0, many, 0));
+	CHECK_RESULT(cuStreamBatchMemOp(NULL, 0, NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuStreamBatchMemOp(NULL, 1, NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuStreamBatchMemOp(NULL, 1, many, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuStreamBatchMemOp((CUstream)(uintptr_t)0x1230, 1, many, 0), CUDA_ERROR_INVALID_HANDLE);

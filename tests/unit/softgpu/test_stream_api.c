@@ -118,6 +118,24 @@ static void test_callbacks(void)
 	OK(cuStreamDestroy(stream));
 }
 
+static void CUDA_CB ask(void *ret)
+{
+	CUdeviceptr p;
+	*(CUresult *)ret = cuMemAlloc(&p, 64);
+}
+
+/* They may not ask the driver for anything. */
+static void test_asking(void)
+{
+	CUresult told = CUDA_SUCCESS;
+	test_context();
+	OK(cuLaunchHostFunc(NULL, ask, &told));
+	OK(cuStreamSynchronize(NULL));
+	IS(told, CUDA_ERROR_NOT_PERMITTED);
+	ask(&told);
+	IS(told, CUDA_SUCCESS);
+}
+
 static void test_attach(void)
 {
 	CUdeviceptr managed, plain;
@@ -134,4 +152,5 @@ static void test_attach(void)
 	OK(cuMemFree(plain));
 }
 
-UNIT_SUITE(softgpu/stream_api, {"told", test_told}, {"attributes", test_attributes}, {"callbacks", test_callbacks}, {"attach", test_attach})
+UNIT_SUITE(softgpu/stream_api, {"told", test_told}, {"attributes", test_attributes}, {"callbacks", test_callbacks},
+	   {"asking", test_asking}, {"attach", test_attach})

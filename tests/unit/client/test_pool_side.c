@@ -1,4 +1,4 @@
-/* client/cuda/pool.c: memory pools: an allocation waits for its address, a free does not wait, attributes are the worker's. */
+/* client/cuda/pool_side.c: memory pools: an allocation waits for its address, a free does not wait, attributes are the worker's. */
 #include "relay.h"
 
 static void test_pools(void)

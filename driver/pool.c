@@ -1,11 +1,10 @@
 /*
- * Memory pools.  The worker's allocator holds the blocks; here are the handles, what a device's current pool is, and the checks that
- * CUDA makes at once.  An allocation waits for its address; freeing is sent and forgotten.
+ * Memory pools.  The library's allocator holds the blocks (driver.h); here are the handles, what a device's current pool is, and the checks
+ * that CUDA makes at once.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "client/cuda/internal.h"
 #include "driver/capture.h"
 
 /* Bit d: what device d, not the pool's own, may do with its memory. */
@@ -19,22 +18,16 @@ struct ckt_pool {
 	struct access access;
 };
 
-static struct access default_access[CKT_DEVICES_MAX];
+static struct access default_access[CKT_DRIVER_DEVICES_MAX];
 
-static _Atomic uint64_t current_pools[CKT_DEVICES_MAX];	/* 0: the default pool */
-static _Atomic bool freed_on_stream;
-
-bool ckt_pool_may_settle(void)
-{
-	return atomic_load_explicit(&freed_on_stream, memory_order_relaxed);
-}
+static _Atomic uint64_t current_pools[CKT_DRIVER_DEVICES_MAX];	/* 0: the default pool */
 
 /* The device of a pool's handle; false where it is none. */
 static bool find(CUmemoryPool handle, CUdevice *ret_device)
 {
 	uint64_t id = ckt_handle_id(handle);
 	uint32_t slot = ckt_handle_slot(id);
-	if (slot > 0 && slot <= ckt_device_count() && id == ckt_handle_default_pool(slot - 1)) {
+	if (slot > 0 && id == ckt_handle_default_pool(slot - 1) && !ckt_driver_device((CUdevice)(slot - 1))) {
 		*ret_device = (CUdevice)(slot - 1);
 		return true;
 	}
@@ -59,29 +52,29 @@ static CUmemoryPool as_handle(uint64_t id)
 
 CKT_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 {
-	CUresult result;
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (ckt_device_get(device, &result))
+	CUresult result = ckt_driver_device(device);
+	if (!result)
 		*pool = as_handle(ckt_handle_default_pool((unsigned)device));
 	return result;
 }
 
 CKT_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {
-	CUresult result;
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (ckt_device_get(device, &result))
+	CUresult result = ckt_driver_device(device);
+	if (!result)
 		*pool = as_handle(current_pool(device));
 	return result;
 }
 
 CKT_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
-	CUresult result;
 	CUdevice of;
-	if (!ckt_device_get(device, &result))
+	CUresult result = ckt_driver_device(device);
+	if (result)
 		return result;
 	if (!find(pool, &of) || of != device)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -93,12 +86,12 @@ CKT_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 static CUresult read_location(const CUmemLocation *location, CUmemAllocationType type, CUdevice *ret_device)
 {
 	static bool once;
-	CUresult result;
 	if (!location || (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return ckt_call_unsupported("memory pools of the host or of managed memory", &once);
-	if (!ckt_device_get(location->id, &result))
+		return ckt_driver_unsupported("memory pools of the host or of managed memory", &once);
+	CUresult result = ckt_driver_device(location->id);
+	if (result)
 		return result == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : result;
 	*ret_device = location->id;
 	return CUDA_SUCCESS;
@@ -139,9 +132,9 @@ CKT_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps
 	if (result)
 		return result;
 	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
-		return ckt_call_unsupported("memory pools shared with other processes", &once_shared);
+		return ckt_driver_unsupported("memory pools shared with other processes", &once_shared);
 	if (props->usage)
-		return ckt_call_unsupported("memory pools for the decompression engine", &once_usage);
+		return ckt_driver_unsupported("memory pools for the decompression engine", &once_usage);
 	struct ckt_pool *pool = calloc(1, sizeof *pool);
 	if (!pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -150,7 +143,7 @@ CKT_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps
 		free(pool);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = CKT_BATCHED(pool_create, POOL_CREATE, .id = pool->object.id, .device = (uint32_t)device, .max_bytes = props->maxSize);
+	result = ckt_pool_make(pool->object.id, device, props->maxSize);
 	if (result)
 		ckt_object_remove(&pool->object);
 	else
@@ -165,7 +158,7 @@ CKT_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* From here on its device's current pool, where it was that, is the default one. */
-	CUresult result = CKT_BATCHED(pool_destroy, POOL_DESTROY, .id = pool->object.id);
+	CUresult result = ckt_pool_unmake(pool->object.id);
 	if (!result)
 		ckt_object_remove(&pool->object);
 	return result;
@@ -174,7 +167,7 @@ CKT_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 CKT_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
 	CUdevice device = 0;
-	return find(pool, &device) ? CKT_BATCHED(pool_trim, POOL_TRIM, .pool = ckt_handle_id(pool), .keep_bytes = keep) : CUDA_ERROR_INVALID_VALUE;
+	return find(pool, &device) ? ckt_pool_trim(ckt_handle_id(pool), keep) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool is_flag(CUmemPool_attribute attribute)
@@ -206,30 +199,26 @@ CKT_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute
 		number = *(int *)value != 0;
 		break;
 	}
-	return CKT_BATCHED(pool_set_attribute, POOL_SET_ATTRIBUTE, .pool = ckt_handle_id(pool), .attribute = attribute, .value = number);
+	return ckt_pool_set(ckt_handle_id(pool), attribute, number);
 }
 
 CKT_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
 	CUdevice device = 0;
-	struct ckt_reply reply;
-	struct ckt_pool_get_attribute_res res;
+	uint64_t number;
 	if (!value || !find(pool, &device))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = CKT_WAITED(pool_get_attribute, POOL_GET_ATTRIBUTE, 0, &reply, .pool = ckt_handle_id(pool), .attribute = attribute);
+	CUresult result = ckt_pool_get(ckt_handle_id(pool), attribute, &number);
 	if (result)
 		return result;
-	if (!ckt_pool_get_attribute_res_get(&reply.results, &res))
-		result = CUDA_ERROR_UNKNOWN;
-	else if (is_flag(attribute))
-		*(int *)value = (int)res.value;
+	if (is_flag(attribute))
+		*(int *)value = (int)number;
 	else
-		*(cuuint64_t *)value = res.value;
-	ckt_reply_release(&reply);
-	return result;
+		*(cuuint64_t *)value = number;
+	return CUDA_SUCCESS;
 }
 
-/* ---- Access.  The session's memory is open to every device that can reach it; who may is kept here, for CUDA's answers. */
+/* ---- Access.  A pool's memory is open to every device that can reach it; who may is kept here, for CUDA's answers. */
 
 static struct access *access_of(CUmemoryPool handle)
 {
@@ -239,11 +228,11 @@ static struct access *access_of(CUmemoryPool handle)
 
 static CUresult check_access(const CUmemAccessDesc *desc, CUdevice own)
 {
-	CUresult result;
 	int can = 1;
 	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(desc->location.id, &result))
+	CUresult result = ckt_driver_device(desc->location.id);
+	if (result)
 		return result;
 	if (desc->location.id == own)
 		return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
@@ -277,10 +266,10 @@ CKT_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc 
 CKT_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location)
 {
 	CUdevice device = 0;
-	CUresult result;
 	if (!flags || !location || !find(pool, &device) || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(location->id, &result))
+	CUresult result = ckt_driver_device(location->id);
+	if (result)
 		return result;
 	struct access *access = access_of(pool);
 	bool writes = location->id == device || atomic_load(&access->writers) >> location->id & 1;
@@ -295,8 +284,6 @@ CKT_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t siz
 {
 	CUdevice device = 0;
 	uint64_t id;
-	struct ckt_reply reply;
-	struct ckt_mem_alloc_async_res res;
 	struct ckt_capture_stream *capturing;
 	if (!ret_address)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -314,21 +301,7 @@ CKT_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_address, size_t siz
 		return result;
 	if (capturing)
 		return ckt_graph_leave(ckt_capture_alloc(capturing, device, size, (uint64_t *)ret_address));
-	result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply, .pool = ckt_handle_id(pool), .size = size, .stream = id);
-	/* What other streams have freed is there once they are done. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
-		result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply, .pool = ckt_handle_id(pool), .size = size,
-				    .stream = id);
-	if (result)
-		return result;
-	bool good = ckt_mem_alloc_async_res_get(&reply.results, &res);
-	ckt_reply_release(&reply);
-	if (!good)
-		return CUDA_ERROR_UNKNOWN;
-	ckt_range_add(&(struct ckt_range){.base = res.address, .size = size, .kind = CKT_RANGE_DEVICE, .context = ckt_call_context,
-					  .device = device, .pool = ckt_handle_id(pool)});
-	*ret_address = res.address;
-	return CUDA_SUCCESS;
+	return ckt_pool_alloc(ckt_handle_id(pool), device, size, id, (uint64_t *)ret_address);
 }
 
 CKT_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream)
@@ -340,7 +313,6 @@ CKT_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream 
 
 CKT_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
-	struct ckt_range range;
 	struct ckt_capture_stream *capturing;
 	uint64_t id;
 	CUresult result = ckt_stream_resolve(stream, &id);
@@ -356,8 +328,5 @@ CKT_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 	/* Other memory never takes a graph's place, so there is nothing to put on the stream. */
 	if (ckt_graph_blocks && ckt_graph_memory_free(address, &result))
 		return result;
-	if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
-		return CUDA_ERROR_INVALID_VALUE;
-	atomic_store_explicit(&freed_on_stream, true, memory_order_relaxed);
-	return CKT_BATCHED(mem_free_async, MEM_FREE_ASYNC, .address = address, .stream = id);
+	return ckt_pool_free(address, id);
 }

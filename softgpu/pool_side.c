@@ -1,0 +1,432 @@
+/*
+ * Memory pools: what is freed on a stream is kept with the place in the stream's work behind which nothing uses it any more.  The same stream
+ * takes it again at once, another one where that place is reached or by waiting for it.  What a pool should not keep (its threshold) goes with
+ * the program's next wait.
+ *
+ * Locks: the pools' is taken before a stream's; memory is given back with none of them held.
+ */
+#include <stdlib.h>
+
+#include "driver/driver.h"
+#include "softgpu/soft.h"
+
+struct level {
+	uint64_t now, high;
+};
+
+struct pool {
+	struct pool *next;
+	uint64_t id;
+	struct ckt_soft_device *device;
+	unsigned reuse;				/* bit CUmemPool_attribute - 1 */
+	uint64_t threshold, max_bytes;
+	struct level reserved, used;
+	bool destroyed;				/* goes with its last memory */
+};
+
+struct kept {
+	struct kept *next;
+	struct ckt_soft_range range;
+	struct pool *pool;
+	struct ckt_soft_stream *stream;		/* referenced */
+	uint64_t ticket;
+};
+
+enum { REUSE_ALL = 7 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pool *pools;
+static struct kept *kept_list;			/* the oldest first */
+static atomic_uint kept_count;
+
+/* ---- Pools.  Precondition of the functions without ckt_: locked, unless they say otherwise. */
+
+static struct pool *add(uint64_t id, struct ckt_soft_device *device, uint64_t max_bytes)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+	if (!pool)
+		return NULL;
+	*pool = (struct pool){.next = pools, .id = id, .device = device, .reuse = REUSE_ALL, .max_bytes = max_bytes};
+	pools = pool;
+	return pool;
+}
+
+/* Those of the devices are made when they are asked for. */
+static struct pool *find(uint64_t id)
+{
+	struct pool *pool = pools;
+	while (pool && pool->id != id)
+		pool = pool->next;
+	if (pool)
+		return pool;
+	struct ckt_soft_device *device = ckt_soft_device((int)ckt_handle_slot(id) - 1);
+	return device && id == ckt_handle_default_pool((unsigned)device->ordinal) ? add(id, device, 0) : NULL;
+}
+
+static void change(struct level *level, int64_t by)
+{
+	level->now += (uint64_t)by;
+	if (level->now > level->high)
+		level->high = level->now;
+}
+
+static void retire(struct pool *dead)
+{
+	if (!dead->destroyed || dead->reserved.now)
+		return;
+	struct pool **link = &pools;
+	while (*link != dead)
+		link = &(*link)->next;
+	*link = dead->next;
+	free(dead);
+}
+
+static uint64_t granted(uint64_t size)
+{
+	return (size + CKT_SOFT_PAGE - 1) & ~(uint64_t)(CKT_SOFT_PAGE - 1);
+}
+
+CUresult ckt_pool_make(uint64_t id, CUdevice device, size_t max_bytes)
+{
+	pthread_mutex_lock(&lock);
+	struct pool *pool = add(id, ckt_soft_device(device), max_bytes);
+	pthread_mutex_unlock(&lock);
+	return pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult ckt_pool_unmake(uint64_t id)
+{
+	pthread_mutex_lock(&lock);
+	struct pool *pool = find(id);
+	if (pool) {
+		pool->destroyed = true;
+		retire(pool);
+	}
+	pthread_mutex_unlock(&lock);
+	ckt_soft_pools_settle();
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_pool_set(uint64_t id, CUmemPool_attribute attribute, uint64_t value)
+{
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	struct pool *pool = find(id);
+	switch (pool ? attribute : 0) {
+	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		pool->reuse = (pool->reuse & ~(1u << (attribute - 1))) | (unsigned)(value != 0) << (attribute - 1);
+		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		pool->threshold = value;
+		break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		pool->reserved.high = pool->reserved.now;
+		break;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		pool->used.high = pool->used.now;
+		break;
+	default:
+		result = CUDA_ERROR_INVALID_VALUE;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult ckt_pool_get(uint64_t id, CUmemPool_attribute attribute, uint64_t *ret_value)
+{
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	const struct pool *pool = find(id);
+	switch (pool ? attribute : 0) {
+	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		*ret_value = pool->reuse >> (attribute - 1) & 1;
+		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		*ret_value = pool->threshold;
+		break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+		*ret_value = pool->reserved.now;
+		break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		*ret_value = pool->reserved.high;
+		break;
+	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+		*ret_value = pool->used.now;
+		break;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		*ret_value = pool->used.high;
+		break;
+	default:
+		result = CUDA_ERROR_INVALID_VALUE;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* ---- What is kept */
+
+static bool is_done(const struct kept *kept)
+{
+	return ckt_soft_stream_reached(kept->stream, kept->ticket);
+}
+
+/* Takes it out of its list. */
+static struct kept *take(struct kept **link)
+{
+	struct kept *kept = *link;
+	*link = kept->next;
+	kept->next = NULL;
+	atomic_fetch_sub(&kept_count, 1);
+	return kept;
+}
+
+/* It leaves its pool, too, and goes where the caller gives it back. */
+static void drop(struct kept **link, struct kept **ret_dropped)
+{
+	struct kept *kept = take(link);
+	change(&kept->pool->reserved, -(int64_t)granted(kept->range.size));
+	retire(kept->pool);
+	kept->next = *ret_dropped;
+	*ret_dropped = kept;
+}
+
+/* Not locked. */
+static bool give_back(struct kept *list)
+{
+	bool any = list != NULL;
+	while (list) {
+		struct kept *next = list->next;
+		list->range.pool = 0;
+		ckt_soft_memory_release(&list->range);
+		ckt_soft_object_put(&list->stream->object);
+		free(list);
+		list = next;
+	}
+	return any;
+}
+
+static void trim(const struct pool *pool, uint64_t keep_bytes, struct kept **ret_dropped)
+{
+	for (struct kept **link = &kept_list; *link && pool->reserved.now > keep_bytes;)
+		if ((*link)->pool == pool && is_done(*link))
+			drop(link, ret_dropped);
+		else
+			link = &(*link)->next;
+}
+
+CUresult ckt_pool_trim(uint64_t id, size_t keep_bytes)
+{
+	struct kept *dropped = NULL;
+	pthread_mutex_lock(&lock);
+	struct pool *pool = find(id);
+	if (pool)
+		trim(pool, keep_bytes, &dropped);
+	pthread_mutex_unlock(&lock);
+	give_back(dropped);
+	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void ckt_soft_pools_settle(void)
+{
+	struct kept *dropped = NULL;
+	if (!atomic_load(&kept_count))
+		return;
+	pthread_mutex_lock(&lock);
+	for (struct kept **link = &kept_list; *link;) {
+		const struct pool *pool = (*link)->pool;
+		if ((pool->destroyed || pool->reserved.now > pool->threshold) && is_done(*link))
+			drop(link, &dropped);
+		else
+			link = &(*link)->next;
+	}
+	pthread_mutex_unlock(&lock);
+	give_back(dropped);
+}
+
+bool ckt_soft_pools_release(const struct ckt_soft_device *device)
+{
+	struct kept *taken = NULL;
+	pthread_mutex_lock(&lock);
+	for (struct kept **link = &kept_list; *link;)
+		if ((*link)->pool->device == device)
+			drop(link, &taken);
+		else
+			link = &(*link)->next;
+	pthread_mutex_unlock(&lock);
+	for (const struct kept *kept = taken; kept; kept = kept->next)
+		ckt_soft_stream_wait(kept->stream, kept->ticket);
+	return give_back(taken);
+}
+
+void ckt_soft_pools_forget(const struct ckt_soft_context *context)
+{
+	struct kept *dropped = NULL;
+	pthread_mutex_lock(&lock);
+	for (struct kept **link = &kept_list; *link;)
+		if ((*link)->range.context == context || (*link)->stream->context == context)
+			drop(link, &dropped);
+		else
+			link = &(*link)->next;
+	pthread_mutex_unlock(&lock);
+	give_back(dropped);
+}
+
+void ckt_soft_pool_forget(const struct ckt_soft_range *range)
+{
+	pthread_mutex_lock(&lock);
+	struct pool *pool = find(range->pool);
+	if (pool) {
+		change(&pool->used, -(int64_t)granted(range->size));
+		change(&pool->reserved, -(int64_t)granted(range->size));
+		retire(pool);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- Allocation */
+
+static CUresult stream_of(uint64_t number, struct ckt_soft_stream **ret_stream)
+{
+	struct ckt_soft_context *context;
+	CUresult result = ckt_soft_enter(&context);
+	return result == CUDA_SUCCESS ? ckt_soft_stream_get(context, number ? (CUstream)(uintptr_t)number : CU_STREAM_LEGACY, ret_stream) : result;
+}
+
+static void nothing(struct ckt_soft_context *context, void *payload)
+{
+	(void)context;
+	(void)payload;
+}
+
+/* The best block for an allocation on the stream, the newest of them; NULL where there is none. */
+static struct kept **choose(const struct pool *pool, uint64_t size, const struct ckt_soft_stream *stream)
+{
+	struct kept **ready = NULL, **waiting = NULL;
+	for (struct kept **link = &kept_list; *link; link = &(*link)->next) {
+		if ((*link)->pool != pool || granted((*link)->range.size) != granted(size))
+			continue;
+		if ((*link)->stream == stream || is_done(*link))
+			ready = link;
+		else if (pool->reuse >> (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES - 1) & 1)
+			waiting = link;
+	}
+	return ready ? ready : waiting;
+}
+
+/* Not locked. */
+static CUresult reuse(struct kept *kept, size_t size, struct ckt_soft_stream *stream, uint64_t *ret_address)
+{
+	struct ckt_soft_range range = kept->range;
+	range.size = size;
+	range.id = ckt_soft_range_next_id();
+	range.context = stream->context;
+	CUresult result = ckt_soft_stream_submit(stream, nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, kept->stream, kept->ticket, NULL);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_range_add(&range);
+	if (result == CUDA_SUCCESS)
+		*ret_address = range.base;
+	else
+		ckt_soft_memory_release(&range);
+	ckt_soft_object_put(&kept->stream->object);
+	free(kept);
+	return result;
+}
+
+CUresult ckt_pool_alloc(uint64_t id, CUdevice device, size_t size, uint64_t number, uint64_t *ret_address)
+{
+	struct ckt_soft_stream *stream;
+	struct kept *dropped = NULL, *kept = NULL;
+	(void)device;
+	CUresult result = stream_of(number, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	struct pool *pool = find(id);
+	struct kept **link = pool ? choose(pool, size, stream) : NULL;
+	if (link) {
+		kept = take(link);
+		change(&pool->used, (int64_t)granted(size));
+	} else if (!pool || size > pool->device->total_bytes) {
+		result = pool ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	} else {
+		if (pool->max_bytes && pool->reserved.now + granted(size) > pool->max_bytes)
+			trim(pool, pool->max_bytes > granted(size) ? pool->max_bytes - granted(size) : 0, &dropped);
+		if (pool->max_bytes && pool->reserved.now + granted(size) > pool->max_bytes)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (result == CUDA_SUCCESS && !kept) {
+		change(&pool->used, (int64_t)granted(size));
+		change(&pool->reserved, (int64_t)granted(size));
+	}
+	pthread_mutex_unlock(&lock);
+	give_back(dropped);
+	if (kept) {
+		result = reuse(kept, size, stream, ret_address);
+	} else if (result == CUDA_SUCCESS) {
+		/* The pool cannot go: it has this much reserved. */
+		struct ckt_soft_range range = {.size = size, .kind = CKT_SOFT_RANGE_DEVICE, .context = stream->context, .device = pool->device, .pool = id};
+		result = ckt_soft_memory_make(&range);
+		if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_soft_pools_release(pool->device))
+			result = ckt_soft_memory_make(&range);
+		if (result == CUDA_SUCCESS)
+			*ret_address = range.base;
+		else
+			ckt_soft_pool_forget(&range);
+	}
+	ckt_soft_object_put(&stream->object);
+	return result;
+}
+
+static void release(struct ckt_soft_context *context, void *payload)
+{
+	(void)context;
+	ckt_soft_memory_release(payload);
+}
+
+/* Takes the stream's reference over. */
+static CUresult keep(const struct ckt_soft_range *range, struct ckt_soft_stream *stream)
+{
+	struct kept *kept = calloc(1, sizeof(*kept));
+	CUresult result = kept ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_stream_submit(stream, nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, &kept->ticket);
+	if (result != CUDA_SUCCESS) {
+		free(kept);
+		ckt_soft_object_put(&stream->object);
+		return result;
+	}
+	kept->range = *range;
+	kept->stream = stream;
+	pthread_mutex_lock(&lock);
+	kept->pool = find(range->pool);
+	change(&kept->pool->used, -(int64_t)granted(range->size));
+	struct kept **link = &kept_list;
+	while (*link)
+		link = &(*link)->next;
+	*link = kept;
+	atomic_fetch_add(&kept_count, 1);
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_pool_free(uint64_t address, uint64_t number)
+{
+	struct ckt_soft_stream *stream;
+	struct ckt_soft_range range;
+	CUresult result = stream_of(number, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ckt_soft_range_remove(address, 1u << CKT_SOFT_RANGE_DEVICE, &range)) {
+		ckt_soft_object_put(&stream->object);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (range.pool)
+		return keep(&range, stream);
+	result = ckt_soft_stream_submit(stream, release, &range, sizeof(range), CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	ckt_soft_object_put(&stream->object);
+	return result;
+}
