@@ -53,6 +53,7 @@ static uint32_t this_thread(void)
 struct room {
 	uint64_t size;
 	uint64_t limit;
+	bool may_ask;
 };
 
 /* Bytes that a record of this size takes at tail, the gap at the ring's end included. */
@@ -69,8 +70,10 @@ static bool has_room(void *data)
 		return true;
 	pthread_mutex_lock(&ckt_conn.lock);
 	bool enough = ckt_conn.tail - ckt_conn.head + ring_need(ckt_conn.tail, room->size) <= room->limit;
+	/* An answer that was under way before may tell of too little: then nobody else asks again. */
+	bool ask = room->may_ask && !ckt_conn.ack_pending;
 	pthread_mutex_unlock(&ckt_conn.lock);
-	return enough;
+	return enough || ask;
 }
 
 static void ask_for_ack(void);
@@ -80,7 +83,7 @@ static CUresult ring_reserve(uint32_t size, bool session_proc, uint8_t **ret_rec
 {
 	struct ckt_conn *conn = &ckt_conn;
 	/* The acknowledgement that frees the ring must itself find room: session procedures have a corner of their own. */
-	struct room room = {.size = size, .limit = CKT_RING_SIZE - (session_proc ? 0 : CKT_RING_CORNER)};
+	struct room room = {.size = size, .limit = CKT_RING_SIZE - (session_proc ? 0 : CKT_RING_CORNER), .may_ask = !session_proc};
 	for (;;) {
 		int state = atomic_load_explicit(&conn->state, memory_order_relaxed);
 		if (state == CKT_CONN_LOST)

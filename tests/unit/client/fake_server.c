@@ -137,6 +137,8 @@ static bool handle(struct fake_server *server, int fd, const uint8_t *data, size
 		return true;
 	}
 	uint8_t *p = ckt_reply_header_put(reply, &(struct ckt_reply_header){.xid = header.xid, .executed = server->executed});
+	if (server->slow_ack && header.prog == CRICKET_SESSION_PROG && header.proc == CKT_SESSION_ACK)
+		poll(NULL, 0, 100);
 	if (header.prog == CKT_CUDA_PROG) {
 		p = ckt_put_u32(p, CUDA_SUCCESS);
 		p += put_results(server, &header, &c, p);

@@ -25,6 +25,7 @@ struct fake_server {
 	_Atomic uint64_t bytes_to_device;
 	_Atomic uint64_t drop_every;	/* close the connection after so many records; 0: never */
 	_Atomic bool lose_reply;	/* when dropping, execute the call but keep its reply from the client */
+	_Atomic bool slow_ack;		/* answer an ACK late, with what had been executed when it came */
 	_Atomic bool refuse;		/* say NO_SESSION to every RESUME */
 	_Atomic bool behind;		/* say in every RESUME that less was executed than was */
 	_Atomic uint64_t behind_records;	/* that came all the same */

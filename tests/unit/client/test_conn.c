@@ -82,6 +82,25 @@ static void test_ring(void)
 	free(data);
 }
 
+/* The ring is full of what came behind the question how far the server is: its answer makes too little room, and it has to be asked again. */
+static void test_late_ack(void)
+{
+	CUdeviceptr memory;
+	size_t size = 1 << 20;
+	uint8_t *data = calloc(1, size);
+	CU_ASSERT_EQUAL_FATAL(cuMemAlloc_v2(&memory, size), CUDA_SUCCESS);
+	uint64_t before = server.bytes_to_device;
+	server.slow_ack = true;
+	for (int i = 0; i < 12; i++)
+		CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(memory, data, size), CUDA_SUCCESS);
+	server.slow_ack = false;
+	quiet();
+	CU_ASSERT_EQUAL(server.bytes_to_device - before, 12 * size);
+	CU_ASSERT_EQUAL(server.gaps, 0);
+	CU_ASSERT_EQUAL(cuMemFree_v2(memory), CUDA_SUCCESS);
+	free(data);
+}
+
 static bool expected(const uint8_t *data, uint64_t src, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -390,6 +409,7 @@ int main(void)
 	CU_add_test(suite, "open", test_open);
 	CU_add_test(suite, "local answers", test_local_answers);
 	CU_add_test(suite, "ring", test_ring);
+	CU_add_test(suite, "late ack", test_late_ack);
 	CU_add_test(suite, "copies to the host", test_to_host);
 	CU_add_test(suite, "resume", test_resume);
 	CU_add_test(suite, "threads", test_threads);
