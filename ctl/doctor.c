@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/patch/environment.h"
+#include "rpc/nvml.h"
 
 extern char **environ;
 
@@ -40,6 +41,24 @@ void ckt_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const 
 	printf("%-8s %-12s %s\n", words[finding], name, clean);
 	if (remedy)
 		printf("%-21s %s\n", "", remedy);
+}
+
+/* What PyTorch's figures and nvidia-smi come from; its absence stops nobody. */
+static void check_nvml(struct ckt_doctor *doctor, struct ckt_ctl_server *server, unsigned gpu)
+{
+	ckt_control_nvml_args call = {.function = ckt_nvml_number("nvmlDeviceGetPciInfo_v3"), .gpu = gpu};
+	ckt_control_nvml_res res = {0};
+	if (ckt_ctl_call(server, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &call, (xdrproc_t)xdr_ckt_control_nvml_res, &res, 10000,
+			 -1) != CKT_EXIT_DONE)
+		return;
+	if (res.result == CKT_NVML_SUCCESS)
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "nvml", NULL, "the server's NVML answers");
+	else
+		ckt_doctor_note(doctor, CKT_FINDING_WARNING, "nvml",
+				"install NVIDIA's driver there as a whole, or name its directory in the server's LD_LIBRARY_PATH",
+				res.result == CKT_NVML_TIMEOUT ? "the server's NVML does not answer: no temperature, utilisation and the like"
+							       : "the server finds no NVML that works: no temperature, utilisation and the like");
+	xdr_free((xdrproc_t)xdr_ckt_control_nvml_res, (char *)&res);
 }
 
 static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *args)
@@ -75,6 +94,8 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 					info.soft ? "start cricket-server on a host with a GPU for speed" : NULL,
 					"%u GPU%s, the first: %s%s", info.gpus.gpus_len, info.gpus.gpus_len == 1 ? "" : "s",
 					info.gpus.gpus_val[0].name, info.soft ? ", which computes on the CPU" : "");
+		if (info.gpus.gpus_len && !info.soft && !newer)
+			check_nvml(doctor, &server, info.gpus.gpus_val[0].ordinal);
 		if (info.max_sessions && info.sessions >= info.max_sessions)
 			ckt_doctor_note(doctor, CKT_FINDING_FAIL, "sessions", "end some with cricketctl kill, or raise --max-sessions",
 					"the server has all its %u sessions", info.max_sessions);

@@ -46,6 +46,9 @@ struct ckt_nvml_function {
 extern const struct ckt_nvml_function ckt_nvml_functions[];
 extern const unsigned ckt_nvml_functions_count;
 
+/* 0 where there is none of that name. */
+unsigned ckt_nvml_number(const char *name);
+
 /* The size in the first word of a versioned structure, 0 where it cannot be one. */
 static inline unsigned ckt_nvml_version_size(uint32_t version)
 {

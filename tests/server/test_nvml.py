@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The client's NVML against a real server: the server's GPUs as they may be used, without a session; and servers that do not answer."""
+import json
 import os
 import shutil
 import subprocess
@@ -201,6 +202,23 @@ class Genuine(Nvml):
         self.assertTrue(values.startswith("7 7 7 7,7 7,7,7,7 7,7 7 7 - 0 3:0,3 13.0"), values)
         self.assertEqual(lines[2], "0 %d %d 0 1" % (2 << 30, 2 << 30))
         self.assertEqual(lines[1], lines[3])
+
+    def test_doctor(self):
+        def found():
+            checks = json.loads(self.ctl("doctor", "--json").stdout)["checks"]
+            return [(c["result"], c["message"]) for c in checks if c["name"] == "nvml"]
+        server = self.start_genuine()
+        self.assertEqual(found(), [("ok", "the server's NVML answers")])
+        server.terminate()
+        server.wait(GUARD)
+        server = self.start_genuine(FAKE_NVML_INIT="9")
+        ((result, message),) = found()
+        self.assertEqual(result, "warning")
+        self.assertIn("finds no NVML that works", message)
+        server.terminate()
+        server.wait(GUARD)
+        self.start_soft()
+        self.assertEqual(found(), [])
 
     def test_soft(self):
         self.start_soft(LD_LIBRARY_PATH=os.path.dirname(FAKE))

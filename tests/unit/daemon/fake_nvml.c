@@ -141,6 +141,15 @@ int nvmlDeviceGetP2PStatus(void *device, void *other, unsigned index, unsigned *
 	return SUCCESS;
 }
 
+/* { 16 characters, domain, bus, device, device id, subsystem id, 32 characters } */
+int nvmlDeviceGetPciInfo_v3(void *device, uint8_t *pci)
+{
+	(void)device;
+	memset(pci, 0, 68);
+	memcpy(pci + 28, &(uint32_t){0x233510de}, 4);
+	return SUCCESS;
+}
+
 int nvmlDeviceGetSerial(void *device, char *text, unsigned size)
 {
 	(void)device;

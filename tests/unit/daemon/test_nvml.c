@@ -45,11 +45,8 @@ static void end(void)
 
 static ckt_control_nvml_res ask(const char *name, unsigned gpu, unsigned other, unsigned selector)
 {
-	ckt_control_nvml_args args = {.gpu = gpu, .other = other, .selectors = {selector}};
+	ckt_control_nvml_args args = {.function = ckt_nvml_number(name), .gpu = gpu, .other = other, .selectors = {selector}};
 	ckt_control_nvml_res res = {.result = -1};
-	while (args.function < ckt_nvml_functions_count &&
-	       (!ckt_nvml_functions[args.function].name || strcmp(ckt_nvml_functions[args.function].name, name) != 0))
-		args.function++;
 	if (!control(fd, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &args, -1, (xdrproc_t)xdr_ckt_control_nvml_res, &res))
 		res.result = -2;
 	return res;
@@ -142,9 +139,7 @@ static void test_reader(void)
 	}
 	/* Who hangs up while it is asked leaves nothing behind. */
 	server.driver.soft = false;
-	ckt_control_nvml_args args = {.gpu = 1, .selectors = {100}};
-	while (strcmp(ckt_nvml_functions[++args.function].name, "nvmlDeviceGetClockInfo") != 0)
-		;
+	ckt_control_nvml_args args = {.function = ckt_nvml_number("nvmlDeviceGetClockInfo"), .gpu = 1, .selectors = {100}};
 	uint8_t *data;
 	size_t size;
 	MUST(ckt_net_encode_call(9, CRICKET_CONTROL_PROG, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &args, &data, &size), 0);

@@ -11,18 +11,9 @@
 
 #include "inside.h"
 
-static uint32_t number_of(const char *name)
-{
-	for (unsigned i = 0; i < ckt_nvml_functions_count; i++)
-		if (ckt_nvml_functions[i].name && strcmp(ckt_nvml_functions[i].name, name) == 0)
-			return i;
-	CU_FAIL_FATAL("no such function");
-	return 0;
-}
-
 static struct ckt_reader_question ask(const char *name)
 {
-	return (struct ckt_reader_question){.function = name ? number_of(name) : 0, .gpu = {.uuid = "GPU-1"}, .other = {.uuid = "GPU-2"}};
+	return (struct ckt_reader_question){.function = name ? ckt_nvml_number(name) : 0, .gpu = {.uuid = "GPU-1"}, .other = {.uuid = "GPU-2"}};
 }
 
 static struct ckt_reader_answer answer_to(struct ckt_reader_question question)
@@ -85,6 +76,7 @@ static void test_shapes(void)
 
 static void test_refused(void)
 {
+	IS(ckt_nvml_number("nvmlInit_v2"), 0);
 	struct ckt_reader_question question = ask("nvmlDeviceGetGpuFabricInfoV");
 	static const uint32_t versions[] = {0, 48, 1u << 24 | 2, 1u << 24 | 0xfff, ~0u};
 	for (size_t i = 0; i < COUNT(versions); i++) {
