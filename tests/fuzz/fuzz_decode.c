@@ -81,6 +81,12 @@ static const struct {
 	PROTOCOL(ckt_control_keep_args),
 	PROTOCOL(ckt_control_kept_res),
 	PROTOCOL(ckt_control_preload_args),
+	PROTOCOL(ckt_control_devices_res),
+	PROTOCOL(ckt_control_nvml_args),
+	PROTOCOL(ckt_control_nvml_res),
+	PROTOCOL(ckt_control_gpu_args),
+	PROTOCOL(ckt_control_gpu_use_res),
+	PROTOCOL(ckt_worker_gpus_res),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };
