@@ -353,16 +353,18 @@ static void use_worker(struct ckt_session *session, void *context, int error, vo
 {
 	struct use *use = context;
 	const struct ckt_worker_gpus_res *res = result;
-	for (u_int i = 0; !error && i < res->gpus.gpus_len; i++) {
+	/* A pid means something on its own host. */
+	bool near = !error && strcmp(res->client, use->peer->hello.host) == 0;
+	for (u_int i = 0; near && i < res->gpus.gpus_len; i++) {
 		uint64_t bytes = res->gpus.gpus_val[i].memory_bytes;
 		if (res->gpus.gpus_val[i].gpu != (int)use->gpu || use->count == CKT_CONTROL_GPU_PROCESSES_MAX)
 			continue;
-		if (session->status.client_pid == use->peer->hello.pid)
+		if (res->client_pid == use->peer->hello.pid)
 			use->own_bytes += bytes;
 		/* A session has a context on its first GPU, and elsewhere once it uses it. */
 		if (bytes || i == 0)
 			use->sessions[use->count++] =
-				(struct use_session){session->pid, {.pid = session->status.client_pid, .memory_bytes = bytes}};
+				(struct use_session){session->pid, {.pid = res->client_pid, .memory_bytes = bytes}};
 	}
 	use_answered(use);
 }
@@ -387,8 +389,7 @@ static void use_of_sessions(struct ckt_peer *peer, unsigned gpu, const struct ck
 	unsigned asked = 0;
 	for (struct ckt_session *session = peer->server->sessions; session && asked < CKT_CONTROL_GPU_PROCESSES_MAX;
 	     session = session->next) {
-		if (session->phase != CKT_SESSION_LIVE || !ckt_peer_may(peer, session->uid) ||
-		    strcmp(session->status.client, peer->hello.host) != 0)
+		if (session->phase != CKT_SESSION_LIVE || !ckt_peer_may(peer, session->uid))
 			continue;
 		asked++;
 		if (ckt_session_call(session, CKT_WORKER_GPUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_gpus_res,

@@ -241,7 +241,12 @@ static int gpus(struct ckt_request *request)
 		struct ckt_worker_device *device = &worker->devices[d];
 		list[res.gpus.gpus_len++] = (ckt_worker_gpu){.gpu = device->ordinal, .memory_bytes = device->memory.ops ? ckt_memory_used(&device->memory) : 0};
 	}
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_gpus_res, &res);
+	pthread_mutex_lock(&worker->mail_lock);
+	res.client = worker->client;
+	res.client_pid = worker->client_pid;
+	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_gpus_res, &res);
+	pthread_mutex_unlock(&worker->mail_lock);
+	return result;
 }
 
 static char *stat_name(unsigned index)

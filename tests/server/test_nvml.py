@@ -128,6 +128,11 @@ class Use(Nvml):
             self.assertEqual(program.stdout.readline().split()[0], "0")
             (_, line) = self.ask("init", "processes", 0)
             self.assertEqual(line, "0 1 %d:%d" % (program.pid, 64 * MIB))
+            # Also by a server that came later.
+            self.servers[0].kill()
+            self.servers[0].wait()
+            self.start_soft()
+            self.assertEqual(self.ask("init", "processes", 0)[1], line)
             program.stdin.write("\n")
             program.stdin.close()
             program.wait(GUARD)

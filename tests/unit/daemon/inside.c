@@ -104,7 +104,8 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					       .memory_bytes = worker.bytes, .note = (char *)""};
 	struct ckt_worker_progress_res progress = {.phase = (char *)"save", .done_bytes = 1, .total_bytes = worker.bytes};
 	ckt_worker_gpu gpus[CKT_DEVICES_MAX];
-	struct ckt_worker_gpus_res on_gpus = {.gpus = {worker.gpus, gpus}};
+	struct ckt_worker_gpus_res on_gpus = {.client = (char *)(worker.client ? worker.client : ""), .client_pid = worker.client_pid,
+					      .gpus = {worker.gpus, gpus}};
 	for (unsigned i = 0; i < worker.gpus; i++)
 		gpus[i] = (ckt_worker_gpu){.gpu = (int)i, .memory_bytes = worker.bytes * i};
 	bool is_gpus = proc == CKT_WORKER_GPUS, is_save = proc == CKT_WORKER_SAVE2, is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;

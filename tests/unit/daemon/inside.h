@@ -23,6 +23,8 @@ extern struct fake_worker {
 	uint64_t bytes;
 	bool silent, garbage, hang_up;
 	uint32_t accept_stat;
+	const char *client;		/* on that host */
+	unsigned client_pid;
 	unsigned gpus;			/* 0 to gpus - 1, with `bytes` times its number more on each */
 	unsigned calls[64], descriptors;
 } worker;

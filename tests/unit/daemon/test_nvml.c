@@ -162,27 +162,46 @@ static ckt_control_gpu_use_res use(unsigned gpu)
 static void test_use(void)
 {
 	begin();
-	struct ckt_session *own = session_new("0000000000e1"), *other = session_new("0000000000e2"), *far = session_new("0000000000e3");
+	struct ckt_session *own = session_new("0000000000e1"), *other = session_new("0000000000e2");
 	struct ckt_peer *peer = peer_last();
-	own->status.client = other->status.client = peer->hello.host;
-	far->status.client = (char *)"elsewhere";
-	own->status.client_pid = far->status.client_pid = peer->hello.pid;
-	other->status.client_pid = 77;
 	own->pid = 41;
 	other->pid = 42;
 	worker.gpus = 3;
 	worker.bytes = 1000;
-	/* Without NVML each program has what the others leave it: all. */
+	/* Of another host: nobody's here. */
 	server.driver.soft = true;
+	worker.client = "elsewhere";
+	worker.client_pid = peer->hello.pid;
 	ckt_control_gpu_use_res res = use(1);
 	IS(res.result, 0);
 	IS(res.total_bytes, 1 << 30);
-	IS(res.free_bytes, (1 << 30) - 1000);
+	IS(res.free_bytes, 1 << 30);
+	IS(res.processes.processes_len, 0);
+	xdr_free((xdrproc_t)xdr_ckt_control_gpu_use_res, (char *)&res);
+	/* Of this one: without NVML each program has what the others leave it: all. */
+	worker.client = peer->hello.host;
+	worker.client_pid = 77;
+	res = use(1);
+	IS(res.free_bytes, 1 << 30);
 	MUST(res.processes.processes_len, 2);
-	IS(res.processes.processes_val[0].pid, peer->hello.pid);
-	IS(res.processes.processes_val[1].pid, 77);
+	IS(res.processes.processes_val[0].pid, 77);
 	IS(res.processes.processes_val[1].memory_bytes, 1000);
 	xdr_free((xdrproc_t)xdr_ckt_control_gpu_use_res, (char *)&res);
+	/* The asking program's own. */
+	worker.client_pid = peer->hello.pid;
+	res = use(1);
+	IS(res.free_bytes, (1 << 30) - 2000);
+	IS(res.processes.processes_len, 2);
+	xdr_free((xdrproc_t)xdr_ckt_control_gpu_use_res, (char *)&res);
+	/* On the first GPU it has a context at least; a further one counts once it is used. */
+	worker.bytes = 0;
+	res = use(0);
+	IS(res.processes.processes_len, 2);
+	xdr_free((xdrproc_t)xdr_ckt_control_gpu_use_res, (char *)&res);
+	res = use(2);
+	IS(res.processes.processes_len, 0);
+	xdr_free((xdrproc_t)xdr_ckt_control_gpu_use_res, (char *)&res);
+	worker.bytes = 1000;
 	/* With it, what is free is what the GPU has, but for a limit; a worker's own count gives way to NVML's. */
 	server.driver.soft = false;
 	write_file(path_in("processes"), "41 5000\n42 18446744073709551615\n43 7\n", 0600);
@@ -196,7 +215,7 @@ static void test_use(void)
 	server.options.session_memory = 1 << 20;
 	res = use(2);
 	IS(res.total_bytes, 1 << 20);
-	IS(res.free_bytes, (1 << 20) - 2000);
+	IS(res.free_bytes, (1 << 20) - 4000);
 	xdr_free((xdrproc_t)xdr_ckt_control_gpu_use_res, (char *)&res);
 	/* Another user's are nobody's business, nor are those that start; a GPU that is not given has no use. */
 	other->uid = 4001;
@@ -230,7 +249,6 @@ static void test_use(void)
 	end();
 	session_drop(own);
 	session_drop(other);
-	session_drop(far);
 }
 
 UNIT_SUITE(nvml, {"devices", test_devices}, {"questions", test_questions}, {"reader", test_reader}, {"use", test_use})
