@@ -174,7 +174,7 @@ int32_t ckt_ptx_source_of(struct ptx_parser *p, const struct ptx_operand *o, enu
 		ckt_ptx_bad(p, "only a predicate can be negated");
 	switch (o->kind) {
 	case OP_REG:
-		if (ckt_ptx_lane_bytes(o->type) != bytes)
+		if (!ckt_ptx_type_takes(type, o->type))
 			ckt_ptx_bad(p, "operand of the wrong type");
 		return o->reg;
 	case OP_CONST:
@@ -239,7 +239,7 @@ int32_t ckt_ptx_dest_of(struct ptx_parser *p, const struct ptx_operand *o, enum 
 {
 	if (o->kind == OP_SINK)
 		return ckt_ptx_reg_alloc(p, type);
-	if (o->kind != OP_REG || ckt_ptx_lane_bytes(o->type) != ckt_ptx_lane_bytes(type))
+	if (o->kind != OP_REG || !ckt_ptx_type_takes(type, o->type))
 		ckt_ptx_bad(p, "destination of the wrong type");
 	return o->reg;
 }

@@ -379,6 +379,8 @@ enum ptx_type ckt_ptx_type_from(const char *word, size_t size);
 unsigned ckt_ptx_type_bytes(enum ptx_type type);
 bool ckt_ptx_type_signed(enum ptx_type type);
 bool ckt_ptx_type_float(enum ptx_type type);
+/* Whether a register may stand where an instruction says `type`: as wide, and no integer for a float where neither is mere bits. */
+bool ckt_ptx_type_takes(enum ptx_type type, enum ptx_type reg);
 
 /* ---- Decoding */
 

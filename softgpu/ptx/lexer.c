@@ -132,7 +132,7 @@ static void lex_number(struct ptx_parser *p)
 		const char *t = s;
 		while (t < p->end && is_digit(*t))
 			t++;
-		if (t + 1 < p->end && ((*t == '.' && is_digit(t[1])) || *t == 'e' || *t == 'E')) {
+		if (t < p->end && (*t == '.' || *t == 'e' || *t == 'E')) {
 			lex_decimal_float(p, s);
 			return;
 		}
@@ -157,6 +157,9 @@ void ckt_ptx_next(struct ptx_parser *p)
 		t->kind = TK_IDENT;
 		t->size = (uint32_t)(s - t->text);
 		p->cursor = s;
+	} else if (*s == '.' && s + 1 < p->end && is_digit(s[1]) && (s == p->begin || !is_inside(s[-1]))) {	/* .5, not tex.1d */
+		lex_decimal_float(p, s);
+		t->size = (uint32_t)(p->cursor - t->text);
 	} else if (*s == '.' && s + 1 < p->end && is_inside(s[1])) {
 		t->text = ++s;
 		while (s < p->end && (is_inside(*s) || (*s == ':' && s + 2 < p->end && s[1] == ':' && is_inside(s[2])) || (*s == ':' && s[-1] == ':')))

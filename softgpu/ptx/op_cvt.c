@@ -459,8 +459,8 @@ static void decode_cvt(struct ptx_parser *p)
 	const struct ptx_operand *d = &p->raw.operands[0], *a = &p->raw.operands[1];
 	int32_t source = a->kind == OP_REG ? a->reg : ckt_ptx_source_of(p, a, c->from);
 	unsigned slot_from = a->kind == OP_REG ? ckt_ptx_lane_bytes(a->type) : ckt_ptx_lane_bytes(c->from), slot_to = ckt_ptx_lane_bytes(d->type);
-	if (d->kind != OP_REG || !slot_to || slot_to < ckt_ptx_lane_bytes(c->to) || slot_to > 8 || !slot_from || slot_from > 8 ||
-	    slot_from < ckt_ptx_lane_bytes(c->from))
+	if (d->kind != OP_REG || !slot_to || ckt_ptx_type_bytes(d->type) < ckt_ptx_type_bytes(c->to) || slot_to > 8 || !slot_from || slot_from > 8 ||
+	    (a->kind == OP_REG && ckt_ptx_type_bytes(a->type) < ckt_ptx_type_bytes(c->from)))
 		ckt_ptx_bad(p, "register of the wrong type");
 	if (c->from == T_BF16 && ckt_ptx_type_bytes(c->to) == 1 && ckt_ptx_type_bytes(d->type) != 1)
 		ckt_ptx_bad(p, "a bf16 becomes a byte in a register of a byte only");

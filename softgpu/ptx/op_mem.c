@@ -291,7 +291,7 @@ static void decode_ld_st(struct ptx_parser *p)
 		if (o->kind == OP_REG) {	/* a register may be wider than what is moved */
 			e->slot = (uint8_t)ckt_ptx_lane_bytes(o->type);
 			e->reg = o->reg;
-			if (o->type == T_PRED || e->slot < ckt_ptx_lane_bytes(type) || (bytes == 16) != (e->slot == 16))
+			if (o->type == T_PRED || ckt_ptx_type_bytes(o->type) < bytes || (bytes == 16) != (e->slot == 16))
 				ckt_ptx_bad(p, "register too narrow");
 			if (!is_load && ckt_ptx_type_float(type) && e->slot != ckt_ptx_lane_bytes(type))
 				ckt_ptx_bad(p, "a float of another size than its register");

@@ -520,8 +520,13 @@ static void decode_surface(struct ptx_parser *p)
 	const struct ptx_operand *o = &p->raw.operands[x->store ? 1 : 0], *list = o->kind == OP_VECTOR ? o->elements : o;
 	if ((o->kind == OP_VECTOR ? o->n_elements : 1) != x->n_values)
 		ckt_ptx_bad(p, "wrong number of elements");
-	for (unsigned k = 0; k < x->n_values; k++)
-		x->values[k] = x->store ? ckt_ptx_source_of(p, &list[k], x->type) : ckt_ptx_dest_of(p, &list[k], x->type);
+	for (unsigned k = 0; k < x->n_values; k++) {
+		/* As with ld and st a register may be wider than what is moved. */
+		bool wider = list[k].kind == OP_REG && ckt_ptx_lane_bytes(list[k].type) == ckt_ptx_lane_bytes(x->type) &&
+			     ckt_ptx_type_bytes(list[k].type) > x->bytes;
+		enum ptx_type held = wider ? list[k].type : x->type;
+		x->values[k] = x->store ? ckt_ptx_source_of(p, &list[k], held) : ckt_ptx_dest_of(p, &list[k], held);
+	}
 	ckt_ptx_emit(p, exec_surface)->side = x;
 }
 

@@ -110,41 +110,49 @@ static void grow_init(struct ptx_parser *p, struct ptx_symbol *s, uint64_t size)
 	s->size = size;
 }
 
-/* Nested braces are rows: each level starts at a multiple of its own size. */
-static uint64_t parse_initialiser(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, enum ptx_type type, const uint64_t *strides,
-				  unsigned n_strides)
-{
-	unsigned size = ckt_ptx_type_bytes(type);
-	if (!ckt_ptx_accept(p, '{')) {
-		if (s->size < offset + size) {	/* an array without a size grows with its initialiser */
-			if (!s->dynamic)
-				ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s", s->name);
-			grow_init(p, s, offset + size);
-		}
-		parse_value(p, s, offset, type);
-		return offset + size;
-	}
-	uint64_t at = offset;
-	if (++p->depth > 16)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "initialisers nested too deeply");
-	while (!ckt_ptx_is(p, '}')) {
-		uint64_t next = parse_initialiser(p, s, at, type, n_strides ? strides + 1 : strides, n_strides ? n_strides - 1 : 0);
-		at = n_strides > 1 && next < at + strides[1] ? at + strides[1] : next;
-		if (!ckt_ptx_accept(p, ','))
-			break;
-	}
-	ckt_ptx_expect(p, '}');
-	p->depth--;
-	return at;
-}
-
-/* ---- Variables */
-
 struct declaration {
 	enum ptx_type type;
 	uint32_t align, vector;
 	bool managed;
 };
+
+static uint64_t parse_element(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, enum ptx_type type)
+{
+	unsigned size = ckt_ptx_type_bytes(type);
+	if (s->size < offset + size) {	/* an array without a size grows with its initialiser */
+		if (!s->dynamic)
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s", s->name);
+		grow_init(p, s, offset + size);
+	}
+	parse_value(p, s, offset, type);
+	return offset + size;
+}
+
+/* Braces stand for each dimension and for a vector.  As ptxas has it, what rows lack is not filled up: the next row begins right there. */
+static uint64_t parse_initialiser(struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, const struct declaration *d, const uint64_t *dims,
+				  unsigned n_dims, uint64_t *ret_count)
+{
+	uint64_t count = 0;
+	if (!n_dims && d->vector == 1)
+		return parse_element(p, s, offset, d->type);
+	ckt_ptx_expect(p, '{');
+	if (!ckt_ptx_is(p, '}')) {
+		do {
+			if (n_dims ? count == *dims && !(s->dynamic && ret_count) : count == d->vector)
+				ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s", s->name);
+			offset = n_dims ? parse_initialiser(p, s, offset, d, dims + 1, n_dims - 1, NULL) : parse_element(p, s, offset, d->type);
+			count++;
+		} while (ckt_ptx_accept(p, ','));
+	}
+	ckt_ptx_expect(p, '}');
+	if (!n_dims && count != d->vector)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "too few initialisers for a vector of %s", s->name);
+	if (ret_count)
+		*ret_count = count;
+	return offset;
+}
+
+/* ---- Variables */
 
 static void parse_attribute(struct ptx_parser *p, struct declaration *d)
 {
@@ -199,14 +207,16 @@ static struct declaration parse_declaration(struct ptx_parser *p)
 	return d;
 }
 
+enum { DIMENSIONS = 8 };
+
 /* The array dimensions behind a name; the size in bytes, 0 with *ret_open where the first dimension is left out. */
-static uint64_t parse_dimensions(struct ptx_parser *p, const struct declaration *d, uint64_t *strides, unsigned *ret_n, bool *ret_open)
+static uint64_t parse_dimensions(struct ptx_parser *p, const struct declaration *d, uint64_t dims[DIMENSIONS], unsigned *ret_n, bool *ret_open)
 {
-	uint64_t size = ckt_ptx_type_bytes(d->type) * d->vector, dims[8];
+	uint64_t size = ckt_ptx_type_bytes(d->type) * d->vector;
 	unsigned n = 0;
 	*ret_open = false;
 	while (ckt_ptx_accept(p, '[')) {
-		if (n == 8)
+		if (n == DIMENSIONS)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "too many dimensions");
 		dims[n] = 0;
 		if (!ckt_ptx_is(p, ']'))
@@ -219,8 +229,6 @@ static uint64_t parse_dimensions(struct ptx_parser *p, const struct declaration 
 		ckt_ptx_expect(p, ']');
 	}
 	for (unsigned k = n; k-- > 0;) {
-		if (strides)
-			strides[k] = size * dims[k];
 		if (size && dims[k] > (1ull << 40) / size)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "array too large");
 		size *= dims[k];
@@ -260,10 +268,10 @@ void ckt_ptx_parse_module_variable(struct ptx_parser *p, enum ptx_linkage linkag
 	struct declaration d = parse_declaration(p);
 	do {
 		struct ptx_symbol *s = declare_symbol(p, linkage, space);
-		uint64_t strides[9] = {0};
+		uint64_t dims[DIMENSIONS];
 		unsigned n;
 		bool open;
-		uint64_t size = parse_dimensions(p, &d, strides, &n, &open);
+		uint64_t size = parse_dimensions(p, &d, dims, &n, &open);
 		if (linkage == LINK_EXTERN && s->defined)
 			continue;
 		if (space == SP_SHARED && size > PTX_SHARED_MAX)
@@ -275,10 +283,14 @@ void ckt_ptx_parse_module_variable(struct ptx_parser *p, enum ptx_linkage linkag
 		s->defined = linkage != LINK_EXTERN || (space == SP_SHARED && open);
 		if (ckt_ptx_accept(p, '=')) {
 			s->init = ckt_ptx_new(p, size);
-			p->depth = 0;
-			uint64_t end = parse_initialiser(p, s, 0, d.type, strides, n ? n : 1);
-			if (s->dynamic && end > s->size)	/* the last row is a whole one */
-				grow_init(p, s, end);
+			uint64_t rows = 0, row = ckt_ptx_type_bytes(d.type) * d.vector;
+			parse_initialiser(p, s, 0, &d, dims, n, &rows);
+			for (unsigned k = 1; k < n; k++)
+				row *= dims[k];
+			if (row && rows > (1ull << 40) / row)
+				ckt_ptx_fail(p, CKT_PTX_INVALID, "array too large");
+			if (s->dynamic && rows * row > s->size)
+				grow_init(p, s, rows * row);
 			s->dynamic = false;
 		}
 	} while (ckt_ptx_accept(p, ','));
@@ -296,7 +308,7 @@ void ckt_ptx_parse_local_variable(struct ptx_parser *p, enum ptx_space space)
 		unsigned n;
 		bool open;
 		ckt_ptx_next(p);
-		uint64_t size = parse_dimensions(p, &d, NULL, &n, &open);
+		uint64_t size = parse_dimensions(p, &d, (uint64_t[DIMENSIONS]){0}, &n, &open);
 		if (size > (16u << 20) || f->frame_bytes + size > (64u << 20))
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "too much local memory");
 		f->frame_bytes = (f->frame_bytes + d.align - 1) & ~(d.align - 1);
@@ -324,7 +336,7 @@ struct ckt_ptx_param *ckt_ptx_parse_params(struct ptx_parser *p, size_t *ret_n, 
 		bool open;
 		need_ident(p);
 		ckt_ptx_next(p);
-		uint64_t size = parse_dimensions(p, &d, NULL, &n_dims, &open);
+		uint64_t size = parse_dimensions(p, &d, (uint64_t[DIMENSIONS]){0}, &n_dims, &open);
 		if (size > 65536)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "parameter too large");
 		*offset = (*offset + d.align - 1) & ~(d.align - 1);

@@ -42,6 +42,15 @@ unsigned ckt_ptx_lane_bytes(enum ptx_type type)
 	return type == T_PRED ? 0 : bytes <= 4 ? 4 : bytes;
 }
 
+static bool is_bits(enum ptx_type type) { return type == T_B8 || type == T_B16 || type == T_B32 || type == T_B64 || type == T_B128; }
+
+bool ckt_ptx_type_takes(enum ptx_type type, enum ptx_type reg)
+{
+	if (type == T_PRED || reg == T_PRED || type_table[type].bytes != type_table[reg].bytes)
+		return type == reg;
+	return is_bits(type) || is_bits(reg) || type_table[type].is_float == type_table[reg].is_float;
+}
+
 /* ---- Constants, with the kinds that ptxas gives them: signed unless marked U, cast, or too large. */
 
 struct constant {

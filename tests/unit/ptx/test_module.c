@@ -83,7 +83,7 @@ static void test_initialisers(void)
 	CU_ASSERT(((float *)unit_global(module, "c"))[0] == 1.0f && ((float *)unit_global(module, "c"))[1] == 2.5f);
 	const uint8_t *b = (const uint8_t *)unit_global(module, "b");
 	CU_ASSERT(b[0] == (uint8_t)g && b[1] == (uint8_t)(g >> 8) && b[2] == 1 && b[3] == 255);
-	static const int16_t six[] = {1, 0, 0, 4, 5, 0};
+	static const int16_t six[] = {1, 4, 5, 0, 0, 0};	/* rows are not filled up */
 	CU_ASSERT(!memcmp((void *)unit_global(module, "m"), six, 12));
 	CU_ASSERT(!memcmp((void *)unit_global(module, "open"), "\1\2\3", 3));
 	for (size_t k = 0; k < ckt_ptx_module_global_count(module); k++) {
