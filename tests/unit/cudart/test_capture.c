@@ -1,30 +1,61 @@
-/* client/cudart/capture.c: the capture of streams is the driver's, and so are its answers; the soft GPU captures nothing. */
+/* client/cudart/capture.c: the capture of streams is the driver's, and so are its answers. */
 #include "files.h"
+
+static void none(cudaStream_t stream)
+{
+	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusInvalidated;
+	unsigned long long id = 77;
+	IS(cudaStreamIsCapturing(stream, &status), OK);
+	IS(status, cudaStreamCaptureStatusNone);
+	status = cudaStreamCaptureStatusInvalidated;
+	IS(cudaStreamGetCaptureInfo(stream, &status, &id, NULL, NULL, NULL, NULL), OK);
+	IS(status, cudaStreamCaptureStatusNone);
+	IS(cudaGetLastError(), OK);
+}
 
 static void test_streams(void)
 {
 	cudaStream_t stream;
-	cudaGraph_t graph = (cudaGraph_t)77;
-	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusInvalidated;
-	unsigned long long id = 77;
+	enum cudaStreamCaptureStatus status;
 	uint32_t *memory = files_memory(4, 0);
 	MUST(cudaStreamCreate(&stream), OK);
-	const cudaStream_t streams[] = {stream, NULL, cudaStreamPerThread};
+	const cudaStream_t streams[] = {stream, cudaStreamPerThread};
 	for (size_t i = 0; i < COUNT(streams); i++) {
-		status = cudaStreamCaptureStatusInvalidated;
+		cudaGraph_t graph = NULL, seen = NULL;
+		cudaGraphNode_t node;
+		const cudaGraphNode_t *last = NULL;
+		const cudaGraphEdgeData *edges = NULL;
+		unsigned long long id = 0;
+		size_t count = 77;
+		none(streams[i]);
+		IS(cudaStreamUpdateCaptureDependencies(streams[i], NULL, NULL, 0, cudaStreamSetCaptureDependencies), cudaErrorIllegalState);
+		IS(cudaGetLastError(), cudaErrorIllegalState);
+		MUST(cudaStreamBeginCapture(streams[i], cudaStreamCaptureModeGlobal), OK);
+		IS(cudaMemsetAsync(memory, 5, 16, streams[i]), OK);
 		IS(cudaStreamIsCapturing(streams[i], &status), OK);
-		IS(status, cudaStreamCaptureStatusNone);
-		status = cudaStreamCaptureStatusInvalidated;
-		IS(cudaStreamGetCaptureInfo(streams[i], &status, &id, NULL, NULL, NULL, NULL), OK);
-		IS(status, cudaStreamCaptureStatusNone);
-		IS(cudaGetLastError(), OK);
-		IS(cudaStreamBeginCapture(streams[i], cudaStreamCaptureModeGlobal), cudaErrorNotSupported);
-		IS(cudaGetLastError(), cudaErrorNotSupported);
-		IS(cudaStreamEndCapture(streams[i], &graph), cudaErrorNotSupported);
-		IS(cudaStreamUpdateCaptureDependencies(streams[i], NULL, NULL, 0, cudaStreamSetCaptureDependencies), cudaErrorNotSupported);
-		IS(cudaGetLastError(), cudaErrorNotSupported);
+		IS(status, cudaStreamCaptureStatusActive);
+		IS(cudaStreamGetCaptureInfo(streams[i], &status, &id, &seen, &last, &edges, &count), OK);
+		YES(id != 0 && seen != NULL);
+		IS(count, 1);
+		IS(cudaStreamUpdateCaptureDependencies(streams[i], NULL, NULL, 0, cudaStreamSetCaptureDependencies), OK);
+		IS(cudaStreamGetCaptureInfo(streams[i], &status, &id, &seen, &last, &edges, &count), OK);
+		IS(count, 0);
+		IS(cudaStreamEndCapture(streams[i], &graph), OK);
+		YES(graph == seen);
+		count = 1;
+		IS(cudaGraphGetNodes(graph, &node, &count), OK);
+		IS(count, 1);
+		none(streams[i]);
+		/* It was recorded, not done. */
+		IS(files_word(memory), 0);
+		IS(cudaGraphDestroy(graph), OK);
 	}
-	/* Nothing is recorded: work goes on as it did. */
+	/* The legacy stream cannot be captured. */
+	none(NULL);
+	IS(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);
+	IS(cudaGetLastError(), cudaErrorStreamCaptureUnsupported);
+	none(NULL);
+	/* Work goes on as it did. */
 	IS(cudaMemsetAsync(memory, 5, 16, stream), OK);
 	IS(cudaStreamSynchronize(stream), OK);
 	IS(files_word(memory), 0x05050505);
