@@ -81,6 +81,9 @@ void ckt_graph_free(struct ckt_graph *graph)
 	graph->nodes = NULL;
 	graph->count = 0;
 	ckt_user_drop(graph);
+	free(graph->conditions);
+	graph->conditions = NULL;
+	graph->condition_count = 0;
 	if (graph->object.id)
 		ckt_object_remove(&graph->object);
 	else
@@ -161,8 +164,10 @@ CUresult ckt_graph_copy(const struct ckt_graph *from, bool named, struct ckt_gra
 	for (size_t i = 0; i < from->count && !result; i++) {
 		struct ckt_node *node;
 		from->nodes[i]->index = (uint32_t)i;
-		/* Memory has one owner: only an executable graph is a copy that may name it too. */
-		result = named && ckt_node_is_memory(from->nodes[i]) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+		/* Memory has one owner, and so has a condition: only an executable graph is a copy that may name it too. */
+		result = named && (ckt_node_is_memory(from->nodes[i]) || from->nodes[i]->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) ?
+				 CUDA_ERROR_NOT_SUPPORTED :
+				 CUDA_SUCCESS;
 		if (!result)
 			result = ckt_node_new(graph, from->nodes[i]->type, NULL, NULL, 0, &node);
 		if (result)
@@ -223,9 +228,13 @@ struct ckt_node *ckt_graph_find_copy(struct ckt_graph *graph, uint64_t origin)
 		struct ckt_node *node = graph->nodes[i];
 		if (node->origin == origin)
 			return node;
-		struct ckt_node *inner = node->type == CU_GRAPH_NODE_TYPE_GRAPH && node->child ? ckt_graph_find_copy(node->child, origin) : NULL;
-		if (inner)
-			return inner;
+		size_t count;
+		struct ckt_graph *const *graphs = ckt_node_graphs(node, &count);
+		for (size_t k = 0; k < count; k++) {
+			struct ckt_node *inner = ckt_graph_find_copy(graphs[k], origin);
+			if (inner)
+				return inner;
+		}
 	}
 	return NULL;
 }
@@ -250,7 +259,7 @@ CKT_EXPORT CUresult cuGraphDestroy(CUgraph handle)
 {
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(handle);
-	/* A child graph goes with its node. */
+	/* A child graph goes with its node, and so does a body. */
 	if (!graph || graph->owner)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	if (graph->capturing)

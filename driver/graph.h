@@ -48,6 +48,28 @@ struct ckt_memop_node {
 	unsigned count, flags;
 };
 
+enum { CKT_CONDITIONAL_BODIES_MAX = 1 << 16 };
+
+/* Chooses among graphs by a condition; see graph_condition.c. */
+struct ckt_conditional_node {
+	CUgraphConditionalHandle handle;
+	uint64_t context;
+	unsigned value, flags;		/* the handle's */
+	unsigned up;			/* the handle was made for the graph that many around the node's own */
+	CUgraphConditionalNodeType type;
+	unsigned count;
+	struct ckt_graph **bodies;	/* owned, and its elements */
+	CUgraph *told;			/* owned: what the program was given; NULL inside an executable graph */
+};
+
+/* A handle made for a graph. */
+struct ckt_condition {
+	CUgraphConditionalHandle handle;
+	uint64_t context;
+	unsigned value, flags;
+	bool used;			/* has a node, or had */
+};
+
 struct ckt_node {
 	struct ckt_object object;	/* id 0: inside an executable graph */
 	struct ckt_graph *graph;
@@ -67,8 +89,17 @@ struct ckt_node {
 		CUevent event;
 		struct ckt_memory_node memory;
 		struct ckt_memop_node memop;
+		struct ckt_conditional_node conditional;
 	};
 };
+
+/* The graphs inside of a node: a child graph, or bodies. */
+static inline struct ckt_graph *const *ckt_node_graphs(const struct ckt_node *node, size_t *ret_count)
+{
+	bool child = node->type == CU_GRAPH_NODE_TYPE_GRAPH && node->child;
+	*ret_count = child ? 1 : node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? node->conditional.count : 0;
+	return child ? &node->child : node->conditional.bodies;
+}
 
 struct ckt_user_ref {
 	uint64_t object;
@@ -79,11 +110,13 @@ struct ckt_graph {
 	struct ckt_object object;	/* id 0: inside an executable graph */
 	struct ckt_node **nodes;	/* in the order of their making */
 	size_t count, room;
-	struct ckt_node *owner;		/* the child graph node that holds it, or NULL */
+	struct ckt_node *owner;		/* the node that holds it, or NULL */
 	struct ckt_user_ref *users;
 	size_t user_count;
 	bool capturing;			/* a stream adds nodes to it */
-	uint64_t memory_exec;		/* of a graph that allocates or frees: its latest executable graph, which has to be the only one */
+	uint64_t only_exec;		/* of a graph that allocates, frees or has conditions: its latest executable graph, the only one */
+	struct ckt_condition *conditions;
+	size_t condition_count;
 };
 
 /* Allocations less frees of a block in an executable graph. */
@@ -141,6 +174,19 @@ struct ckt_exec *ckt_exec_find(CUgraphExec handle);
  */
 CUresult ckt_graph_adopt(struct ckt_graph *to, const struct ckt_graph *from);	/* the parameters; precondition: paired */
 CUgraphExecUpdateResult ckt_graph_pair(struct ckt_graph *graph, struct ckt_graph *update, CUgraphExecUpdateResultInfo *ret_info);
+
+/* ---- graph_condition.c */
+bool ckt_graph_has_conditions(const struct ckt_graph *graph);
+/* A handle without a node, somewhere in it. */
+bool ckt_graph_has_idle_condition(const struct ckt_graph *graph);
+/* Precondition: the node has no parameters yet. */
+CUresult ckt_node_set_conditional(struct ckt_node *node, const CUDA_CONDITIONAL_NODE_PARAMS *params);
+CUresult ckt_node_copy_conditional(struct ckt_node *to, const struct ckt_node *from);
+void ckt_node_drop_conditional(struct ckt_node *node);
+/* The condition of the node of an update, not its bodies. */
+void ckt_node_adopt_condition(struct ckt_node *to, const struct ckt_node *from);
+/* Whether the graph is a body, or inside of one. */
+bool ckt_graph_in_body(const struct ckt_graph *graph);
 
 /* ---- graph_memory.c */
 extern _Atomic unsigned ckt_graph_blocks;	/* there are */

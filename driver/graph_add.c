@@ -73,7 +73,7 @@ static CUresult set_memory(struct ckt_node *node, const CUgraphNodeParams *p)
 static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 {
 	struct ckt_kernel_spec spec;
-	static bool once_conditional, once_semaphores;
+	static bool once_semaphores;
 	uint64_t context = node->context;
 	struct ckt_graph *child, *copy;
 	CUresult result;
@@ -158,7 +158,8 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 			result = ckt_node_set_memop(node, &p->memOp);
 		break;
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-		return ckt_driver_unsupported("conditional nodes of graphs", &once_conditional);
+		/* What such a node does is settled when it is added; its bodies change by their own nodes. */
+		return node->object.id && !node->conditional.count ? ckt_node_set_conditional(node, &p->conditional) : CUDA_ERROR_NOT_SUPPORTED;
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		return ckt_driver_unsupported("nodes for external semaphores", &once_semaphores);
@@ -187,6 +188,8 @@ CKT_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *ret, CUgraph graph, const CUg
 	}
 	if (node->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		params->graph.graph = (CUgraph)(uintptr_t)node->child->object.id;
+	if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		params->conditional.phGraph_out = node->conditional.told;
 	if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 		params->alloc.dptr = ckt_graph_block_address(node->memory.block);
 	*ret = ckt_node_handle(node);

@@ -40,7 +40,8 @@ static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t st
 	exec->flags = flags;
 	ckt_exec_look(exec);
 	result = ckt_exec_memory_init(exec);
-	if (!result && exec->block_count && ckt_object_find(graph->memory_exec, CKT_KIND_GRAPH_EXEC))
+	bool alone = !result && (exec->block_count || ckt_graph_has_conditions(exec->graph));
+	if (alone && ckt_object_find(graph->only_exec, CKT_KIND_GRAPH_EXEC))
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (!result)
 		result = ckt_exec_make(exec, graph, flags, stream);
@@ -50,8 +51,8 @@ static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t st
 		ckt_object_remove(&exec->object);
 		return result;
 	}
-	if (exec->block_count)
-		graph->memory_exec = exec->object.id;
+	if (alone)
+		graph->only_exec = exec->object.id;
 	*ret = (CUgraphExec)(uintptr_t)exec->object.id;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
 		ckt_exec_memory_use(exec);
@@ -102,6 +103,10 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph handl
 	if (circle) {
 		params->result_out = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
 		params->hErrNode_out = ckt_node_handle(circle);
+		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	}
+	if (ckt_graph_has_idle_condition(graph)) {
+		params->result_out = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	}
 	result = instantiate(graph, params->flags, stream, ret);
@@ -232,8 +237,8 @@ CKT_EXPORT CUresult cuGraphUpload(CUgraphExec handle, CUstream stream)
 static CUresult capture_launch(struct ckt_capture_stream *capturing, const struct ckt_exec *exec)
 {
 	struct ckt_node *node;
-	/* A child graph's memory is its own, and that of an executable graph is not to be had. */
-	if (exec->block_count)
+	/* A child graph's memory is its own, as its conditions are, and those of an executable graph are not to be had. */
+	if (exec->block_count || ckt_graph_has_conditions(exec->graph))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_GRAPH, &node);
 	if (result)

@@ -185,9 +185,13 @@ uint64_t ckt_graph_block_address(const struct ckt_graph_block *block)
 bool ckt_graph_has_memory(const struct ckt_graph *graph)
 {
 	for (size_t i = 0; i < graph->count; i++) {
-		const struct ckt_node *node = graph->nodes[i];
-		if (ckt_node_is_memory(node) || (node->type == CU_GRAPH_NODE_TYPE_GRAPH && node->child && ckt_graph_has_memory(node->child)))
+		size_t inner;
+		struct ckt_graph *const *graphs = ckt_node_graphs(graph->nodes[i], &inner);
+		if (ckt_node_is_memory(graph->nodes[i]))
 			return true;
+		for (size_t k = 0; k < inner; k++)
+			if (ckt_graph_has_memory(graphs[k]))
+				return true;
 	}
 	return false;
 }

@@ -19,6 +19,8 @@ void ckt_node_drop_params(struct ckt_node *node)
 	} else if (node->type == CU_GRAPH_NODE_TYPE_GRAPH) {
 		ckt_graph_free(node->child);
 		node->child = NULL;
+	} else if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+		ckt_node_drop_conditional(node);
 	} else if (ckt_node_is_memory(node)) {
 		ckt_node_drop_memory(node);
 	} else if (node->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
@@ -200,6 +202,8 @@ CUresult ckt_node_copy_params(struct ckt_node *to, const struct ckt_node *from, 
 		to->child = child;
 		child->owner = to;
 		return CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return ckt_node_copy_conditional(to, from);
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		ckt_node_share_memory(to, from);

@@ -72,9 +72,14 @@ static CUgraphExecUpdateResult compare(struct pairing *p, const struct ckt_node 
 	if (!same_kind(a, b))
 		return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, b, NULL);
 	/* The nodes of an exec's own graph have no handles: then it is an update of one child graph, whose caller wants no names. */
-	if (a->type == CU_GRAPH_NODE_TYPE_GRAPH)
-		return ckt_graph_pair(a->child, b->child, &p->info);
-	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+	size_t count, others;
+	struct ckt_graph *const *graphs = ckt_node_graphs(a, &count), *const *from = ckt_node_graphs(b, &others);
+	if (a->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && (a->conditional.type != b->conditional.type || count != others))
+		return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, b, NULL);
+	CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+	for (size_t i = 0; i < count && !result; i++)
+		result = ckt_graph_pair(graphs[i], from[i], &p->info);
+	return result;
 }
 
 static CUgraphExecUpdateResult pair_all(struct pairing *p)
@@ -115,12 +120,17 @@ CUresult ckt_graph_adopt(struct ckt_graph *to, const struct ckt_graph *from)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (size_t i = 0; i < to->count && i < from->count && !result; i++) {
-		if (to->nodes[i]->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-			result = ckt_graph_adopt(to->nodes[i]->child, from->nodes[i]->child);
+		struct ckt_node *node = to->nodes[i];
+		size_t count, others;
+		struct ckt_graph *const *graphs = ckt_node_graphs(node, &count), *const *updates = ckt_node_graphs(from->nodes[i], &others);
+		for (size_t k = 0; k < count && !result; k++)
+			result = ckt_graph_adopt(graphs[k], updates[k]);
+		if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+			ckt_node_adopt_condition(node, from->nodes[i]);
+		if (count)
 			continue;
-		}
-		to->nodes[i]->context = from->nodes[i]->context;
-		result = ckt_node_copy_params(to->nodes[i], from->nodes[i], false);
+		node->context = from->nodes[i]->context;
+		result = ckt_node_copy_params(node, from->nodes[i], false);
 	}
 	return result;
 }
@@ -153,9 +163,13 @@ static bool save_order(struct ckt_graph *graph, struct order **orders)
 	if (bytes)
 		memcpy(order->nodes, graph->nodes, bytes);
 	*orders = order;
-	for (size_t i = 0; i < graph->count; i++)
-		if (graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_GRAPH && !save_order(graph->nodes[i]->child, orders))
-			return false;
+	for (size_t i = 0; i < graph->count; i++) {
+		size_t count;
+		struct ckt_graph *const *graphs = ckt_node_graphs(graph->nodes[i], &count);
+		for (size_t k = 0; k < count; k++)
+			if (!save_order(graphs[k], orders))
+				return false;
+	}
 	return true;
 }
 

@@ -18,7 +18,12 @@
  *	alloc	u64 address | u64 size; the worker has the memory already and takes these two for empty nodes
  *	free	u64 address
  *	memop	u32 flags | operation * count, each u32 CUstreamBatchMemOpType | u32 flags | u64 address | u64 value
+ *	conditional	u64 handle | u64 context | u32 value | u32 flags | u32 up | u32 CUgraphConditionalNodeType | u32 count, graph * count
+ *		up: how many graphs around the node's own one the handle was made for
  *	empty	empty
+ *
+ * A condition's handle is the client's too, a random number.  The worker puts the driver's own in its place wherever it stands in a
+ * kernel's parameters, at multiples of eight bytes.
  *
  * Host addresses are the client's.  The worker has a buffer for each range that nodes touch; ranges that overlap share one.
  */
@@ -27,8 +32,10 @@
 enum {
 	CKT_GRAPH_BYTES_MAX = 256 << 20,	/* of a description: ten thousands of nodes with full parameters */
 	CKT_GRAPH_NODES_MAX = 1 << 20,
-	CKT_GRAPH_DEPTH_MAX = 16,		/* child graphs inside child graphs */
+	CKT_GRAPH_DEPTH_MAX = 16,		/* child graphs and bodies inside each other */
+	CKT_GRAPH_BODIES_MAX = 1 << 16,		/* of a conditional node; driver/graph.h has the same */
 	CKT_GRAPH_ATTRIBUTE_BYTES = 64,
+	CKT_GRAPH_CONDITIONAL_BYTES = 36,	/* before the bodies */
 	CKT_MEMOP_BYTES = 24,
 	CKT_MEMOPS_MAX = 256,			/* of one batch: the driver's own bound */
 };

@@ -158,7 +158,8 @@ CUresult ckt_soft_copy_submit(const struct ckt_soft_copy *copy, CUstream handle,
 		result = ckt_graph_leave(capture(capturing, copy));
 	} else if (result == CUDA_SUCCESS) {
 		bool one_row = copy->height == 1 && copy->depth == 1;
-		bool from_pageable = !wait && pageable(&copy->from), to_pageable = !wait && pageable(&copy->to);
+		/* A graph's launch waits for nothing, and reads what is there when its node runs. */
+		bool async = !wait && !ckt_soft_in_graph, from_pageable = async && pageable(&copy->from), to_pageable = async && pageable(&copy->to);
 		if (from_pageable && !to_pageable && one_row && copy->width <= STAGE_MAX) {
 			result = submit_staged(stream, copy);
 		} else {

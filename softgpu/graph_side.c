@@ -11,6 +11,7 @@
 struct soft_exec {
 	struct ckt_exec exec;
 	struct ckt_node **order;		/* owned */
+	struct ckt_soft_conditions *conditions;	/* counted */
 	CUevent last;				/* behind its latest launch: two launches of one graph do not run at once */
 };
 
@@ -57,13 +58,20 @@ CUresult ckt_exec_make(struct ckt_exec *exec, const struct ckt_graph *graph, uin
 {
 	(void)graph, (void)flags, (void)stream;
 	own(exec)->order = order_of(exec->graph);
-	return own(exec)->order ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	own(exec)->conditions = own(exec)->order ? ckt_soft_conditions_make(exec->graph) : NULL;
+	if (own(exec)->conditions)
+		return CUDA_SUCCESS;
+	free(own(exec)->order);
+	own(exec)->order = NULL;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult ckt_exec_unmake(struct ckt_exec *exec)
 {
 	free(own(exec)->order);
 	own(exec)->order = NULL;
+	ckt_soft_conditions_put(own(exec)->conditions);
+	own(exec)->conditions = NULL;
 	ckt_soft_in_graph = true;
 	if (own(exec)->last)
 		cuEventDestroy_v2(own(exec)->last);
@@ -143,16 +151,18 @@ static CUgraphExecUpdateResult change(const struct ckt_node *from, const struct 
 	return good ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
-/* The first node that may not change so, in child graphs too; precondition: the nodes are paired. */
+/* The first node that may not change so, in child graphs and bodies too; precondition: the nodes are paired. */
 static CUgraphExecUpdateResult change_all(const struct ckt_graph *graph, const struct ckt_graph *update, const struct ckt_node **ret_node)
 {
 	CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	for (size_t i = 0; i < graph->count && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; i++) {
 		const struct ckt_node *from = graph->nodes[i], *to = update->nodes[i];
-		if (from->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-			result = change_all(from->child, to->child, ret_node);
+		size_t n, others;
+		struct ckt_graph *const *graphs = ckt_node_graphs(from, &n), *const *updates = ckt_node_graphs(to, &others);
+		for (size_t k = 0; k < n && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; k++)
+			result = change_all(graphs[k], updates[k], ret_node);
+		if (n)
 			continue;
-		}
 		result = change(from, to);
 		*ret_node = to;
 	}
@@ -180,15 +190,29 @@ CUresult ckt_exec_update(struct ckt_exec *exec, const struct ckt_graph *graph, C
 	const struct ckt_node *first = NULL;
 	CUgraphExecUpdateResult result = change_all(exec->graph, graph, &first);
 	*ret_info = (CUgraphExecUpdateResultInfo){.result = result};
-	if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
+	if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) {
+		struct ckt_soft_conditions *conditions = ckt_soft_conditions_make(graph);
+		if (!conditions)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		ckt_soft_conditions_put(own(exec)->conditions);
+		own(exec)->conditions = conditions;
 		return CUDA_SUCCESS;
+	}
 	ret_info->errorNode = ckt_node_handle(first);
 	return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
 /* ---- Launch */
 
-static CUresult launch_graph(const struct ckt_graph *graph, struct ckt_node *const *order, CUstream stream);
+static CUresult launch_graph(const struct soft_exec *exec, const struct ckt_graph *graph, struct ckt_node *const *order, CUstream stream);
+
+static CUresult launch_inner(const struct soft_exec *exec, const struct ckt_graph *graph, CUstream stream)
+{
+	struct ckt_node **order = order_of(graph);
+	CUresult result = order ? launch_graph(exec, graph, order, stream) : CUDA_ERROR_INVALID_VALUE;
+	free(order);
+	return result;
+}
 
 static CUresult launch_kernel(struct ckt_kernel_node *k, CUstream stream)
 {
@@ -214,10 +238,101 @@ static CUresult launch_fill(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream
 	}
 }
 
-static CUresult launch_node(struct ckt_node *node, CUstream stream)
+/*
+ * What is done when a launch comes to it on its stream: by then its executable graph may be another, or gone, so it brings a copy of the
+ * node, and holds the conditions.
+ */
+struct pending {
+	struct ckt_soft_conditions *conditions;	/* counted */
+	struct ckt_node *node;			/* owned; NULL: assign the defaults */
+};
+
+static void run_assign(struct ckt_soft_context *context, void *payload)
 {
-	struct ckt_node **order;
-	CUresult result;
+	const struct pending *pending = payload;
+	(void)context;
+	ckt_soft_conditions_assign(pending->conditions);
+	ckt_soft_conditions_put(pending->conditions);
+}
+
+static const struct ckt_graph *choose(const struct ckt_conditional_node *c)
+{
+	uint32_t value = ckt_soft_condition_value(c->handle);
+	unsigned which = c->type == CU_GRAPH_COND_TYPE_SWITCH ? value : value ? 0 : 1;
+	return which < c->count ? c->bodies[which] : NULL;
+}
+
+/* False where that was all, or it failed. */
+static bool run_body(const struct pending *pending, CUstream stream)
+{
+	const struct ckt_conditional_node *c = &pending->node->conditional;
+	const struct soft_exec exec = {.conditions = pending->conditions};
+	const struct ckt_graph *body = choose(c);
+	if (!body)
+		return false;
+	ckt_graph_enter();
+	ckt_soft_in_graph = true;
+	CUresult result = launch_inner(&exec, body, stream);
+	ckt_soft_in_graph = false;
+	ckt_graph_leave(CUDA_SUCCESS);
+	return cuStreamSynchronize(stream) == CUDA_SUCCESS && result == CUDA_SUCCESS && c->type == CU_GRAPH_COND_TYPE_WHILE;
+}
+
+/* On the stream's own thread, which waits meanwhile: bodies run on a stream beside it. */
+static void run_conditional(struct ckt_soft_context *context, void *payload)
+{
+	const struct pending *pending = payload;
+	CUstream stream;
+	if (ckt_soft_context_result(context) == CUDA_SUCCESS && cuCtxSetCurrent(ckt_soft_context_handle(context)) == CUDA_SUCCESS &&
+	    cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
+		while (run_body(pending, stream))
+			continue;
+		cuStreamDestroy_v2(stream);
+	}
+	ckt_graph_enter();
+	ckt_node_drop_params(pending->node);
+	ckt_graph_leave(CUDA_SUCCESS);
+	free(pending->node);
+	ckt_soft_conditions_put(pending->conditions);
+}
+
+/* Takes over the node where it succeeds. */
+static CUresult submit(const struct soft_exec *exec, struct ckt_node *node, CUstream handle)
+{
+	struct ckt_soft_context *context;
+	struct ckt_soft_stream *stream;
+	struct pending pending = {.conditions = exec->conditions, .node = node};
+	CUresult result = ckt_soft_enter(&context);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_stream_get(context, handle, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	ckt_soft_conditions_ref(exec->conditions);
+	result = ckt_soft_stream_submit(stream, node ? run_conditional : run_assign, &pending, sizeof(pending), CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	if (result != CUDA_SUCCESS)
+		ckt_soft_conditions_put(exec->conditions);
+	ckt_soft_object_put(&stream->object);
+	return result;
+}
+
+static CUresult launch_conditional(const struct soft_exec *exec, const struct ckt_node *node, CUstream stream)
+{
+	struct ckt_node *copy = calloc(1, sizeof(*copy));
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	copy->type = node->type;
+	CUresult result = ckt_node_copy_conditional(copy, node);
+	if (result == CUDA_SUCCESS)
+		result = submit(exec, copy, stream);
+	if (result != CUDA_SUCCESS) {
+		ckt_node_drop_params(copy);
+		free(copy);
+	}
+	return result;
+}
+
+static CUresult launch_node(const struct soft_exec *exec, struct ckt_node *node, CUstream stream)
+{
 	switch (node->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return launch_kernel(&node->kernel, stream);
@@ -228,10 +343,9 @@ static CUresult launch_node(struct ckt_node *node, CUstream stream)
 	case CU_GRAPH_NODE_TYPE_HOST:
 		return cuLaunchHostFunc(stream, node->host.fn, node->host.userData);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		order = order_of(node->child);
-		result = order ? launch_graph(node->child, order, stream) : CUDA_ERROR_INVALID_VALUE;
-		free(order);
-		return result;
+		return launch_inner(exec, node->child, stream);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return launch_conditional(exec, node, stream);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return cuStreamWaitEvent(stream, node->event, 0);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
@@ -243,12 +357,12 @@ static CUresult launch_node(struct ckt_node *node, CUstream stream)
 	}
 }
 
-static CUresult launch_graph(const struct ckt_graph *graph, struct ckt_node *const *order, CUstream stream)
+static CUresult launch_graph(const struct soft_exec *exec, const struct ckt_graph *graph, struct ckt_node *const *order, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (size_t i = 0; i < graph->count && result == CUDA_SUCCESS; i++)
 		if (!order[i]->disabled)
-			result = launch_node(order[i], stream);
+			result = launch_node(exec, order[i], stream);
 	return result;
 }
 
@@ -264,8 +378,10 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t number)
 		result = cuStreamWaitEvent(stream, e->last, 0);
 	else if (result == CUDA_SUCCESS)
 		result = cuEventCreate(&e->last, CU_EVENT_DISABLE_TIMING);
+	if (result == CUDA_SUCCESS && ckt_soft_conditions_any(e->conditions))
+		result = submit(e, NULL, stream);
 	if (result == CUDA_SUCCESS)
-		result = launch_graph(exec->graph, e->order, stream);
+		result = launch_graph(e, exec->graph, e->order, stream);
 	if (result == CUDA_SUCCESS)
 		result = cuEventRecord(e->last, stream);
 	ckt_soft_in_graph = false;
@@ -317,7 +433,8 @@ void ckt_driver_graph_memory_free(uint64_t address, uint64_t number)
 
 CKT_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
-	static const char *const names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY", "WAIT_EVENT", "EVENT_RECORD"};
+	static const char *const names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY", "WAIT_EVENT", "EVENT_RECORD",
+					    [CU_GRAPH_NODE_TYPE_CONDITIONAL] = "CONDITIONAL"};
 	(void)flags;
 	FILE *file = path ? fopen(path, "we") : NULL;
 	if (!file)
@@ -329,7 +446,7 @@ CKT_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsig
 		const struct ckt_node *node = graph->nodes[i];
 		graph->nodes[i]->index = (uint32_t)i;
 		fprintf(file, "\"graph_node_%zu\"[label=\"%zu\\n%s\"];\n", i, i,
-			(unsigned)node->type < sizeof(names) / sizeof(*names) ? names[node->type] : "OTHER");
+			(unsigned)node->type < sizeof(names) / sizeof(*names) && names[node->type] ? names[node->type] : "OTHER");
 	}
 	for (size_t i = 0; graph && i < graph->count; i++)
 		for (size_t k = 0; k < graph->nodes[i]->in.count; k++)

@@ -70,6 +70,7 @@ static void run_launch(struct ckt_soft_context *stream_context, void *payload)
 			.output = device_output,
 			.heap_alloc = device_malloc,
 			.heap_free = device_free,
+			.set_condition = ckt_soft_condition_set,
 			.texture = ckt_soft_texture_find,
 			.surface = ckt_soft_surface_find,
 			.data = context,

@@ -203,6 +203,23 @@ void ckt_soft_heap_fini(struct ckt_soft_context *context);
 void ckt_soft_output_write(struct ckt_soft_context *context, int fd, const char *text, size_t size_bytes);
 void ckt_soft_output_flush(struct ckt_soft_context *context);
 
+/* ---- condition.c: the conditions of executable graphs, by their handles */
+
+struct ckt_graph;
+struct ckt_soft_conditions;
+
+/* Those of the graph's conditional nodes, of nodes in bodies too; NULL where there is no memory.  Counted. */
+struct ckt_soft_conditions *ckt_soft_conditions_make(const struct ckt_graph *graph);
+void ckt_soft_conditions_ref(struct ckt_soft_conditions *conditions);
+void ckt_soft_conditions_put(struct ckt_soft_conditions *conditions);
+bool ckt_soft_conditions_any(const struct ckt_soft_conditions *conditions);
+/* Defaults, as at the beginning of a launch. */
+void ckt_soft_conditions_assign(struct ckt_soft_conditions *conditions);
+/* 0 where the handle is none. */
+uint32_t ckt_soft_condition_value(uint64_t handle);
+/* What a kernel says; false where the handle is none.  data: unused. */
+bool ckt_soft_condition_set(void *data, uint64_t handle, uint32_t value);
+
 /* ---- memory.c: the table of all known address ranges */
 
 enum ckt_soft_range_kind {

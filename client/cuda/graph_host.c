@@ -30,6 +30,8 @@ struct visit {
 	CUresult (*rows)(struct visit *visit, const struct rows *rows);
 	bool to_host;			/* which side */
 	bool marked_only;
+	bool bodies_only;		/* what may not run at all */
+	unsigned bodies;		/* around the graph that is visited */
 	uint64_t exec, stream;
 	unsigned count;
 };
@@ -41,12 +43,16 @@ static CUresult each(struct visit *visit, const struct ckt_graph *graph)
 		const struct ckt_node *node = graph->nodes[i];
 		if (node->disabled || (visit->marked_only && !node->mark))
 			continue;
-		if (node->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-			bool marked_only = visit->marked_only;
-			visit->marked_only = false;
-			result = each(visit, node->child);
-			visit->marked_only = marked_only;
-		} else if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY &&
+		size_t inner;
+		struct ckt_graph *const *graphs = ckt_node_graphs(node, &inner);
+		bool marked_only = visit->marked_only;
+		visit->marked_only = false;
+		visit->bodies += node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+		for (size_t k = 0; k < inner && !result; k++)
+			result = each(visit, graphs[k]);
+		visit->bodies -= node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+		visit->marked_only = marked_only;
+		if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY && (visit->bodies || !visit->bodies_only) &&
 			   (visit->to_host ? node->copy.dstMemoryType : node->copy.srcMemoryType) == CU_MEMORYTYPE_HOST) {
 			struct rows rows = rows_of(&node->copy, visit->to_host);
 			visit->count++;
@@ -71,10 +77,11 @@ unsigned ckt_graph_host_nodes(const struct ckt_graph *graph)
 	for (size_t i = 0; i < graph->count; i++) {
 		if (graph->nodes[i]->disabled)
 			continue;
-		if (graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_HOST)
-			count++;
-		else if (graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_GRAPH)
-			count += ckt_graph_host_nodes(graph->nodes[i]->child);
+		size_t inner;
+		struct ckt_graph *const *graphs = ckt_node_graphs(graph->nodes[i], &inner);
+		count += graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_HOST;
+		for (size_t k = 0; k < inner; k++)
+			count += ckt_graph_host_nodes(graphs[k]);
 	}
 	return count;
 }
@@ -109,7 +116,10 @@ static CUresult send_rows(struct visit *visit, const struct rows *r)
 CUresult ckt_exec_send_memory(struct ckt_exec *exec, uint64_t stream)
 {
 	struct visit visit = {.rows = send_rows, .exec = exec->object.id, .stream = stream};
-	return each(&visit, exec->graph);
+	CUresult result = each(&visit, exec->graph);
+	/* What comes back behind the launch is as it was where a body did not run. */
+	visit.to_host = visit.bodies_only = true;
+	return result ? result : each(&visit, exec->graph);
 }
 
 static CUresult fetch_rows(struct visit *visit, const struct rows *r)

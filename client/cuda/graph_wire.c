@@ -6,6 +6,16 @@
 #include "client/cuda/graph_side.h"
 #include "rpc/graph.h"
 
+_Static_assert((int)CKT_GRAPH_BODIES_MAX == (int)CKT_CONDITIONAL_BODIES_MAX, "one bound");
+
+static size_t conditional_size(const struct ckt_conditional_node *c)
+{
+	size_t size = CKT_GRAPH_CONDITIONAL_BYTES;
+	for (unsigned i = 0; i < c->count; i++)
+		size += ckt_graph_wire_size(c->bodies[i]);
+	return size;
+}
+
 static size_t record_size(const struct ckt_node *node)
 {
 	enum { SIDE = 4 + 6 * 8 };
@@ -18,6 +28,8 @@ static size_t record_size(const struct ckt_node *node)
 		return 4 * 8 + 2 * 4;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return ckt_graph_wire_size(node->child);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return conditional_size(&node->conditional);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
@@ -94,6 +106,20 @@ static uint8_t *put_copy(uint8_t *p, const CUDA_MEMCPY3D *c)
 	return ckt_put_u64(p, c->Depth);
 }
 
+static uint8_t *put_conditional(uint8_t *p, const struct ckt_conditional_node *c)
+{
+	p = ckt_put_u64(p, c->handle);
+	p = ckt_put_u64(p, c->context);
+	p = ckt_put_u32(p, c->value);
+	p = ckt_put_u32(p, c->flags);
+	p = ckt_put_u32(p, c->up);
+	p = ckt_put_u32(p, c->type);
+	p = ckt_put_u32(p, c->count);
+	for (unsigned i = 0; i < c->count; i++)
+		p = ckt_graph_wire_put(p, c->bodies[i]);
+	return p;
+}
+
 static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 {
 	switch (node->type) {
@@ -110,6 +136,8 @@ static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 		return ckt_put_u64(p, node->fill.height);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return ckt_graph_wire_put(p, node->child);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return put_conditional(p, &node->conditional);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return ckt_put_u64(p, ckt_handle_id(node->event));

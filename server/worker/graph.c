@@ -30,6 +30,7 @@ static struct remains *remains;
 static void bury(struct ckt_graph_exec *exec)
 {
 	ckt_graph_segments_fini(&exec->segments);
+	ckt_graph_conditions_fini(&exec->conditions);
 	ckt_graph_free(exec->graph);
 	if (exec->last)
 		ckt_driver.cuEventDestroy_v2(exec->last);
@@ -135,7 +136,7 @@ static CUresult making_begin(struct ckt_worker *worker, struct making *m, struct
 	}
 	m->exec->graph = graph;
 	m->exec->flags = m->params.flags;
-	struct ckt_graph_build build = {.worker = worker, .segments = &m->exec->segments, .exec = m->id};
+	struct ckt_graph_build build = {.worker = worker, .segments = &m->exec->segments, .conditions = &m->exec->conditions, .exec = m->id};
 	CUresult result = ckt_graph_segments_cover(&m->exec->segments, graph);
 	return result ? result : ckt_graph_make(&build, graph);
 }
@@ -216,9 +217,11 @@ static uint64_t id_of(const struct ckt_graph *graph, CUgraphNode real)
 	for (uint32_t i = 0; i < graph->node_count; i++) {
 		if (real && graph->nodes[i].real == real)
 			return graph->nodes[i].id;
-		uint64_t inner = graph->nodes[i].child ? id_of(graph->nodes[i].child, real) : 0;
-		if (inner)
-			return inner;
+		for (uint32_t k = 0; k < graph->nodes[i].graph_count; k++) {
+			uint64_t inner = id_of(graph->nodes[i].graphs[k], real);
+			if (inner)
+				return inner;
+		}
 	}
 	return 0;
 }
@@ -269,8 +272,8 @@ static void pair(struct ckt_graph *update, struct ckt_graph *graph)
 {
 	for (uint32_t i = 0; i < update->node_count && i < graph->node_count; i++) {
 		update->nodes[i].updates = &graph->nodes[i];
-		if (update->nodes[i].child && graph->nodes[i].child)
-			pair(update->nodes[i].child, graph->nodes[i].child);
+		for (uint32_t k = 0; k < update->nodes[i].graph_count && k < graph->nodes[i].graph_count; k++)
+			pair(update->nodes[i].graphs[k], graph->nodes[i].graphs[k]);
 	}
 }
 
@@ -279,10 +282,8 @@ static void adopt(struct ckt_graph *update, struct ckt_graph *graph)
 {
 	for (uint32_t i = 0; i < update->node_count && i < graph->node_count; i++) {
 		struct ckt_graph_node *from = &update->nodes[i], *to = &graph->nodes[i];
-		if (from->child && to->child) {
-			adopt(from->child, to->child);
-			continue;
-		}
+		for (uint32_t k = 0; k < from->graph_count && k < to->graph_count; k++)
+			adopt(from->graphs[k], to->graphs[k]);
 		free(to->record);
 		to->record = from->record;
 		to->record_bytes = from->record_bytes;
@@ -304,7 +305,8 @@ int ckt_worker_graph_exec_update(struct ckt_wcall *call)
 		ckt_graph_free(update);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .exec = args.exec};
+	struct ckt_graph_conditions conditions = {0};
+	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .conditions = &conditions, .exec = args.exec};
 	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
 	pair(update, exec->graph);
 	CUresult result = ckt_graph_segments_cover(&exec->segments, update);
@@ -316,6 +318,9 @@ int ckt_worker_graph_exec_update(struct ckt_wcall *call)
 						.error_from = id_of(update, info.errorFromNode)};
 	if (!result)
 		adopt(update, exec->graph);
+	if (!result)
+		result = ckt_graph_conditions_take(&exec->conditions, &conditions);
+	ckt_graph_conditions_fini(&conditions);
 	ckt_graph_free(update);
 	ckt_graph_exec_update_res_put(ckt_wcall_results(call, ckt_graph_exec_update_res_size(&res)), &res);
 	return CUDA_SUCCESS;
@@ -337,7 +342,7 @@ int ckt_worker_graph_exec_set_node(struct ckt_wcall *call)
 		ckt_graph_node_fini(&update);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .exec = args.exec};
+	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .conditions = &exec->conditions, .exec = args.exec};
 	struct ckt_graph single = {.nodes = &update, .node_count = 1};
 	struct ckt_graph target = {.nodes = node, .node_count = 1};
 	pair(&single, &target);
@@ -389,7 +394,8 @@ int ckt_worker_graph_dot(struct ckt_wcall *call)
 	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_graph_segments segments = {0};
-	struct ckt_graph_build build = {.worker = worker, .segments = &segments};
+	struct ckt_graph_conditions conditions = {0};
+	struct ckt_graph_build build = {.worker = worker, .segments = &segments, .conditions = &conditions};
 	char path[32], *text = NULL;
 	int fd = memfd_create("graph", MFD_CLOEXEC);
 	CUresult result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : ckt_graph_segments_cover(&segments, graph);
@@ -409,6 +415,7 @@ int ckt_worker_graph_dot(struct ckt_wcall *call)
 	if (fd >= 0)
 		close(fd);
 	ckt_graph_free(graph);
+	ckt_graph_conditions_fini(&conditions);
 	ckt_graph_segments_fini(&segments);
 	return result;
 }

@@ -22,9 +22,10 @@ struct ckt_graph_node {
 	uint32_t type;			/* CUgraphNodeType */
 	bool disabled;
 	uint64_t context;
-	uint8_t *record;		/* owned; of a child graph: NULL, see child */
+	uint8_t *record;		/* owned; of a child graph: NULL, of a conditional node: what stands before the bodies */
 	uint32_t record_bytes;
-	struct ckt_graph *child;	/* owned */
+	struct ckt_graph **graphs;	/* owned: the child graph, or the bodies */
+	uint32_t graph_count;
 	CUgraphNode real;
 	/* Of a host node: for the call back.  Where the node only updates another one, that one is called for. */
 	uint64_t exec;
@@ -55,12 +56,22 @@ struct ckt_graph_segments {
 	size_t count;
 };
 
+/* The driver's handles of conditions for the client's. */
+struct ckt_graph_conditions {
+	struct ckt_graph_condition {
+		uint64_t handle;
+		CUgraphConditionalHandle real;
+	} *list;
+	size_t count;
+};
+
 /* An executable graph: hangs in its object. */
 struct ckt_graph_exec {
 	struct ckt_graph *graph;	/* what it was made from, kept up to date with the parameters set since */
 	uint64_t flags;
 	CUgraphExec real;
 	struct ckt_graph_segments segments;
+	struct ckt_graph_conditions conditions;
 	CUevent last;			/* behind its latest launch, where there are segments; NULL before */
 	uint64_t last_stream;
 };
@@ -81,7 +92,7 @@ void ckt_graph_node_fini(struct ckt_graph_node *node);
 void ckt_graph_free(struct ckt_graph *graph);
 size_t ckt_graph_encoded_size(const struct ckt_graph *graph);
 uint8_t *ckt_graph_encode(uint8_t *p, const struct ckt_graph *graph);
-/* Calls for every node, those of child graphs too, until visit returns an error. */
+/* Calls for every node, those of child graphs and bodies too, until visit returns an error. */
 CUresult ckt_graph_each(struct ckt_graph *graph, CUresult (*visit)(struct ckt_graph_node *node, void *data), void *data);
 struct ckt_graph_node *ckt_graph_find(struct ckt_graph *graph, uint64_t id);
 
@@ -97,6 +108,7 @@ void ckt_graph_segments_fini(struct ckt_graph_segments *segments);
 struct ckt_graph_build {
 	struct ckt_worker *worker;
 	struct ckt_graph_segments *segments;
+	struct ckt_graph_conditions *conditions;
 	uint64_t exec;
 };
 
@@ -104,6 +116,17 @@ struct ckt_graph_build {
 CUresult ckt_graph_make(const struct ckt_graph_build *build, struct ckt_graph *graph);
 /* Sets the node's parameters in the executable graph to what its record says now. */
 CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec exec, struct ckt_graph_node *node);
+
+/* ---- graph_condition.c */
+/* The driver's handles for those that were made for a graph of which `real` is the driver's, nodes in graphs inside of it included. */
+CUresult ckt_graph_conditions_make(const struct ckt_graph_build *build, CUgraph real, const struct ckt_graph *graph);
+/* Puts the driver's handles in the place of the client's. */
+void ckt_graph_conditions_replace(const struct ckt_graph_conditions *conditions, uint8_t *params, size_t size);
+/* Precondition: the node's handle was made.  The driver's graphs of the bodies are empty yet. */
+CUresult ckt_graph_conditional_add(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node);
+/* Those of an update are known too, from now on; it is left empty. */
+CUresult ckt_graph_conditions_take(struct ckt_graph_conditions *conditions, struct ckt_graph_conditions *from);
+void ckt_graph_conditions_fini(struct ckt_graph_conditions *conditions);
 
 /* ---- graph.c */
 /* The rest of a restore: the executable graph from its description. */

@@ -52,6 +52,7 @@ static CUresult kernel_params(const struct ckt_graph_build *build, const struct 
 	if (result)
 		return result;
 	memcpy(packed, k->params, k->params_bytes);
+	ckt_graph_conditions_replace(build->conditions, packed, k->params_bytes);
 	ret->size = k->params_bytes;
 	ret->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
 	ret->extra[1] = packed;
@@ -204,12 +205,13 @@ static CUresult memop_params(const struct ckt_graph_build *build, const struct c
 
 static CUresult add_child(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
 {
-	CUresult result = ckt_graph_make(build, node->child);
+	struct ckt_graph *child = node->graphs[0];
+	CUresult result = ckt_graph_make(build, child);
 	if (!result)
-		result = ckt_driver.cuGraphAddChildGraphNode(&node->real, graph, NULL, 0, node->child->real);
+		result = ckt_driver.cuGraphAddChildGraphNode(&node->real, graph, NULL, 0, child->real);
 	/* The driver has made a copy, and parameters are set by the copy's nodes, which come in the order of their making. */
 	CUgraph inner;
-	size_t count = node->child->node_count;
+	size_t count = child->node_count;
 	CUgraphNode *nodes = calloc(count + 1, sizeof *nodes);
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -218,11 +220,25 @@ static CUresult add_child(const struct ckt_graph_build *build, CUgraph graph, st
 	if (!result && count)
 		result = ckt_driver.cuGraphGetNodes(inner, nodes, &count);
 	for (size_t i = 0; i < count && !result; i++)
-		node->child->nodes[i].real = nodes[i];
+		child->nodes[i].real = nodes[i];
 	free(nodes);
-	if (node->child->real)
-		ckt_driver.cuGraphDestroy(node->child->real);
-	node->child->real = NULL;
+	if (child->real)
+		ckt_driver.cuGraphDestroy(child->real);
+	child->real = NULL;
+	return result;
+}
+
+static CUresult fill(const struct ckt_graph_build *build, CUgraph real, struct ckt_graph *graph);
+
+/* The driver makes the bodies, and they stay the node's. */
+static CUresult add_conditional(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
+{
+	CUresult result = ckt_graph_conditional_add(build, graph, node);
+	for (uint32_t i = 0; i < node->graph_count; i++) {
+		if (!result)
+			result = fill(build, node->graphs[i]->real, node->graphs[i]);
+		node->graphs[i]->real = NULL;
+	}
 	return result;
 }
 
@@ -249,6 +265,8 @@ static CUresult add_node(const struct ckt_graph_build *build, CUgraph graph, str
 		return ckt_driver.cuGraphAddHostNode(&node->real, graph, NULL, 0, &host);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return add_child(build, graph, node);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return add_conditional(build, graph, node);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return ckt_driver.cuGraphAddEmptyNode(&node->real, graph, NULL, 0);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
@@ -269,7 +287,7 @@ static CUresult add_node(const struct ckt_graph_build *build, CUgraph graph, str
 	}
 }
 
-static CUresult add_edges(struct ckt_graph *graph)
+static CUresult add_edges(CUgraph real, struct ckt_graph *graph)
 {
 	size_t count = graph->edge_count;
 	CUgraphNode *from = calloc(count + 1, sizeof *from), *to = calloc(count + 1, sizeof *to);
@@ -286,14 +304,22 @@ static CUresult add_edges(struct ckt_graph *graph)
 	}
 	/* What a driver or a device does not take as a programmatic edge is an ordinary one, which orders more. */
 	bool added = !result && special && ckt_driver.cuGraphAddDependencies_v2 &&
-		     ckt_driver.cuGraphAddDependencies_v2(graph->real, from, to, data, count) == CUDA_SUCCESS;
+		     ckt_driver.cuGraphAddDependencies_v2(real, from, to, data, count) == CUDA_SUCCESS;
 	if (!result && !added)
-		result = ckt_driver.cuGraphAddDependencies ? ckt_driver.cuGraphAddDependencies(graph->real, from, to, count) :
-							     ckt_driver.cuGraphAddDependencies_v2(graph->real, from, to, NULL, count);
+		result = ckt_driver.cuGraphAddDependencies ? ckt_driver.cuGraphAddDependencies(real, from, to, count) :
+							     ckt_driver.cuGraphAddDependencies_v2(real, from, to, NULL, count);
 	free(from);
 	free(to);
 	free(data);
 	return result;
+}
+
+static CUresult fill(const struct ckt_graph_build *build, CUgraph real, struct ckt_graph *graph)
+{
+	CUresult result = ckt_graph_conditions_make(build, real, graph);
+	for (uint32_t i = 0; i < graph->node_count && !result; i++)
+		result = add_node(build, real, &graph->nodes[i]);
+	return !result && graph->edge_count ? add_edges(real, graph) : result;
 }
 
 CUresult ckt_graph_make(const struct ckt_graph_build *build, struct ckt_graph *graph)
@@ -301,11 +327,7 @@ CUresult ckt_graph_make(const struct ckt_graph_build *build, struct ckt_graph *g
 	CUresult result = ckt_driver.cuGraphCreate(&graph->real, 0);
 	if (result)
 		graph->real = NULL;
-	for (uint32_t i = 0; i < graph->node_count && !result; i++)
-		result = add_node(build, graph->real, &graph->nodes[i]);
-	if (!result && graph->edge_count)
-		result = add_edges(graph);
-	return result;
+	return result ? result : fill(build, graph->real, graph);
 }
 
 CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec exec, struct ckt_graph_node *node)
@@ -329,9 +351,9 @@ CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec e
 		result = fill_params(build, node, &fill, &context);
 		return result ? result : ckt_driver.cuGraphExecMemsetNodeSetParams(exec, node->real, &fill, context);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		result = ckt_graph_make(build, node->child);
+		result = ckt_graph_make(build, node->graphs[0]);
 		if (!result)
-			result = ckt_driver.cuGraphExecChildGraphNodeSetParams(exec, node->real, node->child->real);
+			result = ckt_driver.cuGraphExecChildGraphNodeSetParams(exec, node->real, node->graphs[0]->real);
 		return result;
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		result = node_event(build, node, &event);

@@ -81,3 +81,16 @@ bool ckt_graph_event_get(const struct ckt_graph_node *node, uint64_t *ret_event)
 	*ret_event = ckt_get_u64(&c);
 	return ckt_cursor_done(&c);
 }
+
+bool ckt_graph_conditional_get(const struct ckt_graph_node *node, struct ckt_graph_conditional *ret)
+{
+	struct ckt_cursor c = cursor(node);
+	ret->handle = ckt_get_u64(&c);
+	ret->context = ckt_get_u64(&c);
+	ret->value = ckt_get_u32(&c);
+	ret->flags = ckt_get_u32(&c);
+	ret->up = ckt_get_u32(&c);
+	ret->type = ckt_get_u32(&c);
+	ret->count = ckt_get_u32(&c);
+	return ckt_cursor_done(&c) && ret->count == node->graph_count;
+}

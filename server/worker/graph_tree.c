@@ -11,9 +11,12 @@ static struct ckt_graph *decode(struct ckt_cursor *c, unsigned depth);
 void ckt_graph_node_fini(struct ckt_graph_node *node)
 {
 	free(node->record);
-	ckt_graph_free(node->child);
+	for (uint32_t i = 0; i < node->graph_count; i++)
+		ckt_graph_free(node->graphs[i]);
+	free(node->graphs);
 	node->record = NULL;
-	node->child = NULL;
+	node->graphs = NULL;
+	node->graph_count = 0;
 }
 
 void ckt_graph_free(struct ckt_graph *graph)
@@ -29,6 +32,39 @@ void ckt_graph_free(struct ckt_graph *graph)
 	free(graph);
 }
 
+static bool decode_record(struct ckt_graph_node *node, const uint8_t *record, uint32_t size)
+{
+	node->record = malloc(size + 1);
+	if (!node->record)
+		return false;
+	memcpy(node->record, record, size);
+	node->record_bytes = size;
+	return true;
+}
+
+static bool decode_graphs(struct ckt_graph_node *node, struct ckt_cursor *c, uint32_t count, unsigned depth)
+{
+	enum { GRAPH_BYTES_MIN = 8 };
+	if (c->bad || count > CKT_GRAPH_BODIES_MAX || count > (size_t)(c->end - c->p) / GRAPH_BYTES_MIN)
+		return false;
+	node->graphs = calloc(count + 1, sizeof(struct ckt_graph *));
+	while (node->graphs && node->graph_count < count) {
+		node->graphs[node->graph_count] = decode(c, depth + 1);
+		if (!node->graphs[node->graph_count])
+			return false;
+		node->graph_count++;
+	}
+	return node->graphs && ckt_cursor_done(c);
+}
+
+/* The bodies of a conditional node stand behind its record, whose last word says how many there are. */
+static bool decode_conditional(struct ckt_graph_node *node, const uint8_t *record, uint32_t size, unsigned depth)
+{
+	struct ckt_cursor inner = {.p = record + CKT_GRAPH_CONDITIONAL_BYTES - 4, .end = record + size};
+	return size >= CKT_GRAPH_CONDITIONAL_BYTES && decode_record(node, record, CKT_GRAPH_CONDITIONAL_BYTES) &&
+	       decode_graphs(node, &inner, ckt_get_u32(&inner), depth);
+}
+
 bool ckt_graph_node_decode(struct ckt_cursor *c, unsigned depth, struct ckt_graph_node *ret_node)
 {
 	struct ckt_graph_node node = {.id = ckt_get_u64(c), .type = ckt_get_u32(c), .context = ckt_get_u64(c)};
@@ -36,19 +72,13 @@ bool ckt_graph_node_decode(struct ckt_cursor *c, unsigned depth, struct ckt_grap
 	const uint8_t *record = ckt_get_opaque(c, CKT_GRAPH_BYTES_MAX, &size);
 	if (!record)
 		return false;
-	if (node.type == CU_GRAPH_NODE_TYPE_GRAPH) {
-		struct ckt_cursor inner = {.p = record, .end = record + size};
-		node.child = decode(&inner, depth + 1);
-		if (!node.child || !ckt_cursor_done(&inner)) {
-			ckt_graph_free(node.child);
-			return false;
-		}
-	} else {
-		node.record = malloc(size + 1);
-		if (!node.record)
-			return false;
-		memcpy(node.record, record, size);
-		node.record_bytes = size;
+	struct ckt_cursor inner = {.p = record, .end = record + size};
+	bool good = node.type == CU_GRAPH_NODE_TYPE_GRAPH	? decode_graphs(&node, &inner, 1, depth) :
+		    node.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? decode_conditional(&node, record, size, depth) :
+								  decode_record(&node, record, size);
+	if (!good) {
+		ckt_graph_node_fini(&node);
+		return false;
 	}
 	*ret_node = node;
 	return true;
@@ -101,7 +131,10 @@ struct ckt_graph *ckt_graph_decode(const uint8_t *data, size_t size)
 
 static size_t record_size(const struct ckt_graph_node *node)
 {
-	return node->child ? ckt_graph_encoded_size(node->child) : node->record_bytes;
+	size_t size = node->record_bytes;
+	for (uint32_t i = 0; i < node->graph_count; i++)
+		size += ckt_graph_encoded_size(node->graphs[i]);
+	return size;
 }
 
 size_t ckt_graph_encoded_size(const struct ckt_graph *graph)
@@ -120,10 +153,17 @@ uint8_t *ckt_graph_encode(uint8_t *p, const struct ckt_graph *graph)
 		p = ckt_put_u64(p, node->id);
 		p = ckt_put_u32(p, node->type);
 		p = ckt_put_u64(p, node->context);
-		if (node->child)
-			p = ckt_graph_encode(ckt_put_u32(p, (uint32_t)record_size(node)), node->child);
-		else
+		if (!node->graph_count) {
 			p = ckt_put_opaque(p, node->record, node->record_bytes);
+			continue;
+		}
+		/* Before graphs stands nothing, or whole words. */
+		p = ckt_put_u32(p, (uint32_t)record_size(node));
+		if (node->record_bytes)
+			memcpy(p, node->record, node->record_bytes);
+		p += node->record_bytes;
+		for (uint32_t k = 0; k < node->graph_count; k++)
+			p = ckt_graph_encode(p, node->graphs[k]);
 	}
 	p = ckt_put_u32(p, graph->edge_count);
 	for (uint32_t i = 0; i < graph->edge_count; i++) {
@@ -139,8 +179,8 @@ CUresult ckt_graph_each(struct ckt_graph *graph, CUresult (*visit)(struct ckt_gr
 	CUresult result = CUDA_SUCCESS;
 	for (uint32_t i = 0; i < graph->node_count && !result; i++) {
 		result = visit(&graph->nodes[i], data);
-		if (!result && graph->nodes[i].child)
-			result = ckt_graph_each(graph->nodes[i].child, visit, data);
+		for (uint32_t k = 0; k < graph->nodes[i].graph_count && !result; k++)
+			result = ckt_graph_each(graph->nodes[i].graphs[k], visit, data);
 	}
 	return result;
 }
@@ -150,9 +190,11 @@ struct ckt_graph_node *ckt_graph_find(struct ckt_graph *graph, uint64_t id)
 	for (uint32_t i = 0; i < graph->node_count; i++) {
 		if (graph->nodes[i].id == id)
 			return &graph->nodes[i];
-		struct ckt_graph_node *inner = graph->nodes[i].child ? ckt_graph_find(graph->nodes[i].child, id) : NULL;
-		if (inner)
-			return inner;
+		for (uint32_t k = 0; k < graph->nodes[i].graph_count; k++) {
+			struct ckt_graph_node *inner = ckt_graph_find(graph->nodes[i].graphs[k], id);
+			if (inner)
+				return inner;
+		}
 	}
 	return NULL;
 }

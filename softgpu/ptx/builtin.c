@@ -1,5 +1,6 @@
 /*
- * Functions that no PTX defines: vprintf, malloc, free, __assertfail, and of the device runtime what grid-wide barriers need.
+ * Functions that no PTX defines: vprintf, malloc, free, __assertfail, and of the device runtime what grid-wide barriers and the conditions
+ * of graphs need.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,8 @@ int ckt_ptx_builtin_find(const char *name)
 {
 	static const struct { const char *name; int builtin; } table[] = {
 		{"vprintf", BUILTIN_VPRINTF}, {"malloc", BUILTIN_MALLOC}, {"free", BUILTIN_FREE}, {"__assertfail", BUILTIN_ASSERTFAIL},
-		{"cudaCGGetIntrinsicHandle", BUILTIN_CG_HANDLE}, {"cudaCGSynchronize", BUILTIN_CG_SYNC}};
+		{"cudaCGGetIntrinsicHandle", BUILTIN_CG_HANDLE}, {"cudaCGSynchronize", BUILTIN_CG_SYNC},
+		{"cudaGraphSetConditional", BUILTIN_SET_CONDITION}};
 	for (size_t k = 0; k < sizeof table / sizeof *table; k++)
 		if (!strcmp(name, table[k].name))
 			return table[k].builtin;
@@ -229,7 +231,7 @@ static int grid_sync(struct ptx_warp *w, const struct ptx_call *call, uint32_t m
 int ckt_ptx_builtin_run(struct ptx_warp *w, const struct ptx_call *call, int builtin, uint32_t m)
 {
 	static const unsigned n_args[] = {[BUILTIN_NONE] = 0, [BUILTIN_VPRINTF] = 2, [BUILTIN_MALLOC] = 1, [BUILTIN_FREE] = 1, [BUILTIN_ASSERTFAIL] = 4,
-		[BUILTIN_CG_HANDLE] = 1, [BUILTIN_CG_SYNC] = 2};
+		[BUILTIN_CG_HANDLE] = 1, [BUILTIN_CG_SYNC] = 2, [BUILTIN_SET_CONDITION] = 2};
 	const struct ckt_ptx_device *device = w->block->grid->launch->device;
 	unsigned first = (unsigned)__builtin_ctz(m);
 	if (builtin == BUILTIN_NONE || call->n_args < n_args[builtin])
@@ -243,6 +245,10 @@ int ckt_ptx_builtin_run(struct ptx_warp *w, const struct ptx_call *call, int bui
 		if (builtin == BUILTIN_CG_HANDLE) {
 			/* The grid (1) of a cooperative launch has one; several GPUs' (2) is gone from CUDA. */
 			give(w, call, l, argument(w, call, l, 0) == 1 ? (uint64_t)(uintptr_t)w->block->grid->workspace : 0);
+		} else if (builtin == BUILTIN_SET_CONDITION) {
+			uint64_t handle = argument(w, call, l, 0);
+			if (!device->set_condition || !device->set_condition(device->data, handle, (uint32_t)argument(w, call, l, 1)))
+				return ckt_ptx_fault(w, l, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "no condition of a graph has this handle");
 		} else if (builtin == BUILTIN_VPRINTF) {
 			if (!print(w, call, l))
 				return RUN_FAULT;

@@ -434,7 +434,8 @@ void ckt_ptx_prepared_free(struct ckt_ptx_module *module, struct ptx_prepared *p
 uint64_t ckt_ptx_symbol_address(const struct ptx_symbol *symbol, const struct ptx_prepared *prepared);
 
 /* ---- Builtin functions */
-enum ptx_builtin { BUILTIN_NONE = 0, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL, BUILTIN_CG_HANDLE, BUILTIN_CG_SYNC };
+enum ptx_builtin { BUILTIN_NONE = 0, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL, BUILTIN_CG_HANDLE, BUILTIN_CG_SYNC,
+	BUILTIN_SET_CONDITION };
 int ckt_ptx_builtin_find(const char *name);
 int ckt_ptx_builtin_run(struct ptx_warp *w, const struct ptx_call *call, int builtin, uint32_t mask);
 

@@ -160,6 +160,8 @@ struct ckt_ptx_device {
 	void (*output)(void *data, int fd, const char *text, size_t size_bytes);	/* printf: 1, assert: 2 */
 	void *(*heap_alloc)(void *data, uint64_t size_bytes);	/* device malloc: memory already marked in the memmap, or NULL */
 	void (*heap_free)(void *data, void *address);
+	/* cudaGraphSetConditional: false, and the kernel faults, where the handle is none.  NULL: there are none. */
+	bool (*set_condition)(void *data, uint64_t handle, uint32_t value);
 	/*
 	 * The descriptor of a texture or surface handle, valid until the launch returns, or NULL: not one, and the kernel faults.
 	 * Asked again and again: it should be quick.  NULL: there are none.

@@ -19,7 +19,7 @@ static void test_kinds(void)
 	CHECK_RESULT(cuGraphAddNode(&node, graph, NULL, NULL, 1, &empty), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphAddNode(&node, child, list, NULL, 1, &empty), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphAddNode(&node, graph, NULL, NULL, 0, &none), CUDA_ERROR_INVALID_VALUE);
-	CHECK_RESULT(cuGraphAddNode(&node, graph, NULL, NULL, 0, &conditional), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_RESULT(cuGraphAddNode(&node, graph, NULL, NULL, 0, &conditional), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphAddNode(&node, graph, NULL, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphAddNode(&node, graph, list, NULL, 1, &record));
 	CHECK_RESULT(cuGraphNodeSetParams(node, &empty), CUDA_ERROR_INVALID_VALUE);

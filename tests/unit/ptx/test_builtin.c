@@ -111,6 +111,7 @@ static void test_names(void)
 	IS(ckt_ptx_builtin_find("malloc"), BUILTIN_MALLOC);
 	IS(ckt_ptx_builtin_find("free"), BUILTIN_FREE);
 	IS(ckt_ptx_builtin_find("__assertfail"), BUILTIN_ASSERTFAIL);
+	IS(ckt_ptx_builtin_find("cudaGraphSetConditional"), BUILTIN_SET_CONDITION);
 	IS(ckt_ptx_builtin_find("printf"), BUILTIN_NONE);
 	IS(ckt_ptx_builtin_find(""), BUILTIN_NONE);
 	/* Declared with fewer parameters than it has. */

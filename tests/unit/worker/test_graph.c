@@ -61,7 +61,7 @@ static CUresult look(struct ckt_graph_node *node, void *data)
 	uint64_t event;
 	unsigned *looked = data;
 	++*looked;
-	if (node->child)
+	if (node->graph_count)
 		return CUDA_SUCCESS;
 	ckt_graph_copy_get(node, &copy);
 	ckt_graph_kernel_get(node, &kernel);

@@ -1,0 +1,150 @@
+/*
+ * Conditions of executable graphs.  Kernels know them by a number, so there is one list of all of them; each lives as long as an executable
+ * graph, or a launch of one that is under way, has it.  One lock, taken after every other.
+ */
+#include <stdlib.h>
+
+#include "driver/graph.h"
+#include "softgpu/soft.h"
+
+struct condition {
+	struct condition *next;
+	uint64_t handle;
+	uint32_t value;
+	unsigned holders;
+};
+
+struct held {
+	struct condition *condition;
+	uint32_t initial;
+	bool assigned;			/* at the beginning of each launch */
+};
+
+struct ckt_soft_conditions {
+	atomic_uint refs;
+	size_t n;
+	struct held held[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct condition *all;
+
+/* Precondition: locked. */
+static struct condition *find(uint64_t handle)
+{
+	struct condition *c = all;
+	while (c && c->handle != handle)
+		c = c->next;
+	return c;
+}
+
+/* One condition may be held more than once, as where a graph updates what was made of it. */
+static struct condition *hold(uint64_t handle, uint32_t initial)
+{
+	pthread_mutex_lock(&lock);
+	struct condition *c = find(handle);
+	if (!c && (c = calloc(1, sizeof(*c)))) {
+		*c = (struct condition){.next = all, .handle = handle, .value = initial};
+		all = c;
+	}
+	if (c)
+		c->holders++;
+	pthread_mutex_unlock(&lock);
+	return c;
+}
+
+static void let_go(struct condition *condition)
+{
+	pthread_mutex_lock(&lock);
+	if (--condition->holders == 0) {
+		struct condition **place = &all;
+		while (*place != condition)
+			place = &(*place)->next;
+		*place = condition->next;
+		free(condition);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Counts, and where there is room holds; false without memory. */
+static bool each(const struct ckt_graph *graph, size_t *n, struct held *held)
+{
+	bool good = true;
+	for (size_t i = 0; i < graph->count && good; i++) {
+		const struct ckt_node *node = graph->nodes[i];
+		const struct ckt_conditional_node *c = &node->conditional;
+		size_t inner;
+		struct ckt_graph *const *graphs = ckt_node_graphs(node, &inner);
+		if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && held) {
+			held[*n] = (struct held){.condition = hold(c->handle, c->value), .initial = c->value,
+						 .assigned = c->flags & CU_GRAPH_COND_ASSIGN_DEFAULT};
+			good = held[*n].condition != NULL;
+		}
+		*n += good && node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+		for (size_t k = 0; k < inner && good; k++)
+			good = each(graphs[k], n, held);
+	}
+	return good;
+}
+
+struct ckt_soft_conditions *ckt_soft_conditions_make(const struct ckt_graph *graph)
+{
+	size_t n = 0;
+	each(graph, &n, NULL);
+	struct ckt_soft_conditions *conditions = calloc(1, sizeof(*conditions) + n * sizeof(*conditions->held));
+	if (!conditions)
+		return NULL;
+	atomic_store(&conditions->refs, 1);
+	if (each(graph, &conditions->n, conditions->held))
+		return conditions;
+	ckt_soft_conditions_put(conditions);
+	return NULL;
+}
+
+void ckt_soft_conditions_ref(struct ckt_soft_conditions *conditions)
+{
+	atomic_fetch_add(&conditions->refs, 1);
+}
+
+void ckt_soft_conditions_put(struct ckt_soft_conditions *conditions)
+{
+	if (!conditions || atomic_fetch_sub(&conditions->refs, 1) != 1)
+		return;
+	for (size_t i = 0; i < conditions->n; i++)
+		let_go(conditions->held[i].condition);
+	free(conditions);
+}
+
+bool ckt_soft_conditions_any(const struct ckt_soft_conditions *conditions)
+{
+	return conditions && conditions->n > 0;
+}
+
+void ckt_soft_conditions_assign(struct ckt_soft_conditions *conditions)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < conditions->n; i++)
+		if (conditions->held[i].assigned)
+			conditions->held[i].condition->value = conditions->held[i].initial;
+	pthread_mutex_unlock(&lock);
+}
+
+uint32_t ckt_soft_condition_value(uint64_t handle)
+{
+	pthread_mutex_lock(&lock);
+	const struct condition *c = find(handle);
+	uint32_t value = c ? c->value : 0;
+	pthread_mutex_unlock(&lock);
+	return value;
+}
+
+bool ckt_soft_condition_set(void *data, uint64_t handle, uint32_t value)
+{
+	(void)data;
+	pthread_mutex_lock(&lock);
+	struct condition *c = find(handle);
+	if (c)
+		c->value = value;
+	pthread_mutex_unlock(&lock);
+	return c != NULL;
+}
