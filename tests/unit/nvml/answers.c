@@ -2,24 +2,25 @@
 #include "answers.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rpc/net.h"
 #include "rpc/session.h"
 
-struct answers answers;
-static ckt_control_device devices[CKT_DEVICES_MAX];
-static ckt_control_gpu_process processes[CKT_CONTROL_GPU_PROCESSES_MAX];
-static char directory[] = "/tmp/ckt-nvml-XXXXXX", address[128], data[CKT_CONTROL_GPU_DATA_MAX];
+struct shared_answers *shared_answers;
+static char directory[] = "/tmp/ckt-nvml-XXXXXX", address[128];
 static FILE *errors;
 static int listener, kept_stderr;
-static pthread_t thread;
+static pid_t server;
 
 static void reply(int fd, uint32_t xid, xdrproc_t xdr, void *res)
 {
@@ -115,16 +116,16 @@ static void serve_one(int fd)
 	}
 }
 
-static void *serve(void *unused)
+static void __attribute__((noreturn)) serve(void)
 {
 	int fd;
-	(void)unused;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while ((fd = accept(listener, NULL, NULL)) >= 0) {
 		answers.connections++;
 		serve_one(fd);
 		close(fd);
 	}
-	return NULL;
+	_exit(1);
 }
 
 static ckt_control_device device(unsigned ordinal, const char *name, const char *pci, uint8_t uuid)
@@ -137,12 +138,12 @@ static ckt_control_device device(unsigned ordinal, const char *name, const char 
 
 void answers_reset(void)
 {
-	devices[0] = device(4, "Later", "0001:2a:00.0", 0xab);
-	devices[1] = device(2, "Sooner", "0001:1b:00.0", 0xcd);
-	answers.devices = (ckt_control_devices_res){.cuda_version = 13000, .devices = {2, devices}};
-	memset(data, 0, sizeof data);
-	answers.nvml = (ckt_control_nvml_res){.data = {0, data}, .text = (char *)""};
-	answers.use = (ckt_control_gpu_use_res){.total_bytes = 1000, .free_bytes = 400, .processes = {0, processes}};
+	answers.devices_list[0] = device(4, "Later", "0001:2a:00.0", 0xab);
+	answers.devices_list[1] = device(2, "Sooner", "0001:1b:00.0", 0xcd);
+	answers.devices = (ckt_control_devices_res){.cuda_version = 13000, .devices = {2, answers.devices_list}};
+	memset(answers.data, 0, sizeof answers.data);
+	answers.nvml = (ckt_control_nvml_res){.data = {0, answers.data}, .text = (char *)""};
+	answers.use = (ckt_control_gpu_use_res){.total_bytes = 1000, .free_bytes = 400, .processes = {0, answers.processes}};
 	answers.how = ANSWERS;
 	answers.connections = answers.calls = 0;
 	answers_forget();
@@ -172,13 +173,16 @@ int unit_setup(int argc, char **argv)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	(void)argc, (void)argv;
-	if (!mkdtemp(directory))
+	shared_answers = mmap(NULL, sizeof *shared_answers, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared_answers == MAP_FAILED || !mkdtemp(directory))
 		return 2;
 	snprintf(name.sun_path, sizeof name.sun_path, "%s/s", directory);
 	snprintf(address, sizeof address, "unix:%s", name.sun_path);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(listener, (struct sockaddr *)&name, sizeof name) || listen(listener, 16) || pthread_create(&thread, NULL, serve, NULL))
+	if (bind(listener, (struct sockaddr *)&name, sizeof name) || listen(listener, 16) || (server = fork()) < 0)
 		return 2;
+	if (server == 0)
+		serve();
 	setenv("REMOTE_GPU_ADDRESS", address, 1);
 	unsetenv("CRICKET_TOKEN_FILE");
 	setenv("CRICKET_LOG", "warning", 1);
@@ -188,9 +192,10 @@ int unit_setup(int argc, char **argv)
 void unit_teardown(int status)
 {
 	(void)status;
-	shutdown(listener, SHUT_RDWR);
-	pthread_join(thread, NULL);
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
 	close(listener);
+	munmap(shared_answers, sizeof *shared_answers);
 	unlink(address + 5);
 	rmdir(directory);
 }

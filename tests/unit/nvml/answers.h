@@ -1,5 +1,5 @@
 /*
- * A server that answers what a test tells it to, in a thread: greeting, hello of kind CONTROL, one call a connection.  REMOTE_GPU_ADDRESS
+ * A server that answers what a test tells it to, in a process of its own that shares `answers`: greeting, hello of kind CONTROL, one call a connection.  REMOTE_GPU_ADDRESS
  * names it before anything is asked.
  */
 #pragma once
@@ -11,7 +11,7 @@
 
 enum how { ANSWERS, SAYS_NOTHING, HANGS_UP, CUTS_SHORT, SAYS_NONSENSE, REFUSES };
 
-extern struct answers {
+struct shared_answers {
 	_Atomic int how;
 	_Atomic unsigned connections, calls;
 	/* The latest call. */
@@ -22,7 +22,14 @@ extern struct answers {
 	ckt_control_devices_res devices;
 	ckt_control_nvml_res nvml;
 	ckt_control_gpu_use_res use;
-} answers;
+	/* What they point to; a name that is made up as the test runs. */
+	ckt_control_device devices_list[CKT_DEVICES_MAX];
+	ckt_control_gpu_process processes[CKT_CONTROL_GPU_PROCESSES_MAX];
+	char data[CKT_CONTROL_GPU_DATA_MAX], name[CKT_NAME_MAX + 1];
+};
+
+extern struct shared_answers *shared_answers;
+#define answers (*shared_answers)
 
 /* Two GPUs that were put in the wrong order. */
 void answers_reset(void);
