@@ -199,13 +199,11 @@ int ckt_worker_memcpy_htoa(struct ckt_wcall *call)
 	CUarray array;
 	if (!ckt_memcpy_htoa_args_get(&call->args, &args) || (uint64_t)args.width * args.height != args.data_len)
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_object_stream(worker, args.stream, &stream);
+	CUresult result = ckt_worker_copy_stream(worker, args.stream, &stream);
 	if (!result)
 		result = ckt_array_real(worker, args.array, args.level, &array);
 	if (result)
 		return result;
-	if (!worker->current)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_staging_piece *piece;
 	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
 			      .srcHost = ckt_worker_source(worker, args.data, args.data_len, &piece),
@@ -220,9 +218,7 @@ int ckt_worker_memcpy_htoa(struct ckt_wcall *call)
 			      .Height = args.height,
 			      .Depth = 1};
 	result = ckt_driver.cuMemcpy3DAsync_v2(&copy, stream);
-	if (piece && !result)
-		result = ckt_staging_sent(piece, worker->current->ctx.fences, stream);
-	return result;
+	return ckt_worker_sent(worker, result, piece, stream);
 }
 
 int ckt_worker_memcpy_atoh(struct ckt_wcall *call)
@@ -236,13 +232,11 @@ int ckt_worker_memcpy_atoh(struct ckt_wcall *call)
 	uint64_t size = (uint64_t)args.width * args.height;
 	if (size > CKT_DATA_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_object_stream(worker, args.stream, &stream);
+	CUresult result = ckt_worker_copy_stream(worker, args.stream, &stream);
 	if (!result)
 		result = ckt_array_real(worker, args.array, args.level, &array);
 	if (result)
 		return result;
-	if (!worker->current)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_staging_piece *piece = ckt_worker_take_piece(worker, size);
 	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
 			      .srcArray = array,
@@ -257,11 +251,7 @@ int ckt_worker_memcpy_atoh(struct ckt_wcall *call)
 			      .Height = args.height,
 			      .Depth = 1};
 	result = ckt_driver.cuMemcpy3DAsync_v2(&copy, stream);
-	if (result) {
-		ckt_staging_give(&worker->staging, piece);
-		return result;
-	}
-	return ckt_worker_reply_when_done(call, args.stream, stream, piece, size);
+	return ckt_worker_reply_when_done(call, result, args.stream, stream, piece, size);
 }
 
 int ckt_worker_memcpy_array(struct ckt_wcall *call)

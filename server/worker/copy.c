@@ -152,6 +152,12 @@ int ckt_worker_memset(struct ckt_wcall *call)
 	}
 }
 
+CUresult ckt_worker_copy_stream(struct ckt_worker *worker, uint64_t id, CUstream *ret_stream)
+{
+	CUresult result = ckt_object_stream(worker, id, ret_stream);
+	return result || worker->current ? result : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 /* ---- To the device */
 
 const uint8_t *ckt_worker_source(struct ckt_worker *worker, const uint8_t *data, uint32_t size, struct ckt_staging_piece **ret_piece)
@@ -164,6 +170,11 @@ const uint8_t *ckt_worker_source(struct ckt_worker *worker, const uint8_t *data,
 	return (*ret_piece)->data;
 }
 
+CUresult ckt_worker_sent(struct ckt_worker *worker, CUresult begun, struct ckt_staging_piece *piece, CUstream stream)
+{
+	return piece && !begun ? ckt_staging_sent(piece, worker->current->ctx.fences, stream) : begun;
+}
+
 int ckt_worker_memcpy_htod(struct ckt_wcall *call)
 {
 	struct ckt_worker *worker = call->worker;
@@ -171,17 +182,13 @@ int ckt_worker_memcpy_htod(struct ckt_wcall *call)
 	CUstream stream;
 	if (!ckt_memcpy_htod_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_object_stream(worker, args.stream, &stream);
+	CUresult result = ckt_worker_copy_stream(worker, args.stream, &stream);
 	if (result)
 		return result;
-	if (!worker->current)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_staging_piece *piece;
 	const uint8_t *from = ckt_worker_source(worker, args.data, args.data_len, &piece);
 	result = ckt_driver.cuMemcpyHtoDAsync_v2(args.dst, from, args.data_len, stream);
-	if (piece && !result)
-		result = ckt_staging_sent(piece, worker->current->ctx.fences, stream);
-	return result;
+	return ckt_worker_sent(worker, result, piece, stream);
 }
 
 int ckt_worker_memcpy2d_htod(struct ckt_wcall *call)
@@ -191,11 +198,9 @@ int ckt_worker_memcpy2d_htod(struct ckt_wcall *call)
 	CUstream stream;
 	if (!ckt_memcpy2d_htod_args_get(&call->args, &args) || (uint64_t)args.width * args.height != args.data_len)
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_object_stream(worker, args.stream, &stream);
+	CUresult result = ckt_worker_copy_stream(worker, args.stream, &stream);
 	if (result)
 		return result;
-	if (!worker->current)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_staging_piece *piece;
 	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
 			      .srcHost = ckt_worker_source(worker, args.data, args.data_len, &piece),
@@ -206,9 +211,7 @@ int ckt_worker_memcpy2d_htod(struct ckt_wcall *call)
 			      .WidthInBytes = args.width,
 			      .Height = args.height};
 	result = ckt_driver.cuMemcpy2DAsync_v2(&copy, stream);
-	if (piece && !result)
-		result = ckt_staging_sent(piece, worker->current->ctx.fences, stream);
-	return result;
+	return ckt_worker_sent(worker, result, piece, stream);
 }
 
 /* ---- On the device */
@@ -257,10 +260,13 @@ struct ckt_staging_piece *ckt_worker_take_piece(struct ckt_worker *worker, size_
 	}
 }
 
-/* The copy into the piece is queued: the reply goes when it is done. */
-int ckt_worker_reply_when_done(struct ckt_wcall *call, uint64_t stream_id, CUstream stream, struct ckt_staging_piece *piece, size_t size)
+int ckt_worker_reply_when_done(struct ckt_wcall *call, CUresult begun, uint64_t stream_id, CUstream stream, struct ckt_staging_piece *piece, size_t size)
 {
 	struct ckt_worker *worker = call->worker;
+	if (begun) {
+		ckt_staging_give(&worker->staging, piece);
+		return begun;
+	}
 	struct ckt_object *object = stream_id > 2 ? ckt_objects_find(&worker->objects, stream_id) : NULL;
 	struct ckt_object *context = object ? ckt_objects_find(&worker->objects, object->context) : worker->current;
 	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_DATA, stream_id ? stream_id : 1);
@@ -293,18 +299,12 @@ int ckt_worker_memcpy_dtoh(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	if (args.size > CKT_DATA_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_object_stream(worker, args.stream, &stream);
+	CUresult result = ckt_worker_copy_stream(worker, args.stream, &stream);
 	if (result)
 		return result;
-	if (!worker->current)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_staging_piece *piece = ckt_worker_take_piece(worker, args.size);
 	result = ckt_driver.cuMemcpyDtoHAsync_v2(piece->data, args.src, args.size, stream);
-	if (result) {
-		ckt_staging_give(&worker->staging, piece);
-		return result;
-	}
-	return ckt_worker_reply_when_done(call, args.stream, stream, piece, args.size);
+	return ckt_worker_reply_when_done(call, result, args.stream, stream, piece, args.size);
 }
 
 int ckt_worker_memcpy2d_dtoh(struct ckt_wcall *call)
@@ -317,11 +317,9 @@ int ckt_worker_memcpy2d_dtoh(struct ckt_wcall *call)
 	uint64_t size = (uint64_t)args.width * args.height;
 	if (size > CKT_DATA_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_object_stream(worker, args.stream, &stream);
+	CUresult result = ckt_worker_copy_stream(worker, args.stream, &stream);
 	if (result)
 		return result;
-	if (!worker->current)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_staging_piece *piece = ckt_worker_take_piece(worker, size);
 	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
 			      .srcDevice = args.src,
@@ -332,9 +330,5 @@ int ckt_worker_memcpy2d_dtoh(struct ckt_wcall *call)
 			      .WidthInBytes = args.width,
 			      .Height = args.height};
 	result = ckt_driver.cuMemcpy2DAsync_v2(&copy, stream);
-	if (result) {
-		ckt_staging_give(&worker->staging, piece);
-		return result;
-	}
-	return ckt_worker_reply_when_done(call, args.stream, stream, piece, size);
+	return ckt_worker_reply_when_done(call, result, args.stream, stream, piece, size);
 }

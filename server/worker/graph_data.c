@@ -107,7 +107,7 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 			ckt_staging_give(&worker->staging, piece);
 		return result;
 	}
-	return ckt_worker_reply_when_done(call, args.stream, stream, piece, size);
+	return ckt_worker_reply_when_done(call, result, args.stream, stream, piece, size);
 }
 
 /* A host node's function is about to run in the client: what the nodes before it wrote is there. */
