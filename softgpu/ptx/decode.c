@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/ptx/form.h"
 #include "softgpu/ptx/internal.h"
 
 _Noreturn void ckt_ptx_bad(struct ptx_parser *p, const char *why)
@@ -131,6 +132,7 @@ static int exec_frame_address(struct ptx_warp *w, const struct ptx_insn *i, uint
 	}
 	return RUN_NEXT;
 }
+PTX_FORM(exec_frame_address, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 static int exec_pred_not(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
@@ -138,6 +140,7 @@ static int exec_pred_not(struct ptx_warp *w, const struct ptx_insn *i, uint32_t 
 	*d = (*d & ~m) | (~*(uint32_t *)ptx_at(w, i->a) & m);
 	return RUN_NEXT;
 }
+PTX_FORM(exec_pred_not, FORM_LANE, 1, 1, 0, 0, 0, "d = !a;")
 
 static uint64_t constant_bits(const struct ptx_operand *o, enum ptx_type type)
 {

@@ -95,6 +95,7 @@ HANDLER(exec_mbarrier)
 	*d = (*d & ~m) | passed;
 	return passed == m ? RUN_NEXT : RUN_YIELD;
 }
+PTX_FORM(exec_mbarrier, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_pending_count)
 {
@@ -103,6 +104,7 @@ HANDLER(exec_pending_count)
 	PTX_FOR_LANES(m, d[l] = (uint32_t)(a[l] & 0xfffff););
 	return RUN_NEXT;
 }
+PTX_FORM(exec_pending_count, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 struct copy { struct ptx_address to, from; uint32_t size; int32_t used, ignore; };
 
@@ -140,6 +142,7 @@ HANDLER(exec_nothing)
 	(void)m;
 	return RUN_NEXT;
 }
+PTX_FORM(exec_nothing, FORM_NOTHING, 0, 0, 0, 0, 0, NULL)
 
 /* ---- Decoding */
 

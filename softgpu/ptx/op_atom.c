@@ -252,6 +252,21 @@ static int exec_atomic(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	return RUN_NEXT;
 }
 
+static unsigned registers(const struct ptx_insn *i, int32_t *ret_regs)
+{
+	const struct atomic *a = i->side;
+	unsigned n = 0;
+	ret_regs[n++] = i->a;
+	ret_regs[n++] = a->c;
+	for (unsigned k = 0; k < a->n && n + 2 <= PTX_FORM_REGS; k++) {
+		ret_regs[n++] = a->b[k];
+		ret_regs[n++] = a->d[k];
+	}
+	return a->n > (PTX_FORM_REGS - 2) / 2 ? PTX_FORM_REGS + 1 : n;	/* more: any */
+}
+PTX_FORM_SIDE(exec_atomic, FORM_SIDE, registers)
+PTX_FORM_SIDE(exec_add_32, FORM_SIDE, registers)
+
 /* ---- Decoding */
 
 static void check(struct ptx_parser *p, const struct atomic *a)

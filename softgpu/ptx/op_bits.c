@@ -14,7 +14,8 @@
 		SLOT *d = ptx_at(w, i->d);                                                                                     \
 		PTX_FOR_LANES(m, SLOT x = a[l]; SLOT y = b[l]; d[l] = (SLOT)(expr););                                          \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), 0, 0, PTX_TEXT(SLOT) " x = a, y = b; d = (" PTX_TEXT(SLOT) ")(" PTX_TEXT(expr) ");")
 /* The predicate form works on all lanes' bits at once. */
 #define LOGIC(name, expr)                                                                                                      \
 	BINARY(name##_32, uint32_t, expr)                                                                                      \
@@ -24,7 +25,8 @@
 		uint32_t x = *(uint32_t *)ptx_at(w, i->a), y = *(uint32_t *)ptx_at(w, i->b), *d = ptx_at(w, i->d);             \
 		*d = (*d & ~m) | ((uint32_t)(expr)&m);                                                                         \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name##_pred, FORM_LANE, 1, 1, 1, 0, 0, "uint32_t x = a, y = b; d = " PTX_TEXT(expr) ";")
 LOGIC(and, x &y)
 LOGIC(or, x | y)
 LOGIC(xor, x ^ y)
@@ -36,7 +38,8 @@ LOGIC(xor, x ^ y)
 		DSLOT *d = ptx_at(w, i->d);                                                                                    \
 		PTX_FOR_LANES(m, SLOT x = a[l]; d[l] = (DSLOT)(expr););                                                        \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_LANE, sizeof(DSLOT), sizeof(SLOT), 0, 0, 0, PTX_TEXT(SLOT) " x = a; d = (" PTX_TEXT(DSLOT) ")(" PTX_TEXT(expr) ");")
 UNARY(not_16, uint32_t, uint32_t, (uint16_t)~x)
 UNARY(not_32, uint32_t, uint32_t, ~x)
 UNARY(not_64, uint64_t, uint64_t, ~x)
@@ -49,14 +52,8 @@ HANDLER(not_pred)
 	*d = (*d & ~m) | (~x & m);
 	return RUN_NEXT;
 }
+PTX_FORM(not_pred, FORM_LANE, 1, 1, 0, 0, 0, "d = !a;")
 
-static inline uint32_t reverse32(uint32_t v)
-{
-	v = (v & 0x55555555) << 1 | (v >> 1 & 0x55555555);
-	v = (v & 0x33333333) << 2 | (v >> 2 & 0x33333333);
-	v = (v & 0x0f0f0f0f) << 4 | (v >> 4 & 0x0f0f0f0f);
-	return __builtin_bswap32(v);
-}
 UNARY(brev_32, uint32_t, uint32_t, reverse32(x))
 UNARY(brev_64, uint64_t, uint64_t, (uint64_t)reverse32((uint32_t)x) << 32 | reverse32((uint32_t)(x >> 32)))
 UNARY(popc_32, uint32_t, uint32_t, __builtin_popcount(x))
@@ -64,18 +61,6 @@ UNARY(popc_64, uint64_t, uint32_t, __builtin_popcountll(x))
 UNARY(clz_32, uint32_t, uint32_t, x ? __builtin_clz(x) : 32)
 UNARY(clz_64, uint64_t, uint32_t, x ? __builtin_clzll(x) : 64)
 
-/* The highest bit unlike the sign; as a shift amount counted from the top. */
-static inline uint32_t find(uint64_t v, bool is_signed, unsigned bits, bool shift)
-{
-	if (is_signed && (v >> (bits - 1) & 1))
-		v = ~v;
-	if (bits < 64)
-		v &= (1ull << bits) - 1;
-	if (!v)
-		return ~0u;
-	unsigned top = 63 - (unsigned)__builtin_clzll(v);
-	return shift ? bits - 1 - top : top;
-}
 UNARY(bfind_32, uint32_t, uint32_t, find(x, i->x, 32, i->y))
 UNARY(bfind_64, uint64_t, uint32_t, find(x, i->x, 64, i->y))
 
@@ -89,7 +74,8 @@ UNARY(bfind_64, uint64_t, uint32_t, find(x, i->x, 64, i->y))
 		SLOT *d = ptx_at(w, i->d);                                                                                     \
 		PTX_FOR_LANES(m, T x = (T)a[l]; uint32_t n = b[l]; d[l] = (U)(expr););                                         \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), 4, 0, 0, PTX_TEXT(T) " x = (" PTX_TEXT(T) ")a; uint32_t n = b; d = (" PTX_TEXT(U) ")(" PTX_TEXT(expr) ");")
 SHIFT(shl_16, uint32_t, uint16_t, uint16_t, n > 15 ? 0 : (uint32_t)x << n)
 SHIFT(shl_32, uint32_t, uint32_t, uint32_t, n > 31 ? 0 : x << (n & 31))
 SHIFT(shl_64, uint64_t, uint64_t, uint64_t, n > 63 ? 0 : x << (n & 63))
@@ -108,7 +94,8 @@ SHIFT(shr_s64, uint64_t, int64_t, uint64_t, x >> (n > 63 ? 63 : n))
 		SLOT *d = ptx_at(w, i->d);                                                                                     \
 		PTX_FOR_LANES(m, SLOT x = a[l]; uint32_t y = b[l]; uint32_t z = c[l]; d[l] = (SLOT)(expr););                   \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), 4, 4, 0, PTX_TEXT(SLOT) " x = a; uint32_t y = b, z = c; d = (" PTX_TEXT(SLOT) ")(" PTX_TEXT(expr) ");")
 /* Funnel shifts of y:x by z. */
 TERNARY(shf_l_wrap, uint32_t, (((uint64_t)y << 32 | x) << (z & 31)) >> 32)
 TERNARY(shf_r_wrap, uint32_t, ((uint64_t)y << 32 | x) >> (z & 31))
@@ -117,42 +104,11 @@ TERNARY(shf_r_clamp, uint32_t, ((uint64_t)y << 32 | x) >> (z > 32 ? 32 : z))
 
 /* ---- Bit fields */
 
-static inline uint64_t extract(uint64_t v, unsigned bits, bool is_signed, uint32_t pos, uint32_t len)
-{
-	/* Only those of 32 bits look at a byte alone. */
-	if (bits == 32) {
-		pos &= 0xff;
-		len &= 0xff;
-	}
-	pos = pos > 0xffff ? 0xffff : pos;
-	len = len > 0xffff ? 0xffff : len;
-	if (!len)
-		return 0;
-	unsigned last = pos + len - 1 < bits - 1 ? pos + len - 1 : bits - 1;
-	bool sign = is_signed && (v >> last & 1);
-	uint64_t field = pos < bits ? v >> pos : 0;
-	unsigned kept = pos < bits ? (len < bits - pos ? len : bits - pos) : 0;
-	uint64_t mask = kept > 63 ? ~0ull : (1ull << kept) - 1;
-	return sign ? (field & mask) | ~mask : field & mask;
-}
 TERNARY(bfe_u32, uint32_t, extract(x, 32, false, y, z))
 TERNARY(bfe_s32, uint32_t, extract(x, 32, true, y, z))
 TERNARY(bfe_u64, uint64_t, extract(x, 64, false, y, z))
 TERNARY(bfe_s64, uint64_t, extract(x, 64, true, y, z))
 
-static inline uint64_t insert(uint64_t f, uint64_t v, unsigned bits, uint32_t pos, uint32_t len)
-{
-	if (bits == 32) {
-		pos &= 0xff;
-		len &= 0xff;
-	}
-	if (pos >= bits || !len)
-		return v;
-	if (len > bits - pos)
-		len = bits - pos;
-	uint64_t mask = (len > 63 ? ~0ull : (1ull << len) - 1) << pos;
-	return (v & ~mask) | ((f << pos) & mask);
-}
 #define INSERT(name, SLOT, BITS)                                                                                               \
 	HANDLER(name)                                                                                                          \
 	{                                                                                                                      \
@@ -161,91 +117,21 @@ static inline uint64_t insert(uint64_t f, uint64_t v, unsigned bits, uint32_t po
 		SLOT *d = ptx_at(w, i->d);                                                                                     \
 		PTX_FOR_LANES(m, d[l] = (SLOT)insert(a[l], b[l], BITS, c[l], e[l]););                                          \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), 4, 4, "d = (" PTX_TEXT(SLOT) ")insert(a, b, " PTX_TEXT(BITS) ", c, e);")
 INSERT(bfi_32, uint32_t, 32)
 INSERT(bfi_64, uint64_t, 64)
 
-static inline uint32_t sign_extend(uint32_t v, uint32_t n, bool wrap, bool is_signed)
-{
-	n = wrap ? n & 31 : n > 32 ? 32 : n;
-	if (!n)
-		return 0;
-	if (n >= 32)
-		return v;
-	uint32_t mask = (1u << n) - 1;
-	return is_signed && (v >> (n - 1) & 1) ? v | ~mask : v & mask;
-}
 BINARY(szext, uint32_t, sign_extend(x, y, i->x, i->y))
 
-static inline uint32_t mask_of(uint32_t pos, uint32_t len, bool wrap)
-{
-	pos = wrap ? pos & 31 : pos > 32 ? 32 : pos;
-	len = wrap ? len & 31 : len > 32 ? 32 : len;
-	uint64_t mask = ((1ull << len) - 1) << pos;
-	return (uint32_t)mask;
-}
 BINARY(bmsk, uint32_t, mask_of(x, y, i->x))
 
-/* The offset-th set bit of the mask from base, upwards or downwards; an offset of 0 asks for the base bit itself. */
-static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
-{
-	if (base > 31)
-		return ~0u;
-	if (offset == 0)
-		return mask >> base & 1 ? base : ~0u;
-	if (offset == INT32_MIN)
-		return 0;	/* as an H200 */
-	int step = offset > 0 ? 1 : -1;
-	unsigned left = offset > 0 ? (unsigned)offset : 0u - (unsigned)offset;
-	for (int pos = (int)base; pos >= 0 && pos < 32; pos += step)
-		if ((mask >> pos & 1) && !--left)
-			return (uint32_t)pos;
-	return ~0u;
-}
 TERNARY(fns, uint32_t, nth_set(x, y, (int32_t)z))
 
-static inline uint32_t byte_of(uint64_t v, unsigned n) { return (uint32_t)(v >> (8 * (n & 7))) & 0xff; }
-
-static uint32_t permute(uint32_t a, uint32_t b, uint32_t c, unsigned mode)
-{
-	uint64_t v = (uint64_t)b << 32 | a;
-	uint32_t out = 0;
-	for (unsigned k = 0; k < 4; k++) {
-		unsigned n = c & 3, pick;
-		uint32_t value;
-		switch (mode) {
-		case 1: pick = n + k; break;				/* f4e */
-		case 2: pick = n - k; break;				/* b4e */
-		case 3: pick = n; break;				/* rc8 */
-		case 4: pick = n > k ? n : k; break;			/* ecl */
-		case 5: pick = n < k ? n : k; break;			/* ecr */
-		case 6: pick = (n & 1) * 2 + (k & 1); break;		/* rc16 */
-		default: pick = c >> (4 * k) & 7; break;
-		}
-		value = byte_of(v, pick);
-		if (!mode && (c >> (4 * k) & 8))
-			value = value & 0x80 ? 0xff : 0;
-		out |= value << (8 * k);
-	}
-	return out;
-}
 TERNARY(prmt, uint32_t, permute(x, y, z, i->x))
 
 /* ---- lop3: any function of three bits, from its table; the common ones need no loop over the table. */
 
-static inline uint32_t table3(uint32_t x, uint32_t y, uint32_t z, uint32_t lut)
-{
-	uint32_t r = 0;
-	r |= lut & 0x01 ? ~x & ~y & ~z : 0;
-	r |= lut & 0x02 ? ~x & ~y & z : 0;
-	r |= lut & 0x04 ? ~x & y & ~z : 0;
-	r |= lut & 0x08 ? ~x & y & z : 0;
-	r |= lut & 0x10 ? x & ~y & ~z : 0;
-	r |= lut & 0x20 ? x & ~y & z : 0;
-	r |= lut & 0x40 ? x & y & ~z : 0;
-	r |= lut & 0x80 ? x & y & z : 0;
-	return r;
-}
 TERNARY(lop3, uint32_t, table3(x, y, z, (uint32_t)i->imm))
 
 /* lop3.BoolOp: also a predicate, whether the result is not 0, joined with another predicate. */

@@ -52,7 +52,8 @@ static inline uint32_t gather(const uint8_t *yes)
 			yes[l] = cond;                                                                                         \
 		}                                                                                                              \
 		return finish(w, i, m, gather(yes));                                                                           \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_COMPARE, 1, sizeof(SLOT), sizeof(SLOT), 1, 1, PTX_TEXT(T) " x = " PTX_TEXT(READ(a)) ", y = " PTX_TEXT(READ(b)) "; d = " PTX_TEXT(cond) ";")
 
 #define INT_COMPARES(suffix, SLOT, T)                                                                                          \
 	SETP(eq_##suffix, SLOT, T, (T), x == y)                                                                                \
@@ -108,6 +109,7 @@ static int upper_half(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	PTX_FOR_LANES(m, d[l] = a[l] >> 16;);
 	return RUN_NEXT;
 }
+PTX_FORM(upper_half, FORM_LANE, 4, 4, 0, 0, 0, "d = a >> 16;")
 
 /* set: x bytes of the answer, imm what stands for true. */
 static int exec_choose(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
@@ -117,6 +119,7 @@ static int exec_choose(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	PTX_FOR_LANES(m, d[l] = a >> l & 1 ? (uint32_t)i->imm : 0;);
 	return RUN_NEXT;
 }
+PTX_FORM(exec_choose, FORM_LANE, 4, 1, 0, 0, 0, "d = a ? (uint32_t)i->imm : 0;")
 
 static int exec_choose_pair(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
@@ -125,6 +128,7 @@ static int exec_choose_pair(struct ptx_warp *w, const struct ptx_insn *i, uint32
 	PTX_FOR_LANES(m, d[l] = (a >> l & 1 ? (uint32_t)i->imm : 0) | (b >> l & 1 ? (uint32_t)i->imm << 16 : 0););
 	return RUN_NEXT;
 }
+PTX_FORM(exec_choose_pair, FORM_LANE, 4, 1, 1, 0, 0, "d = (a ? (uint32_t)i->imm : 0) | (b ? (uint32_t)i->imm << 16 : 0);")
 
 /* ---- Decoding */
 

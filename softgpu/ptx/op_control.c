@@ -21,6 +21,7 @@ HANDLER(exec_bra)
 	ckt_ptx_group_store(w, w->frame, m, (uint32_t)i->imm);
 	return RUN_PICK;
 }
+PTX_FORM(exec_bra, FORM_BRANCH, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_brx)
 {
@@ -40,6 +41,7 @@ HANDLER(exec_brx)
 	}
 	return RUN_PICK;
 }
+PTX_FORM(exec_brx, FORM_SWITCH, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_exit)
 {
@@ -52,6 +54,7 @@ HANDLER(exec_exit)
 	ckt_ptx_lanes_exit(w, m);
 	return RUN_PICK;
 }
+PTX_FORM(exec_exit, FORM_END, 0, 0, 0, 0, 0, NULL)
 
 /* Copies what a function answers into the caller's variables and goes back there. */
 HANDLER(exec_ret)
@@ -76,6 +79,7 @@ HANDLER(exec_ret)
 	ckt_ptx_frame_leave(w, frame, m);
 	return RUN_PICK;
 }
+PTX_FORM(exec_ret, FORM_END, 0, 0, 0, 0, 0, NULL)
 
 /* ---- Calls */
 
@@ -117,6 +121,7 @@ HANDLER(exec_call)
 	int r = ckt_ptx_builtin_run(w, i->call, symbol->builtin, m);
 	return r == RUN_NEXT ? RUN_JUMP : r;
 }
+PTX_FORM(exec_call, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_call_indirect)
 {
@@ -141,6 +146,7 @@ HANDLER(exec_call_indirect)
 	}
 	return RUN_PICK;
 }
+PTX_FORM(exec_call_indirect, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /* ---- The rest */
 
@@ -148,6 +154,7 @@ HANDLER(exec_trap)
 {
 	return ckt_ptx_fault(w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_TRAP, i->x ? "breakpoint" : "trap");
 }
+PTX_FORM(exec_trap, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_nanosleep)
 {
@@ -155,6 +162,7 @@ HANDLER(exec_nanosleep)
 	(void)m;
 	return RUN_YIELD;
 }
+PTX_FORM(exec_nanosleep, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_nothing)
 {
@@ -163,6 +171,7 @@ HANDLER(exec_nothing)
 	(void)m;
 	return RUN_NEXT;
 }
+PTX_FORM(exec_nothing, FORM_NOTHING, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_fence)
 {
@@ -172,6 +181,7 @@ HANDLER(exec_fence)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return RUN_NEXT;
 }
+PTX_FORM(exec_fence, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /*
  * bar and barrier.  x: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or.  a: barrier, b: thread count or none, c: predicate, d: result.
@@ -207,6 +217,7 @@ HANDLER(exec_barrier)
 	ckt_ptx_barriers_check(block);
 	return RUN_PICK;
 }
+PTX_FORM(exec_barrier, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /* ---- Decoding */
 

@@ -19,7 +19,9 @@ enum { CVT_FTZ = 1, CVT_SAT = 2, CVT_RELU = 4, CVT_SATFINITE = 8 };
 		DSLOT *d = ptx_at(w, i->d);                                                                                    \
 		PTX_FOR_LANES(m, ASLOT x = a[l]; d[l] = (expr););                                                              \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_LANE, sizeof(DSLOT), sizeof(ASLOT), 0, 0, 0,                                                       \
+		 PTX_TEXT(ASLOT) " x; __builtin_memcpy(&x, &a, sizeof x); " PTX_TEXT(DSLOT) " r = " PTX_TEXT(expr) "; __builtin_memcpy(&d, &r, sizeof d);")
 FAST(u32_to_u64, uint32_t, uint64_t, x)
 FAST(s32_to_s64, uint32_t, uint64_t, (uint64_t)(int64_t)(int32_t)x)
 FAST(u64_to_u32, uint64_t, uint32_t, (uint32_t)x)
@@ -49,10 +51,10 @@ FAST(f32_to_u32, float, uint32_t, x >= 0x1p32f ? UINT32_MAX : x > 0 ? (uint32_t)
 FAST(f32_to_s64, float, uint64_t, (uint64_t)(x >= 0x1p63f ? INT64_MAX : x >= -0x1p63f ? (int64_t)x : INT64_MIN))
 FAST(f64_to_s32, double, uint32_t, (uint32_t)(x >= 0x1p31 ? INT32_MAX : x >= -0x1p31 ? (int32_t)x : INT32_MIN))
 FAST(f64_to_s64, double, uint64_t, (uint64_t)(x >= 0x1p63 ? INT64_MAX : x >= -0x1p63 ? (int64_t)x : INT64_MIN))
-FAST(f32_to_nearest, float, uint32_t, ptx_canonical(nearbyintf(x)))
-FAST(f32_to_trunc, float, uint32_t, ptx_canonical(truncf(x)))
-FAST(f32_to_floor, float, uint32_t, ptx_canonical(floorf(x)))
-FAST(f32_to_ceil, float, uint32_t, ptx_canonical(ceilf(x)))
+FAST(f32_to_nearest, float, uint32_t, ptx_canonical(__builtin_nearbyintf(x)))
+FAST(f32_to_trunc, float, uint32_t, ptx_canonical(__builtin_truncf(x)))
+FAST(f32_to_floor, float, uint32_t, ptx_canonical(__builtin_floorf(x)))
+FAST(f32_to_ceil, float, uint32_t, ptx_canonical(__builtin_ceilf(x)))
 
 static double round_integer(double v, int rounding)
 {
@@ -245,6 +247,7 @@ static int exec_cvt(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	}
 	return RUN_NEXT;
 }
+PTX_FORM(exec_cvt, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /* cvt.rn.f16x2.f32 d, a, b: a into the upper half. */
 static int exec_cvt_pair(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
@@ -255,6 +258,7 @@ static int exec_cvt_pair(struct ptx_warp *w, const struct ptx_insn *i, uint32_t 
 	PTX_FOR_LANES(m, d[l] = (uint32_t)convert(c, a[l]) << 16 | (uint16_t)convert(c, b[l]););
 	return RUN_NEXT;
 }
+PTX_FORM(exec_cvt_pair, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 static int f32_to_f16x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
@@ -263,6 +267,7 @@ static int f32_to_f16x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m
 	PTX_FOR_LANES(m, d[l] = (uint32_t)ptx_half_from_float(a[l]) << 16 | ptx_half_from_float(b[l]););
 	return RUN_NEXT;
 }
+PTX_FORM(f32_to_f16x2, FORM_LANE, 4, 4, 4, 0, 0, "d = (uint32_t)ptx_half_from_float(ptx_float(a)) << 16 | ptx_half_from_float(ptx_float(b));")
 
 static int f32_to_bf16x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
@@ -271,6 +276,7 @@ static int f32_to_bf16x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t 
 	PTX_FOR_LANES(m, d[l] = (uint32_t)ptx_bf16_from_float(a[l]) << 16 | ptx_bf16_from_float(b[l]););
 	return RUN_NEXT;
 }
+PTX_FORM(f32_to_bf16x2, FORM_LANE, 4, 4, 4, 0, 0, "d = (uint32_t)ptx_bf16_from_float(ptx_float(a)) << 16 | ptx_bf16_from_float(ptx_float(b));")
 
 /* ---- Decoding */
 
@@ -349,6 +355,7 @@ static int exec_f8_from(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m
 	}
 	return RUN_NEXT;
 }
+PTX_FORM(exec_f8_from, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 static int exec_f8_to(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
@@ -366,6 +373,7 @@ static int exec_f8_to(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	}
 	return RUN_NEXT;
 }
+PTX_FORM(exec_f8_to, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 static void decode_f8(struct ptx_parser *p, const struct conversion *c)
 {
@@ -405,6 +413,7 @@ static int exec_pack(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	}
 	return RUN_NEXT;
 }
+PTX_FORM(exec_pack, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 static void decode_pack(struct ptx_parser *p)
 {

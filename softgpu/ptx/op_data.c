@@ -14,6 +14,7 @@ HANDLER(mov_32)
 	PTX_FOR_LANES(m, d[l] = a[l];);
 	return RUN_NEXT;
 }
+PTX_FORM(mov_32, FORM_LANE, 4, 4, 0, 0, 0, "d = a;")
 
 HANDLER(mov_64)
 {
@@ -22,6 +23,7 @@ HANDLER(mov_64)
 	PTX_FOR_LANES(m, d[l] = a[l];);
 	return RUN_NEXT;
 }
+PTX_FORM(mov_64, FORM_LANE, 8, 8, 0, 0, 0, "d = a;")
 
 HANDLER(mov_128)
 {
@@ -30,6 +32,7 @@ HANDLER(mov_128)
 	PTX_FOR_LANES(m, d[l] = a[l];);
 	return RUN_NEXT;
 }
+PTX_FORM(mov_128, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(mov_pred)
 {
@@ -37,6 +40,7 @@ HANDLER(mov_pred)
 	*d = (*d & ~m) | (a & m);
 	return RUN_NEXT;
 }
+PTX_FORM(mov_pred, FORM_LANE, 1, 1, 0, 0, 0, "d = a;")
 
 /* Elements into a wider register and back: list holds the parts, x how many, y the bits of one. */
 HANDLER(pack)
@@ -60,6 +64,7 @@ HANDLER(pack)
 	}
 	return RUN_NEXT;
 }
+PTX_FORM(pack, FORM_PACK, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(unpack)
 {
@@ -80,6 +85,7 @@ HANDLER(unpack)
 	}
 	return RUN_NEXT;
 }
+PTX_FORM(unpack, FORM_UNPACK, 0, 0, 0, 0, 0, NULL)
 
 /* ---- Selection */
 
@@ -90,6 +96,7 @@ HANDLER(selp_32)
 	PTX_FOR_LANES(m, d[l] = c >> l & 1 ? a[l] : b[l];);
 	return RUN_NEXT;
 }
+PTX_FORM(selp_32, FORM_LANE, 4, 4, 4, 1, 0, "d = c ? a : b;")
 
 HANDLER(selp_64)
 {
@@ -99,6 +106,7 @@ HANDLER(selp_64)
 	PTX_FOR_LANES(m, d[l] = c >> l & 1 ? a[l] : b[l];);
 	return RUN_NEXT;
 }
+PTX_FORM(selp_64, FORM_LANE, 8, 8, 8, 1, 0, "d = c ? a : b;")
 
 #define SLCT(name, SLOT, COND)                                                                                                 \
 	HANDLER(name)                                                                                                          \
@@ -108,7 +116,8 @@ HANDLER(selp_64)
 		SLOT *d = ptx_at(w, i->d);                                                                                     \
 		PTX_FOR_LANES(m, d[l] = (COND) ? a[l] : b[l];);                                                                \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 SLCT(slct_32_s, uint32_t, (int32_t)c[l] >= 0)
 SLCT(slct_64_s, uint64_t, (int32_t)c[l] >= 0)
 SLCT(slct_32_f, uint32_t, (i->x ? ptx_flush(ptx_float(c[l])) : ptx_float(c[l])) >= 0)
@@ -123,7 +132,8 @@ SLCT(slct_64_f, uint64_t, (i->x ? ptx_flush(ptx_float(c[l])) : ptx_float(c[l])) 
 		DSLOT *d = ptx_at(w, i->d);                                                                                    \
 		PTX_FOR_LANES(m, d[l] = (DSLOT)(a[l] expr (ASLOT)(uint64_t)i->imm););                                          \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_LANE, sizeof(DSLOT), sizeof(ASLOT), 0, 0, 0, "d = (" PTX_TEXT(DSLOT) ")(a + (" PTX_TEXT(ASLOT) ")(uint64_t)i->imm);")
 CONVERT(offset_64, uint64_t, uint64_t, +)
 
 static bool in_window(uint64_t address, uint64_t window) { return address - window < PTX_WINDOW_SIZE; }
@@ -162,6 +172,7 @@ HANDLER(isspacep)
 	*d = (*d & ~m) | r;
 	return RUN_NEXT;
 }
+PTX_FORM(isspacep, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /*
  * alloca takes as much for every lane as the one that asks for most; the lanes of a frame share the end of their stack.
@@ -184,6 +195,7 @@ HANDLER(exec_alloca)
 	PTX_FOR_LANES(m, d[l] = start;);
 	return RUN_NEXT;
 }
+PTX_FORM(exec_alloca, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_stacksave)
 {
@@ -191,6 +203,7 @@ HANDLER(exec_stacksave)
 	PTX_FOR_LANES(m, d[l] = w->frame->extra;);
 	return RUN_NEXT;
 }
+PTX_FORM(exec_stacksave, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_stackrestore)
 {
@@ -199,6 +212,7 @@ HANDLER(exec_stackrestore)
 		w->frame->extra = (uint32_t)saved;
 	return RUN_NEXT;
 }
+PTX_FORM(exec_stackrestore, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /* ---- Decoding */
 

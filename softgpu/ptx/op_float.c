@@ -29,31 +29,11 @@ static inline float flush_result(int op, int rounding, float r, float x, float y
 	return ptx_tiny(exact, rounding) ? copysignf(0, r) : r;
 }
 
-/* Of several NaN the second operand's counts, then the third's, then the first's (a division's first before its second), made quiet; the GPU's own has its sign bit set. */
-static inline double nan_f64(int op, double x, double y, double z)
-{
-	if (op == F_DIV && x != x)
-		y = x;
-	uint64_t quiet = 1ull << 51;
-	uint64_t bits = y != y ? ptx_double_bits(y) : z != z ? ptx_double_bits(z) : x != x ? ptx_double_bits(x) : 0xfff8000000000000ull;
-	return ptx_double(bits | quiet);
-}
-
 /* Whether a result is the least normal number, so that flush_result must look closer. */
 static inline uint32_t doubtful(float r) { return (ptx_float_bits(r) & 0x7fffffffu) == 0x800000; }
 
-static void flush_slowly(int op, const float *a, const float *b, const float *c, uint32_t *done, uint32_t m)
-{
-	for (uint32_t rest = m; rest; rest &= rest - 1) {
-		unsigned l = (unsigned)__builtin_ctz(rest);
-		done[l] = ptx_float_bits(flush_result(op, ROUND_RN, ptx_float(done[l]), ptx_flush(a[l]), ptx_flush(b[l]), ptx_flush(c[l])));
-	}
-}
-
-static inline float saturate(float v) { return v != v ? 0.0f : v < 0 ? 0.0f : v > 1 ? 1.0f : v == 0 ? 0.0f : v; }
-
-/* Fast: round to nearest, nothing flushed or saturated.  Careful: flags looked at. */
-#define F32(name, OP, ATTR, expr)                                                                                              \
+/* Fast: round to nearest, nothing flushed or saturated.  Careful: flags looked at.  TIMES: the result times 2^64, see ptx_flush_rounded. */
+#define F32(name, ATTR, expr, TIMES)                                                                                           \
 	ATTR static int name##_f32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                   \
 	{                                                                                                                      \
 		const float *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);                                  \
@@ -77,53 +57,54 @@ static inline float saturate(float v) { return v != v ? 0.0f : v < 0 ? 0.0f : v 
 			PTX_FOR_LANES(m, float x = xs[l]; float y = ys[l]; float z = zs[l]; (void)y; (void)z; done[l] = ptx_float_bits(expr);); \
 			PTX_FOR_LANES(m, float r = ptx_float(done[l]); tiny |= doubtful(r); done[l] = ptx_canonical(ptx_flush(r));); \
 			if (__builtin_expect(tiny != 0, 0))                                                                    \
-				flush_slowly(OP, a, b, c, done, m);                                                            \
+				PTX_FOR_LANES(m, float x = xs[l]; float y = ys[l]; float z = zs[l]; (void)x; (void)y; (void)z;          \
+					      done[l] = ptx_float_bits(ptx_flush_rounded(ptx_float(done[l]), TIMES)););        \
 		} else {                                                                                                       \
 			PTX_FOR_LANES(m, float x = a[l]; float y = b[l]; float z = c[l]; (void)y; (void)z; done[l] = ptx_canonical(expr);); \
 		}                                                                                                              \
 		PTX_FOR_LANES(m, d[l] = sat ? ptx_float_bits(saturate(ptx_float(done[l]))) : done[l];);                        \
 		return RUN_NEXT;                                                                                               \
-	}
-#define F64(name, OP, ATTR, expr)                                                                                                  \
+	}                                                                                                                      \
+	PTX_FORM(name##_f32, FORM_LANE, 4, 4, 4, 4, 0, "float x = ptx_float(a), y = ptx_float(b), z = ptx_float(c); d = ptx_canonical(" PTX_TEXT(expr) ");") \
+	PTX_FORM(name##_f32_flags, FORM_LANE, 4, 4, 4, 4, 0,                                                                   \
+		 "float x = ptx_float(a), y = ptx_float(b), z = ptx_float(c); if (i->x & 1) { x = ptx_flush(x); y = ptx_flush(y); z = ptx_flush(z); }" \
+		 "float r = " PTX_TEXT(expr) "; if (i->x & 1) r = ptx_flush_rounded(r, " PTX_TEXT(TIMES) ");"                   \
+		 "d = i->x & 2 ? ptx_float_bits(saturate(r)) : ptx_canonical(r);")
+#define F64(name, DIVISION, ATTR, expr)                                                                                         \
 	ATTR static int name##_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                   \
 	{                                                                                                                      \
 		const double *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);                                 \
 		double *d = ptx_at(w, i->d);                                                                                   \
-		PTX_FOR_LANES(m, double x = a[l]; double y = b[l]; double z = c[l]; double r = expr; d[l] = r == r ? r : nan_f64(i->z, x, y, z);); \
+		PTX_FOR_LANES(m, double x = a[l]; double y = b[l]; double z = c[l]; double r = expr; d[l] = r == r ? r : nan_f64(DIVISION, x, y, z);); \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name##_f64, FORM_LANE, 8, 8, 8, 8, 0, "double x = ptx_double(a), y = ptx_double(b), z = ptx_double(c), r = " PTX_TEXT(expr) ";" \
+		 "d = ptx_double_bits(r == r ? r : nan_f64(" #DIVISION ", x, y, z));")
 #define NOTHING
-F32(add, F_ADD, NOTHING, x + y)
-F32(sub, F_SUB, NOTHING, x - y)
-F32(mul, F_MUL, NOTHING, x *y)
-F32(divide, F_DIV, NOTHING, x / y)
-F64(add, F_ADD, NOTHING, x + y)
-F64(sub, F_SUB, NOTHING, x - y)
-F64(mul, F_MUL, NOTHING, x *y)
-F64(divide, F_DIV, NOTHING, x / y)
-F32(fma, F_FMA, NOTHING, fmaf(x, y, z))
-F64(fma, F_FMA, NOTHING, fma(x, y, z))
+F32(add, NOTHING, x + y, 1.0f)
+F32(sub, NOTHING, x - y, 1.0f)
+F32(mul, NOTHING, x *y, x * 0x1p64f * y)
+F32(divide, NOTHING, x / y, x * 0x1p64f / y)
+F64(add, 0, NOTHING, x + y)
+F64(sub, 0, NOTHING, x - y)
+F64(mul, 0, NOTHING, x *y)
+F64(divide, 1, NOTHING, x / y)
+F32(fma, NOTHING, __builtin_fmaf(x, y, z), __builtin_fmaf(x * 0x1p64f, y, z * 0x1p64f))
+F64(fma, 0, NOTHING, __builtin_fma(x, y, z))
 #if defined(__x86_64__)
 #define WITH_FMA __attribute__((target("avx2,fma")))
-F32(hard_fma, F_FMA, WITH_FMA, __builtin_fmaf(x, y, z))
-F64(hard_fma, F_FMA, WITH_FMA, __builtin_fma(x, y, z))
+F32(hard_fma, WITH_FMA, __builtin_fmaf(x, y, z), __builtin_fmaf(x * 0x1p64f, y, z * 0x1p64f))
+F64(hard_fma, 0, WITH_FMA, __builtin_fma(x, y, z))
 #endif
 
-/* The number of the two when one is NaN; -0 is less than +0. */
-static inline float least_of_equals(float x, float y) { return ptx_float(ptx_float_bits(x) | ptx_float_bits(y)); }
-static inline float most_of_equals(float x, float y) { return ptx_float(ptx_float_bits(x) & ptx_float_bits(y)); }
-static inline float min_f32(float x, float y) { return x != x ? y : y != y ? x : x == y ? least_of_equals(x, y) : x < y ? x : y; }
-static inline float max_f32(float x, float y) { return x != x ? y : y != y ? x : x == y ? most_of_equals(x, y) : x > y ? x : y; }
-static inline double min_f64(double x, double y) { return x != x ? y : y != y ? x : x == y ? (signbit(x) ? x : y) : x < y ? x : y; }
-static inline double max_f64(double x, double y) { return x != x ? y : y != y ? x : x == y ? (signbit(x) ? y : x) : x > y ? x : y; }
-F32(minimum, F_MIN, NOTHING, min_f32(x, y))
-F32(maximum, F_MAX, NOTHING, max_f32(x, y))
-F32(absolute, F_ABS, NOTHING, fabsf(x))
-F32(negate, F_NEG, NOTHING, -x)
-F32(root, F_SQRT, NOTHING, sqrtf(x))
-F32(reciprocal, F_RCP, NOTHING, 1.0f / x)
-F64(minimum, F_MIN, NOTHING, min_f64(x, y))
-F64(maximum, F_MAX, NOTHING, max_f64(x, y))
+F32(minimum, NOTHING, min_f32(x, y), 1.0f)
+F32(maximum, NOTHING, max_f32(x, y), 1.0f)
+F32(absolute, NOTHING, __builtin_fabsf(x), 1.0f)
+F32(negate, NOTHING, -x, 1.0f)
+F32(root, NOTHING, __builtin_sqrtf(x), 1.0f)
+F32(reciprocal, NOTHING, 1.0f / x, 0x1p64f / x)
+F64(minimum, 0, NOTHING, min_f64(x, y))
+F64(maximum, 0, NOTHING, max_f64(x, y))
 
 /* ---- One operation on one lane, for everything rarer.  double holds every f16 and bf16 result well enough to round once more. */
 
@@ -225,6 +206,7 @@ static int any_f32(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		fesetround(FE_TONEAREST);
 	return RUN_NEXT;
 }
+PTX_FORM(any_f32, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /* Two floats in one 64-bit register. */
 static int any_f32x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
@@ -245,6 +227,7 @@ static int any_f32x2(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		fesetround(FE_TONEAREST);
 	return RUN_NEXT;
 }
+PTX_FORM(any_f32x2, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 static int any_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 {
@@ -256,12 +239,13 @@ static int any_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		volatile double x = a[l], y = b[l], z = c[l], r;
 		r = plain_f64(i->z, x, y, z);
-		d[l] = r == r || i->z == F_COPYSIGN ? r : nan_f64(i->z, x, y, z);
+		d[l] = r == r || i->z == F_COPYSIGN ? r : nan_f64(i->z == F_DIV, x, y, z);
 	}
 	if (i->y)
 		fesetround(FE_TONEAREST);
 	return RUN_NEXT;
 }
+PTX_FORM(any_f64, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /* rcp and rsqrt.approx.ftz.f64: the upper half only; subnormals count as zero. */
 static int gross_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
@@ -282,6 +266,7 @@ static int gross_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	}
 	return RUN_NEXT;
 }
+PTX_FORM(gross_f64, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /* ---- f16 and bf16, single and in pairs */
 
@@ -341,18 +326,11 @@ static int any_half(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	}
 	return RUN_NEXT;
 }
+PTX_FORM(any_half, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
-/*
- * The usual ones, without flags.  A float holds sums and products of two f16 well enough to round once more, and a sum with a product
- * when its lowest bit tells that something was lost.
- */
-static inline float fma_odd_f32(float x, float y, float z)
-{
-	float p = x * y, sum = p + z, back = sum - p, lost = (p - (sum - back)) + (z - back);
-	uint32_t bits = ptx_float_bits(sum), step = (lost > 0) == (sum > 0) ? 1 : ~0u;
-	return ptx_float(bits + (lost < 0 || lost > 0 ? step & -(~bits & 1) : 0));
-}
-
+#define HALF_TEXT(shift, expr)                                                                                                 \
+	"float x = ckt_ptx_half_to_float((uint16_t)(a" shift ")), y = ckt_ptx_half_to_float((uint16_t)(b" shift "));"          \
+	"float z = ckt_ptx_half_to_float((uint16_t)(c" shift ")); uint16_t r = ptx_half_from_float(" PTX_TEXT(expr) ");"
 #define F16(name, expr)                                                                                                        \
 	static inline uint32_t name##_one_f16(uint32_t a, uint32_t b, uint32_t c)                                              \
 	{                                                                                                                      \
@@ -374,7 +352,9 @@ static inline float fma_odd_f32(float x, float y, float z)
 		uint32_t *d = ptx_at(w, i->d);                                                                                 \
 		PTX_FOR_LANES(m, d[l] = name##_one_f16(a[l], b[l], c[l]) | name##_one_f16(a[l] >> 16, b[l] >> 16, c[l] >> 16) << 16;); \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name##_f16, FORM_LANE, 4, 4, 4, 4, 0, "{" HALF_TEXT("", expr) "d = r; }")                                      \
+	PTX_FORM(name##_f16x2, FORM_LANE, 4, 4, 4, 4, 0, "{" HALF_TEXT("", expr) "d = r; } {" HALF_TEXT(" >> 16", expr) "d |= (uint32_t)r << 16; }")
 F16(add, x + y)
 F16(sub, x - y)
 F16(mul, x *y)
@@ -422,6 +402,7 @@ static int exec_testp(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	*d = (*d & ~m) | r;
 	return RUN_NEXT;
 }
+PTX_FORM(exec_testp, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 /* ---- Decoding */
 

@@ -5,9 +5,6 @@
 
 #include "softgpu/ptx/op.h"
 
-typedef unsigned __int128 u128;
-typedef __int128 s128;
-
 /* Place of an integer type in a table of handlers. */
 enum { I_U16, I_S16, I_U32, I_S32, I_U64, I_S64, I_COUNT };
 
@@ -49,7 +46,8 @@ static int need_int(struct ptx_parser *p, enum ptx_type type)
 		SLOT *d = ptx_at(w, i->d);                                                                                     \
 		PTX_FOR_LANES(m, T x = (T)a[l]; d[l] = (U)(expr););                                                            \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), 0, 0, 0, PTX_TEXT(T) " x = (" PTX_TEXT(T) ")a;" " d = (" PTX_TEXT(U) ")(" PTX_TEXT(expr) ");")
 #define BINARY(name, SLOT, T, U, expr)                                                                                         \
 	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                              \
 	{                                                                                                                      \
@@ -57,7 +55,8 @@ static int need_int(struct ptx_parser *p, enum ptx_type type)
 		SLOT *d = ptx_at(w, i->d);                                                                                     \
 		PTX_FOR_LANES(m, T x = (T)a[l]; T y = (T)b[l]; d[l] = (U)(expr););                                             \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), 0, 0, PTX_TEXT(T) " x = (" PTX_TEXT(T) ")a, y = (" PTX_TEXT(T) ")b;" " d = (" PTX_TEXT(U) ")(" PTX_TEXT(expr) ");")
 #define TERNARY(name, SLOT, T, U, expr)                                                                                        \
 	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                              \
 	{                                                                                                                      \
@@ -65,15 +64,9 @@ static int need_int(struct ptx_parser *p, enum ptx_type type)
 		SLOT *d = ptx_at(w, i->d);                                                                                     \
 		PTX_FOR_LANES(m, T x = (T)a[l]; T y = (T)b[l]; T z = (T)c[l]; d[l] = (U)(expr););                              \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_LANE, sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), sizeof(SLOT), 0, PTX_TEXT(T) " x = (" PTX_TEXT(T) ")a, y = (" PTX_TEXT(T) ")b, z = (" PTX_TEXT(T) ")c;" " d = (" PTX_TEXT(U) ")(" PTX_TEXT(expr) ");")
 
-/* The product's upper half, by type. */
-static inline uint16_t high_u16(uint16_t x, uint16_t y) { return (uint16_t)(((uint32_t)x * y) >> 16); }
-static inline uint16_t high_s16(int16_t x, int16_t y) { return (uint16_t)(((int32_t)x * y) >> 16); }
-static inline uint32_t high_u32(uint32_t x, uint32_t y) { return (uint32_t)(((uint64_t)x * y) >> 32); }
-static inline uint32_t high_s32(int32_t x, int32_t y) { return (uint32_t)(((int64_t)x * y) >> 32); }
-static inline uint64_t high_u64(uint64_t x, uint64_t y) { return (uint64_t)(((u128)x * y) >> 64); }
-static inline uint64_t high_s64(int64_t x, int64_t y) { return (uint64_t)(((s128)x * y) >> 64); }
 #define HIGH(x, y)                                                                                                             \
 	_Generic((x), uint16_t: high_u16, int16_t: high_s16, uint32_t: high_u32, int32_t: high_s32, uint64_t: high_u64, int64_t: high_s64)(x, y)
 /* Wrapping arithmetic without signed overflow. */
@@ -100,17 +93,12 @@ INT_FAMILY(UNARY, absolute, NEGATIVE(x) ? 0 - W(x) : W(x))
 INT_FAMILY(UNARY, negate, 0 - W(x))
 INT_FAMILY(TERNARY, sad, W(z) + (x < y ? W(y) - W(x) : W(x) - W(y)))
 
-static inline int32_t saturate_s32(int64_t v)
-{
-	return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
-}
 BINARY(add_sat, uint32_t, int32_t, uint32_t, saturate_s32((int64_t)x + y))
 BINARY(sub_sat, uint32_t, int32_t, uint32_t, saturate_s32((int64_t)x - y))
 TERNARY(mad_hi_sat, uint32_t, int32_t, uint32_t, saturate_s32((int64_t)(int32_t)high_s32(x, y) + z))
 BINARY(min_relu, uint32_t, int32_t, uint32_t, (x < y ? x : y) < 0 ? 0 : (x < y ? x : y))
 BINARY(max_relu, uint32_t, int32_t, uint32_t, (x > y ? x : y) < 0 ? 0 : (x > y ? x : y))
 
-static inline int32_t sign24(uint32_t v) { return (int32_t)(v << 8) >> 8; }
 BINARY(mul24_lo_u, uint32_t, uint32_t, uint32_t, (x & 0xffffff) * (y & 0xffffff))
 BINARY(mul24_lo_s, uint32_t, uint32_t, uint32_t, (int64_t)sign24(x) * sign24(y))
 BINARY(mul24_hi_u, uint32_t, uint32_t, uint32_t, ((uint64_t)(x & 0xffffff) * (y & 0xffffff)) >> 16)
@@ -153,7 +141,11 @@ BINARY(max_s16x2, uint32_t, uint32_t, uint32_t, PAIR(MORE(int16_t, x, y), MORE(i
 		WSLOT *d = ptx_at(w, i->d);                                                                                    \
 		PTX_FOR_LANES(m, d[l] = (WSLOT)((WIDER)(T)a[l] * (WIDER)(T)b[l]) + c[l];);                                     \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(mul_wide_##name, FORM_LANE, sizeof(WSLOT), sizeof(SLOT), sizeof(SLOT), 0, 0,                                  \
+		 "d = (" PTX_TEXT(WSLOT) ")((" PTX_TEXT(WIDER) ")(" PTX_TEXT(T) ")a * (" PTX_TEXT(WIDER) ")(" PTX_TEXT(T) ")b);")  \
+	PTX_FORM(mad_wide_##name, FORM_LANE, sizeof(WSLOT), sizeof(SLOT), sizeof(SLOT), sizeof(WSLOT), 0,                      \
+		 "d = (" PTX_TEXT(WSLOT) ")((" PTX_TEXT(WIDER) ")(" PTX_TEXT(T) ")a * (" PTX_TEXT(WIDER) ")(" PTX_TEXT(T) ")b) + c;")
 WIDE(u16, uint16_t, uint32_t, uint32_t, uint32_t)
 WIDE(s16, int16_t, uint32_t, int32_t, uint32_t)
 WIDE(u32, uint32_t, uint32_t, uint64_t, uint64_t)
@@ -182,7 +174,8 @@ static ptx_handler *const mad_wide_table[I_COUNT] = {mad_wide_u16, mad_wide_s16,
 		if (i->x)                                                                                                      \
 			*cc = (*cc & ~m) | out;                                                                                \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(name, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 #define CARRY_PAIR(name, e32, e64) CARRY(name##_32, uint32_t, uint64_t, 32, e32) CARRY(name##_64, uint64_t, u128, 64, e64)
 CARRY_PAIR(addc, (uint64_t)x + y + carry, (u128)x + y + carry)
 CARRY_PAIR(subc, (uint64_t)x - y - carry, (u128)x - y - carry)
@@ -209,6 +202,11 @@ static int exec_dp(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 		d[l] = sum;);
 	return RUN_NEXT;
 }
+PTX_FORM(exec_dp, FORM_LANE, 4, 4, 4, 4, 0,
+	 "uint32_t sum = c; for (unsigned k = 0; k < (i->z & 1 ? 2u : 4u); k++) {"
+	 "unsigned sb = 8 * ((i->z & 1) && (i->z & 2) ? k + 2 : k), sa = i->z & 1 ? 16 * k : 8 * k;"
+	 "int32_t x = i->z & 1 ? (i->x ? (int16_t)(a >> sa) : (uint16_t)(a >> sa)) : (i->x ? (int8_t)(a >> sa) : (uint8_t)(a >> sa));"
+	 "int32_t y = i->y ? (int8_t)(b >> sb) : (uint8_t)(b >> sb); sum += (uint32_t)(x * y); } d = sum;")
 
 /* ---- Decoding */
 

@@ -107,7 +107,9 @@ static inline uint64_t widen(uint64_t v, unsigned bytes, bool sign)
 			__atomic_store_n((T *)to, b[l], __ATOMIC_RELAXED);                                                     \
 		}                                                                                                              \
 		return RUN_NEXT;                                                                                               \
-	}
+	}                                                                                                                      \
+	PTX_FORM(load_##name, FORM_LOAD, sizeof(T), 0, 0, 0, 0, NULL)                                                           \
+	PTX_FORM(store_##name, FORM_STORE, sizeof(T), 0, 0, 0, 0, NULL)
 PLAIN(global_32, uint32_t, SP_GLOBAL)
 PLAIN(global_64, uint64_t, SP_GLOBAL)
 PLAIN(shared_32, uint32_t, SP_SHARED)
@@ -139,6 +141,7 @@ HANDLER(load_param)
 	}
 	return RUN_NEXT;
 }
+PTX_FORM(load_param, FORM_PARAM, 0, 0, 0, 0, 0, NULL)
 
 struct element { int32_t reg; uint8_t slot, sign; };	/* slot: bytes a lane of the register has */
 
@@ -194,6 +197,27 @@ HANDLER(store)
 		store_whole(to, whole, bytes * n);
 	}
 	return RUN_NEXT;
+}
+
+/* The address, then the elements. */
+static unsigned registers(const struct ptx_insn *i, int32_t *ret_regs)
+{
+	const struct element *elements = i->side;
+	unsigned n = i->z & 15;
+	ret_regs[0] = i->a;
+	for (unsigned k = 0; k < n; k++)
+		ret_regs[1 + k] = elements[k].reg;
+	return 1 + n;
+}
+PTX_FORM_SIDE(load, FORM_LOADS, registers)
+PTX_FORM_SIDE(store, FORM_STORES, registers)
+
+/* What compiled code needs to know of a register that is loaded or stored. */
+uint8_t ckt_ptx_element_slot(const struct ptx_insn *i, unsigned k, bool *ret_signed)
+{
+	const struct element *e = &((const struct element *)i->side)[k];
+	*ret_signed = e->sign;
+	return e->slot;
 }
 
 /* ---- Decoding */

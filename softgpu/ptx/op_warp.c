@@ -244,6 +244,7 @@ HANDLER(exec_activemask)
 	PTX_FOR_LANES(m, d[l] = m;);
 	return RUN_NEXT;
 }
+PTX_FORM(exec_activemask, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_unsynced)
 {
@@ -252,6 +253,15 @@ HANDLER(exec_unsynced)
 	answer(w, x, m, m);
 	return RUN_NEXT;
 }
+
+static unsigned registers(const struct ptx_insn *i, int32_t *ret_regs)
+{
+	const struct warp_insn *x = i->side;
+	memcpy(ret_regs, (int32_t[]){x->member, x->a, x->b, x->c, x->d, x->p}, 6 * sizeof *ret_regs);
+	return 6;
+}
+PTX_FORM_SIDE(exec_warp, FORM_SIDE, registers)
+PTX_FORM_SIDE(exec_unsynced, FORM_SIDE, registers)
 
 /* ---- Decoding */
 

@@ -1,9 +1,11 @@
 /*
  * Special registers.
  */
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "softgpu/ptx/form.h"
 #include "softgpu/ptx/internal.h"
 
 enum sreg {
@@ -146,4 +148,32 @@ int ckt_ptx_exec_sreg(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 			((uint32_t *)d)[l] = (uint32_t)v;
 	}
 	return RUN_NEXT;
+}
+PTX_FORM(ckt_ptx_exec_sreg, FORM_SREG, 0, 0, 0, 0, 0, NULL)
+
+/* For compiled kernels, by the names that emit.c gives to places in the interpreter's structures; w is the warp, l the lane. */
+bool ckt_ptx_sreg_text(int sreg, char *text, size_t size)
+{
+	switch (sreg) {
+	case S_TID_X: case S_TID_Y: case S_TID_Z: snprintf(text, size, "((const uint32_t *)(w + WARP_TID))[%d + l]", 32 * (sreg - S_TID_X)); return true;
+	case S_LANEID: snprintf(text, size, "l"); return true;
+	case S_LANEMASK_EQ: snprintf(text, size, "1u << l"); return true;
+	case S_LANEMASK_LE: snprintf(text, size, "(2u << l) - 1"); return true;
+	case S_LANEMASK_LT: snprintf(text, size, "(1u << l) - 1"); return true;
+	case S_LANEMASK_GE: snprintf(text, size, "~((1u << l) - 1)"); return true;
+	case S_LANEMASK_GT: snprintf(text, size, "~((2u << l) - 1)"); return true;
+	default: return false;
+	}
+}
+
+bool ckt_ptx_sreg_uniform_text(int sreg, char *text, size_t size)
+{
+	switch (sreg) {
+	case S_NTID_X: case S_NTID_Y: case S_NTID_Z: snprintf(text, size, "((const uint32_t *)(LAUNCH + LAUNCH_BLOCK))[%d]", sreg - S_NTID_X); return true;
+	case S_NCTAID_X: case S_NCTAID_Y: case S_NCTAID_Z: snprintf(text, size, "((const uint32_t *)(LAUNCH + LAUNCH_GRID))[%d]", sreg - S_NCTAID_X); return true;
+	case S_CTAID_X: case S_CTAID_Y: case S_CTAID_Z:
+		snprintf(text, size, "((const uint32_t *)(WP(WARP_BLOCK) + BLOCK_CTAID))[%d]", sreg - S_CTAID_X);
+		return true;
+	default: return false;
+	}
 }
