@@ -19,6 +19,7 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_PARK_TIMEOUT", "seconds for which a session that was stopped on purpose is waited for; 0, without limit, unless given"},
 	{"CRICKET_RECONNECT_TIMEOUT", "seconds for which a session whose connection broke is looked for; 60 unless given"},
 	{"CRICKET_SHARE_MEMORY", "0: pinned memory is not shared with a server on this host"},
+	{"CRICKET_SOFT_COMPILE", "the soft GPU's kernels as machine code: 0 never, 1 from the first launch; those that run a lot unless given"},
 	{"CRICKET_SOFT_DEVICES", "the soft GPU's devices, capability:memory[,...]; 12.0:8G unless given"},
 	{"CRICKET_SOFT_PTX", "1, which cricket-run --soft sets: NVRTC gives PTX where machine code is asked for"},
 	{"CRICKET_SOFT_TRACE", "file for the instructions of one thread on the soft GPU, with the registers that they name"},

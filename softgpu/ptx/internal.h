@@ -206,6 +206,13 @@ struct ckt_ptx_function {
 	struct ptx_prepared *prepared;	/* entries, made at the first launch */
 };
 
+/*
+ * The machine code of a function (compile.h) in place of run_group: runs warp's group from its pc until `stop` or the budget's end.
+ * Answers as run_group does, having stored no group where that would; -1: the interpreter goes on from where the warp is.
+ */
+typedef int ptx_runner(struct ptx_warp *w, const struct ptx_insn *code, uint32_t stop, unsigned *budget);
+struct ptx_compiled;
+
 /* An entry with everything that depends on which entry it is: where shared variables lie and the pools holding their addresses. */
 struct ptx_prepared {
 	uint8_t **pools;		/* by function index; NULL where not reachable */
@@ -213,6 +220,7 @@ struct ptx_prepared {
 	uint32_t static_shared_bytes, dynamic_shared_offset;
 	uint32_t stack_bytes;		/* what a chain of calls needs, without recursion */
 	bool recursive;
+	struct ptx_compiled *compiled;	/* made with it; its own fields change */
 };
 
 struct ckt_ptx_module {
@@ -230,6 +238,7 @@ struct ckt_ptx_module {
 	uint32_t n_shared;
 	unsigned ptx_version, target;
 	bool allow_undefined, bound;
+	struct ptx_compiled *compiled;	/* of all entries together, or NULL; under lock */
 	struct ptx_map link;
 };
 
@@ -518,6 +527,8 @@ struct ptx_block {
 	uint32_t n_warps, live_warps, n_threads;
 	struct ptx_barrier barriers[PTX_MAX_BARRIERS];
 	struct ptx_warp *warps;
+	ptx_runner *const *runners;	/* by function index; NULL: the interpreter runs all */
+	uint64_t insns;			/* of its warps, not yet reported as heat */
 	void *memory;
 	size_t memory_bytes;
 };

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "softgpu/ptx/compile.h"
 #include "softgpu/ptx/internal.h"
 
 enum {
@@ -95,6 +96,7 @@ static void block_start(struct ptx_block *block, uint64_t number)
 	block->linear = ((uint64_t)block->ctaid[2] * launch->grid[1] + block->ctaid[1]) * launch->grid[0] + block->ctaid[0];
 	block->live_warps = block->n_warps;
 	memset(block->barriers, 0, sizeof block->barriers);
+	block->runners = ckt_ptx_compile_runners(grid->prepared);
 	for (uint32_t n = 0; n < block->n_warps; n++) {
 		struct ptx_warp *w = &block->warps[n];
 		uint32_t lanes = block->n_threads - n * PTX_LANES;
@@ -223,6 +225,8 @@ static void run_slice(struct ptx_grid *grid)
 		if (fresh)
 			cluster_start(block->cluster, number);
 		slice = block->cluster->n > 1 ? ckt_ptx_cluster_run(block->cluster) : ckt_ptx_block_run(block);
+		ckt_ptx_compile_heat(grid->entry, grid->prepared, block->insns);
+		block->insns = 0;
 	}
 	pthread_mutex_lock(&pool.lock);
 	grid->running--;
@@ -415,6 +419,7 @@ enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function, const
 		if (!grid.workspace)
 			return refuse(ret_message, message_size_bytes, function, "out of memory");
 	}
+	ckt_ptx_compile_start(function, grid.prepared);
 	pthread_mutex_init(&grid.fault_lock, NULL);
 	pthread_cond_init(&grid.done, NULL);
 	grid_run(&grid);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/ptx/compile.h"
 #include "softgpu/ptx/internal.h"
 
 static enum ckt_ptx_result complain(struct ptx_parser *p, enum ckt_ptx_result result, const char *what, const struct ptx_symbol *s)
@@ -220,6 +221,8 @@ static struct ptx_prepared *prepare(struct ckt_ptx_module *module, const struct 
 	}
 	free(r.seen);
 	free(r.need);
+	if (ok && pools)
+		prepared->compiled = ckt_ptx_compile_new(module);
 	if (!ok) {
 		ckt_ptx_prepared_free(module, prepared);
 		return NULL;
@@ -231,6 +234,7 @@ void ckt_ptx_prepared_free(struct ckt_ptx_module *module, struct ptx_prepared *p
 {
 	if (!prepared)
 		return;
+	ckt_ptx_compile_drop(prepared->compiled);
 	for (size_t k = 0; prepared->pools && k < module->n_functions; k++)
 		free(prepared->pools[k]);
 	free(prepared->pools);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/ptx/compile.h"
 #include "softgpu/ptx/internal.h"
 
 static void parse_one(struct ptx_parser *p, const struct ckt_ptx_text *text, unsigned unit)
@@ -81,6 +82,7 @@ void ckt_ptx_module_destroy(struct ckt_ptx_module *module)
 	}
 	for (size_t k = 0; k < module->n_symbols; k++)
 		free(module->symbols[k]->relocs);
+	ckt_ptx_compile_drop(module->compiled);
 	free(module->symbols);
 	free(module->functions);
 	free(module->entries);

@@ -153,9 +153,18 @@ static bool pick_group(struct ptx_warp *w, bool oldest, uint32_t *ret_stop)
 /* Runs the picked group until it meets another, is split or has used its budget. */
 static enum ptx_run run_group(struct ptx_warp *w, uint32_t stop, unsigned *budget)
 {
-	unsigned left = *budget;
+	ptx_runner *const *runners = w->block->runners;
 	int r = RUN_YIELD;
 	const struct ptx_insn *code = w->frame->function->code;
+	if (runners && runners[w->frame->function->index]) {
+		r = runners[w->frame->function->index](w, code, stop, budget);
+		if (r == RUN_YIELD || r == RUN_JUMP)
+			ckt_ptx_group_store(w, w->frame, w->mask, w->pc);
+		if (r >= 0)
+			return (enum ptx_run)r;
+		r = RUN_YIELD;
+	}
+	unsigned left = *budget;
 	while (left) {
 		uint32_t pc = w->pc, m = w->mask;
 		if (pc >= stop) {
@@ -208,6 +217,7 @@ enum ptx_slice ckt_ptx_warp_run(struct ptx_warp *w, unsigned budget)
 		enum ptx_run r = run_group(w, stop, &slice);
 		unsigned used = before - slice;
 		budget -= used;
+		w->block->insns += used;
 		if (r == RUN_FAULT)
 			return SLICE_FAULT;
 		if (w->n_groups > 1) {

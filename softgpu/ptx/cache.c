@@ -1,0 +1,150 @@
+/*
+ * The machine code of kernels on disk, so that it is made once.  A folder of code that will be run is the user's alone: others own nothing
+ * in it and can write nothing to it, or it is not used.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "softgpu/ptx/compile.h"
+
+enum {
+	MOST_OBJECTS = 1024,		/* some 50 KiB each */
+	KEPT_OBJECTS = MOST_OBJECTS * 3 / 4,
+	LEFTOVER_SECONDS = 3600,	/* no compiler takes as long */
+};
+
+static bool is_ours(const struct stat *st) { return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH)); }
+
+/* Makes what is missing of the path's last `n` folders. */
+static int make_folders(char *path, unsigned n)
+{
+	char *slash = n > 1 ? strrchr(path, '/') : NULL;
+	if (slash && slash > path) {
+		*slash = 0;
+		make_folders(path, n - 1);
+		*slash = '/';
+	}
+	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+int ckt_ptx_cache_folder(char *ret_path, size_t size)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int n;
+	if (cache && *cache == '/')
+		n = snprintf(ret_path, size, "%s/cricket/kernels", cache);
+	else if (home && *home == '/')
+		n = snprintf(ret_path, size, "%s/.cache/cricket/kernels", home);
+	else
+		return -ENOENT;
+	if (n < 0 || (size_t)n >= size)
+		return -ENAMETOOLONG;
+	int r = make_folders(ret_path, 3);
+	if (r)
+		return r;
+	struct stat st;
+	if (lstat(ret_path, &st))
+		return -errno;
+	return S_ISDIR(st.st_mode) && is_ours(&st) ? 0 : -EPERM;
+}
+
+void ckt_ptx_cache_key(const char *text, const char *maker, char ret_key[CKT_PTX_KEY])
+{
+	struct sha256_ctx hash;
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	sha256_init(&hash);
+	sha256_update(&hash, strlen(maker) + 1, (const uint8_t *)maker);
+	sha256_update(&hash, strlen(text), (const uint8_t *)text);
+	sha256_digest(&hash, sizeof digest, digest);
+	for (size_t k = 0; k < sizeof digest; k++)
+		snprintf(ret_key + 2 * k, 3, "%02x", digest[k]);
+}
+
+static int object_path(const char *folder, const char *key, char *ret_path, size_t size)
+{
+	int n = snprintf(ret_path, size, "%s/%s.so", folder, key);
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+bool ckt_ptx_cache_find(const char *folder, const char *key, char *ret_path, size_t size)
+{
+	struct stat st;
+	if (object_path(folder, key, ret_path, size) || lstat(ret_path, &st) || !S_ISREG(st.st_mode) || !is_ours(&st))
+		return false;
+	utimensat(AT_FDCWD, ret_path, NULL, AT_SYMLINK_NOFOLLOW);	/* used: not among the oldest */
+	return true;
+}
+
+/* The folder of a compiler whose process ended meanwhile. */
+static void remove_leftover(int dir, const char *name)
+{
+	char path[64];
+	static const char *const files[] = {"kernel.c", "kernel.so"};
+	for (size_t k = 0; k < sizeof files / sizeof *files; k++)
+		if (snprintf(path, sizeof path, "%s/%s", name, files[k]) < (int)sizeof path)
+			unlinkat(dir, path, 0);
+	unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+struct object { char name[CKT_PTX_KEY + 3]; struct timespec used; };
+
+static int by_age(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct object *)a)->used, *y = &((const struct object *)b)->used;
+	return x->tv_sec != y->tv_sec ? (x->tv_sec > y->tv_sec) - (x->tv_sec < y->tv_sec) : (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+/* Removes the objects not used for longest where there are too many.  One that another process has loaded stays loaded. */
+static void tidy(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	struct object *objects = NULL;
+	size_t n = 0, capacity = 0;
+	if (!dir)
+		return;
+	for (const struct dirent *entry; (entry = readdir(dir));) {
+		struct stat st;
+		size_t length = strlen(entry->d_name);
+		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		if (!strncmp(entry->d_name, "cricket-", 8) && S_ISDIR(st.st_mode) && st.st_mtime < time(NULL) - LEFTOVER_SECONDS)
+			remove_leftover(dirfd(dir), entry->d_name);
+		if (length != CKT_PTX_KEY + 2 || strcmp(entry->d_name + length - 3, ".so"))
+			continue;
+		if (n == capacity && ckt_ptx_grow((void **)&objects, &capacity, n + 1, sizeof *objects))
+			break;
+		objects[n] = (struct object){.used = st.st_mtim};
+		memcpy(objects[n++].name, entry->d_name, length + 1);
+	}
+	if (n > MOST_OBJECTS) {
+		qsort(objects, n, sizeof *objects, by_age);
+		for (size_t k = 0; k < n - KEPT_OBJECTS; k++)
+			unlinkat(dirfd(dir), objects[k].name, 0);
+	}
+	free(objects);
+	closedir(dir);
+}
+
+int ckt_ptx_cache_store(const char *folder, const char *key, const char *file, char *ret_path, size_t size)
+{
+	int r = object_path(folder, key, ret_path, size), fd = r ? -1 : open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (r)
+		return r;
+	if (fd < 0)
+		return -errno;
+	/* A name must not be there before its contents, or a crash leaves code of zeros. */
+	if (fchmod(fd, 0500) || fsync(fd) || rename(file, ret_path))
+		r = -errno;
+	close(fd);
+	if (!r)
+		tidy(folder);
+	return r;
+}
