@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <nettle/sha2.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,12 @@ static int make_folders(char *path, unsigned n)
 int ckt_ptx_cache_folder(char *ret_path, size_t size)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	struct passwd entry, *found = NULL;
+	char text[1024];
 	int n;
+	/* A server's workers have neither variable. */
+	if (!home && !getpwuid_r(geteuid(), &entry, text, sizeof text, &found) && found)
+		home = found->pw_dir;
 	if (cache && *cache == '/')
 		n = snprintf(ret_path, size, "%s/cricket/kernels", cache);
 	else if (home && *home == '/')
@@ -94,6 +100,19 @@ static void remove_leftover(int dir, const char *name)
 	unlinkat(dir, name, AT_REMOVEDIR);
 }
 
+void ckt_ptx_cache_sweep(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	struct stat st;
+	if (!dir)
+		return;
+	for (const struct dirent *entry; (entry = readdir(dir));)
+		if (!strncmp(entry->d_name, CKT_PTX_LEFTOVER, strlen(CKT_PTX_LEFTOVER)) && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+		    S_ISDIR(st.st_mode) && is_ours(&st) && st.st_mtime < time(NULL) - LEFTOVER_SECONDS)
+			remove_leftover(dirfd(dir), entry->d_name);
+	closedir(dir);
+}
+
 struct object { char name[CKT_PTX_KEY + 3]; struct timespec used; };
 
 static int by_age(const void *a, const void *b)
@@ -113,11 +132,7 @@ static void tidy(const char *folder)
 	for (const struct dirent *entry; (entry = readdir(dir));) {
 		struct stat st;
 		size_t length = strlen(entry->d_name);
-		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
-			continue;
-		if (!strncmp(entry->d_name, "cricket-", 8) && S_ISDIR(st.st_mode) && st.st_mtime < time(NULL) - LEFTOVER_SECONDS)
-			remove_leftover(dirfd(dir), entry->d_name);
-		if (length != CKT_PTX_KEY + 2 || strcmp(entry->d_name + length - 3, ".so"))
+		if (length != CKT_PTX_KEY + 2 || strcmp(entry->d_name + length - 3, ".so") || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		if (n == capacity && ckt_ptx_grow((void **)&objects, &capacity, n + 1, sizeof *objects))
 			break;

@@ -19,7 +19,7 @@
 #include "softgpu/ptx/compile.h"
 
 enum {
-	HOT_INSNS = 10000000,	/* instructions of warps: half a second or so of interpreting, what compiling costs */
+	HOT_INSNS = 40000000,	/* instructions of warps: seconds of interpreting, what compiling costs */
 	MODE_NEVER = 0, MODE_ALWAYS = 1, MODE_HOT = 2,
 };
 
@@ -261,7 +261,9 @@ static void make(struct ptx_compiled *c, const char *cache, const char *key)
 	char folder[PATH_MAX], source[PATH_MAX + 16], object[PATH_MAX + 16], path[PATH_MAX];
 	const char *temporary = getenv("TMPDIR");
 	/* Beside the kept ones, since a file is renamed within a file system only. */
-	int n = snprintf(folder, sizeof folder, "%s/cricket-XXXXXX", cache ? cache : temporary && *temporary == '/' ? temporary : "/tmp");
+	const char *place = cache ? cache : temporary && *temporary == '/' ? temporary : "/tmp";
+	int n = snprintf(folder, sizeof folder, "%s/" CKT_PTX_LEFTOVER "XXXXXX", place);
+	ckt_ptx_cache_sweep(place);
 	if (n < 0 || (size_t)n >= sizeof folder || !mkdtemp(folder))
 		return;
 	snprintf(source, sizeof source, "%s/kernel.c", folder);

@@ -43,3 +43,6 @@ void ckt_ptx_cache_key(const char *text, const char *maker, char ret_key[CKT_PTX
 bool ckt_ptx_cache_find(const char *folder, const char *key, char *ret_path, size_t size);
 /* Makes a finished file the object of the key and removes the oldest where there are too many.  0 or -errno. */
 int ckt_ptx_cache_store(const char *folder, const char *key, const char *file, char *ret_path, size_t size);
+/* Removes the folders of compilers in `folder` whose process ended meanwhile; they are named so, and old. */
+#define CKT_PTX_LEFTOVER "cricket-kernel-"
+void ckt_ptx_cache_sweep(const char *folder);

@@ -123,11 +123,13 @@ static void test_bounded(void)
 		IS(utimensat(AT_FDCWD, path, (struct timespec[2]){{.tv_sec = 1000 + k}, {.tv_sec = 1000 + k}}, 0), 0);
 	}
 	/* A folder that an ended process left goes, a young one and what is nobody's stay. */
-	snprintf(left, sizeof left, "%s/cricket-abcdef", folder);
+	snprintf(left, sizeof left, "%s/" CKT_PTX_LEFTOVER "old", folder);
 	IS(mkdir(left, 0700), 0);
 	IS(utimensat(AT_FDCWD, left, (struct timespec[2]){{.tv_sec = 1000}, {.tv_sec = 1000}}, 0), 0);
-	snprintf(left, sizeof left, "%s/cricket-young", folder);
+	snprintf(left, sizeof left, "%s/" CKT_PTX_LEFTOVER "young", folder);
 	IS(mkdir(left, 0700), 0);
+	ckt_ptx_cache_sweep(folder);
+	IS(count(folder), 1024 + 1);
 	snprintf(file, sizeof file, "%s/new", folder);
 	write_text(file, "object");
 	ckt_ptx_cache_key("new", "", key);
