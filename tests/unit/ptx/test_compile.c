@@ -408,6 +408,7 @@ static int simple(void)
 	uint32_t *out = unit_alloc(4096);
 	int fault = unit_run(module, &(struct unit_launch){.kernel = "k", .grid = 1, .block = 1, .args = {(uintptr_t)out}});
 	printf("%d %u\n", fault, out[0]);
+	ckt_ptx_module_destroy(module);
 	return 0;
 }
 
