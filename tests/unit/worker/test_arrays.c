@@ -2,51 +2,19 @@
  * Arrays, textures and surfaces over the wire on the soft GPU: what is wrong with them, contents and handles through an image, and images
  * that lie about them.  argv[1] the worker, argv[2] the soft libcuda.so.1, whose handles are the lowest that are free.
  */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint/store.h"
-#include "rpc/handle.h"
-#include "rpc/net.h"
-#include "tests/unit/worker/wire_client.h"
-
-static const char *worker_path, *driver_path;
+#include "tests/unit/worker/wire_session.h"
 
 #define ARRAY(n) ckt_handle_make(CKT_KIND_ARRAY, 1, 100 + (n))
 #define MIPMAP(n) ckt_handle_make(CKT_KIND_MIPMAP, 1, 200 + (n))
 #define TEXTURE(n) ckt_handle_make(CKT_KIND_TEXTURE, 1, 300 + (n))
 #define SURFACE(n) ckt_handle_make(CKT_KIND_SURFACE, 1, 400 + (n))
-
-static struct wire *session_new(void)
-{
-	struct wire *w = calloc(1, sizeof *w);
-	CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, 0, -1, NULL), 0);
-	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
-	return w;
-}
-
-static void session_end(struct wire *w)
-{
-	uint8_t bye[CKT_CALL_HEADER_SIZE];
-	ckt_call_header_put(bye, &(struct ckt_call_header){.xid = 1, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_BYE, .acked = w->acked});
-	CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, bye, sizeof bye, -1, -1), 0);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
-	free(w->log);
-	free(w->printed);
-	free(w);
-}
-
-static CUresult done(struct wire_reply reply)
-{
-	free(reply.data);
-	return reply.accept_stat ? (CUresult)-1 : reply.result;
-}
 
 /* Of words. */
 static CUresult create(struct wire *w, uint64_t id, uint64_t width, uint64_t height, uint64_t depth, uint32_t flags, uint32_t levels)
@@ -67,7 +35,7 @@ static void put(struct wire *w, uint64_t array, uint32_t level, uint64_t y, cons
 		   .data_len = width * height * 4);
 }
 
-static CUresult get(struct wire *w, uint64_t array, uint32_t level, uint64_t x, uint64_t y, uint64_t z, uint32_t width, uint32_t height, void *ret)
+static CUresult get_words(struct wire *w, uint64_t array, uint32_t level, uint64_t x, uint64_t y, uint64_t z, uint32_t width, uint32_t height, void *ret)
 {
 	struct wire_reply reply = WIRE_CALL(w, memcpy_atoh, true, .array = array, .level = level, .x = x, .y = y, .z = z, .width = width, .height = height);
 	struct ckt_memcpy_atoh_res res = {0};
@@ -105,43 +73,6 @@ static uint64_t surface(struct wire *w, uint64_t id, uint64_t array)
 	return res.handle;
 }
 
-static void save_and_stop(struct wire *w, const char *directory)
-{
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
-	CU_ASSERT_EQUAL(wire_release(w, true, true, "", "").status, 0);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
-}
-
-static int try_restore(struct wire *w, const char *directory, char ret_message[CKT_MESSAGE_MAX])
-{
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ret_message[0] = 0;
-	int status = wire_start(w, worker_path, driver_path, 0, fd, ret_message);
-	close(fd);
-	if (status)
-		CU_ASSERT_TRUE(wire_ended(w, 5000));
-	return status;
-}
-
-static void restore(struct wire *w, const char *directory)
-{
-	char message[CKT_MESSAGE_MAX];
-	int status = try_restore(w, directory, message);
-	if (status)
-		fprintf(stderr, "restore: %s\n", message);
-	CU_ASSERT_EQUAL_FATAL(status, 0);
-	w->acked = 0;
-	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
-	w->seq = w->acked = w->executed;
-}
-
-static void remove_directory(const char *directory)
-{
-	char command[128];
-	snprintf(command, sizeof command, "rm -r %s", directory);
-	CU_ASSERT_EQUAL(system(command), 0);
-}
-
 static uint32_t words[64];
 
 /* ---- What is wrong is said, and nothing else happens */
@@ -171,10 +102,10 @@ static void test_wrong(void)
 	CU_ASSERT_EQUAL(synchronize(w), CUDA_ERROR_INVALID_HANDLE);
 	put(w, ARRAY(7), 0, 0, words, 8, 8);
 	CU_ASSERT_EQUAL(synchronize(w), CUDA_ERROR_INVALID_HANDLE);
-	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, UINT64_MAX - 3, 0, 0, 8, 1, back), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, 0, UINT64_MAX, 0, 32, 1, back), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, 0, 0, 1, 32, 1, back), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, 0, 0, 0, 1u << 31, 1, back), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, UINT64_MAX - 3, 0, 0, 8, 1, back), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, 0, UINT64_MAX, 0, 32, 1, back), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, 0, 0, 1, 32, 1, back), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, 0, 0, 0, 1u << 31, 1, back), CUDA_ERROR_INVALID_VALUE);
 	WIRE_BATCH(w, memcpy_array, .dst_array = ARRAY(0), .src_x = 0x1234, .src_pitch = 32, .src_rows = 8, .width = 32, .height = 8, .depth = 1);
 	CU_ASSERT_EQUAL(synchronize(w), CUDA_ERROR_INVALID_VALUE);
 	WIRE_BATCH(w, memcpy_array, .dst_array = ARRAY(0), .src_array = ARRAY(0), .src_z = UINT64_MAX, .width = 32, .height = 8, .depth = 1);
@@ -222,13 +153,13 @@ static void test_handles(void)
 		remove_directory(directory);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(strcpy(directory, "/tmp/ckt-image-XXXXXX")));
 	}
-	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, 0, 0, 0, 32, 8, back), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, 0, 0, 0, 32, 8, back), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(memcmp(back, words, sizeof back), 0);
-	CU_ASSERT_EQUAL(get(w, MIPMAP(0), 1, 0, 1, 0, 16, 2, back), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(get_words(w, MIPMAP(0), 1, 0, 1, 0, 16, 2, back), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(memcmp(back, words + 5, 32), 0);
-	CU_ASSERT_EQUAL(get(w, MIPMAP(0), 2, 0, 0, 0, 8, 2, back), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(get_words(w, MIPMAP(0), 2, 0, 0, 0, 8, 2, back), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(memcmp(back, words + 9, 16), 0);
-	CU_ASSERT_EQUAL(get(w, MIPMAP(0), 0, 0, 0, 0, 32, 1, back), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(get_words(w, MIPMAP(0), 0, 0, 0, 0, 32, 1, back), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(back[0] | back[7], 0);
 	/* Free are those that were, and no others. */
 	CU_ASSERT_EQUAL(texture(w, TEXTURE(10), ARRAY(0), NULL), 2);
@@ -340,30 +271,10 @@ static void test_lies(void)
 	close(fd);
 	restore(w, directory);
 	uint32_t back[64];
-	CU_ASSERT_EQUAL(get(w, ARRAY(0), 0, 0, 0, 0, 32, 8, back), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(get_words(w, ARRAY(0), 0, 0, 0, 0, 32, 8, back), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(memcmp(back, words, sizeof back), 0);
 	session_end(w);
 	remove_directory(directory);
 }
 
-int main(int argc, char **argv)
-{
-	if (argc < 3) {
-		fputs("test_arrays WORKER LIBCUDA\n", stderr);
-		return 2;
-	}
-	worker_path = argv[1];
-	driver_path = argv[2];
-	signal(SIGPIPE, SIG_IGN);
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("arrays", NULL, NULL);
-	CU_add_test(suite, "wrong", test_wrong);
-	CU_add_test(suite, "handles", test_handles);
-	CU_add_test(suite, "journal", test_journal);
-	CU_add_test(suite, "lies", test_lies);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
-}
+UNIT_SUITE(arrays, {"wrong", test_wrong}, {"handles", test_handles}, {"journal", test_journal}, {"lies", test_lies})

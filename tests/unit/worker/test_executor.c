@@ -3,7 +3,6 @@
  * session, what is none of ours is answered, records come in any pieces, and a newer connection takes over.  argv[1] the worker, argv[2]
  * the soft libcuda.so.1.
  */
-#include <CUnit/Basic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,46 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rpc/handle.h"
 #include "rpc/net.h"
-#include "tests/unit/worker/wire_client.h"
-
-static const char *worker_path, *driver_path;
-
-static struct wire *session_new(void)
-{
-	struct wire *w = calloc(1, sizeof *w);
-	CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, 0, -1, NULL), 0);
-	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
-	return w;
-}
-
-static void session_end(struct wire *w)
-{
-	uint8_t bye[CKT_CALL_HEADER_SIZE];
-	ckt_call_header_put(bye, &(struct ckt_call_header){.xid = 1, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_BYE, .acked = w->acked});
-	CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, bye, sizeof bye, -1, -1), 0);
-	CU_ASSERT_TRUE(wire_ended(w, 60000));
-	free(w->log);
-	free(w->printed);
-	free(w);
-}
-
-static CUresult done(struct wire_reply reply)
-{
-	free(reply.data);
-	return reply.accept_stat ? (CUresult)-1 : reply.result;
-}
-
-static uint64_t must_alloc(struct wire *w, uint64_t size)
-{
-	struct wire_reply reply = WIRE_CALL(w, mem_alloc, true, .size = size);
-	struct ckt_mem_alloc_res res = {0};
-	CU_ASSERT_EQUAL_FATAL(reply.result, CUDA_SUCCESS);
-	CU_ASSERT_TRUE(ckt_mem_alloc_res_get(&reply.results, &res));
-	free(reply.data);
-	return res.address;
-}
+#include "tests/unit/worker/wire_session.h"
 
 /* True where the other side ends the connection; what it still says is passed over. */
 static bool is_closed(int fd)
@@ -70,7 +31,7 @@ enum { SIZE = CKT_CALL_HEADER_SIZE + 8 };
 static void test_no_commands(void)
 {
 	struct wire *w = session_new();
-	uint64_t block = must_alloc(w, 64), seq = w->seq;
+	uint64_t block = alloc(w, 64), seq = w->seq;
 	const struct ckt_call_header good = {.xid = 5, .prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS, .proc = wire_proc("mem_alloc"), .seq = seq + 1,
 					     .acked = seq, .context = ckt_handle_primary(0)};
 	for (int kind = 0;; kind++) {
@@ -151,7 +112,7 @@ static void test_unknown(void)
 		CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, record, sizeof record, -1, -1), 0);
 		CU_ASSERT_EQUAL(done(wire_read(w, xid)), strangers[i].result);
 	}
-	must_alloc(w, 64);
+	alloc(w, 64);
 	session_end(w);
 }
 
@@ -161,7 +122,7 @@ static void test_pieces(void)
 {
 	enum { RECORDS = 60, DATA = 300001, STEP = 65521 };
 	struct wire *w = session_new();
-	uint64_t block = must_alloc(w, DATA), first = w->seq;
+	uint64_t block = alloc(w, DATA), first = w->seq;
 	uint8_t *stream = malloc((size_t)RECORDS * (DATA + 512)), *p = stream, *data = malloc(DATA);
 	for (int i = 0; i < RECORDS; i++) {
 		uint32_t length = i == RECORDS - 1 ? DATA : (uint32_t)(1 + (i * 7919) % DATA);
@@ -198,7 +159,7 @@ static void test_pieces(void)
 static void test_takeover(void)
 {
 	struct wire *w = session_new();
-	must_alloc(w, 64);
+	alloc(w, 64);
 	int old = dup(w->fd);
 	/* Half a record lies in the worker's buffer. */
 	CU_ASSERT_EQUAL(write(old, "\x80\0\0\x60half", 8), 8);
@@ -206,27 +167,8 @@ static void test_takeover(void)
 	CU_ASSERT_TRUE(is_closed(old));
 	close(old);
 	CU_ASSERT_EQUAL(w->executed, w->seq);
-	must_alloc(w, 64);
+	alloc(w, 64);
 	session_end(w);
 }
 
-int main(int argc, char **argv)
-{
-	if (argc < 3) {
-		fputs("test_executor WORKER LIBCUDA\n", stderr);
-		return 2;
-	}
-	worker_path = argv[1];
-	driver_path = argv[2];
-	signal(SIGPIPE, SIG_IGN);
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("executor", NULL, NULL);
-	CU_add_test(suite, "no commands", test_no_commands);
-	CU_add_test(suite, "unknown", test_unknown);
-	CU_add_test(suite, "pieces", test_pieces);
-	CU_add_test(suite, "takeover", test_takeover);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
-}
+UNIT_SUITE(executor, {"no commands", test_no_commands}, {"unknown", test_unknown}, {"pieces", test_pieces}, {"takeover", test_takeover})

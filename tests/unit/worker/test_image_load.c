@@ -3,7 +3,6 @@
  * it that cannot be.  The worker refuses with a sentence, or takes it and goes on answering; it never dies.  argv[1] the worker, argv[2]
  * the soft libcuda.so.1.
  */
-#include <CUnit/Basic.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,13 +16,10 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#include "checkpoint/store.h"
-#include "rpc/handle.h"
-#include "rpc/net.h"
 #include "server/worker/blob.h"
-#include "tests/unit/worker/wire_client.h"
+#include "server/worker/image_load.h"
+#include "tests/unit/worker/wire_session.h"
 
-static const char *worker_path, *driver_path;
 static char base_path[] = "/tmp/ckt-image-XXXXXX";
 
 #define ID(kind, n) ckt_handle_make(CKT_KIND_##kind, 1, n)
@@ -32,12 +28,6 @@ static char base_path[] = "/tmp/ckt-image-XXXXXX";
 
 static const char ptx[] = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 total = 5;\n"
 			  ".visible .entry nothing() { ret; }\n";
-
-static CUresult done(struct wire_reply reply)
-{
-	free(reply.data);
-	return reply.accept_stat ? (CUresult)-1 : reply.result;
-}
 
 static void make_base(void)
 {
@@ -192,13 +182,6 @@ static void write_changed(const struct change *change, char *directory)
 	close(to);
 }
 
-static void remove_directory(const char *directory)
-{
-	char command[256];
-	snprintf(command, sizeof command, "rm -rf '%s'", directory);
-	CU_ASSERT_EQUAL(system(command), 0);
-}
-
 static void test_changes(void)
 {
 	for (size_t n = 0; n < sizeof changes / sizeof *changes; n++) {
@@ -226,21 +209,4 @@ static void test_changes(void)
 	remove_directory(base_path);
 }
 
-int main(int argc, char **argv)
-{
-	if (argc < 3) {
-		fputs("test_image_load WORKER LIBCUDA\n", stderr);
-		return 2;
-	}
-	worker_path = argv[1];
-	driver_path = argv[2];
-	signal(SIGPIPE, SIG_IGN);
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("image_load", NULL, NULL);
-	CU_add_test(suite, "base", make_base);
-	CU_add_test(suite, "changes", test_changes);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
-}
+UNIT_SUITE(image_load, {"base", make_base}, {"changes", test_changes})
