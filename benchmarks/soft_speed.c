@@ -3,9 +3,11 @@
  * time, so that neither the number of cores nor what else the machine does counts.
  *
  *	soft_speed [SECONDS [KERNEL]]
+ *	soft_speed --both [SECONDS [KERNEL]]
  *
  * One line a kernel: its name, thread-instructions in millions, seconds of user time, millions a second.  Each runs for SECONDS
- * (default 1) of user time.  A kernel is a loop around a few instructions; the loop's own three are counted with them, what stands
+ * (default 1) of user time.  CRICKET_SOFT_COMPILE says whether the interpreter or machine code runs them; --both runs each as both, and
+ * a line is its name, millions a second interpreted, as machine code, and the ratio.  What the compiler takes is in neither.  A kernel is a loop around a few instructions; the loop's own three are counted with them, what stands
  * before and behind it is not.  Precondition of every count: a warp is full where the text does not part it.
  */
 #include <stdio.h>
@@ -140,8 +142,36 @@ static int run(const struct kernel *kernel, double seconds, void *memory)
 	return 0;
 }
 
+/* Millions a second of a kernel, from a run of this program. */
+static double measure(const char *self, int compile, const char *seconds, const char *kernel)
+{
+	char command[1024], line[256] = "";
+	double speed = 0;
+	snprintf(command, sizeof command, "CRICKET_SOFT_COMPILE=%d '%s' %s '%s'", compile, self, seconds, kernel);
+	FILE *ran = popen(command, "r");
+	if (ran && fgets(line, sizeof line, ran))
+		speed = atof(strrchr(line, ' ') ? strrchr(line, ' ') : "0");
+	return ran && !pclose(ran) ? speed : 0;
+}
+
+static int both(const char *self, const char *seconds, const char *only)
+{
+	int status = 0;
+	for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
+		if (only && strcmp(only, kernels[k].name))
+			continue;
+		double interpreted = measure(self, 0, seconds, kernels[k].name), compiled = measure(self, 1, seconds, kernels[k].name);
+		printf("%-22s %8.0f %8.0f %6.1f\n", kernels[k].name, interpreted, compiled, interpreted > 0 ? compiled / interpreted : 0);
+		fflush(stdout);
+		status |= interpreted <= 0 || compiled <= 0;
+	}
+	return status;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && !strcmp(argv[1], "--both"))
+		return both(argv[0], argc > 2 ? argv[2] : "1", argc > 3 ? argv[3] : NULL);
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
 	void *memory = device_alloc(WORDS * 4);
 	int status = 0;
