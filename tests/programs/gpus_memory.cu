@@ -3,6 +3,7 @@
  * side with memory of different GPUs behind them.
  */
 #include "gpus.h"
+#include "words.h"
 
 DRIVER(cuMemAddressReserve);
 DRIVER(cuMemAddressFree);
@@ -14,19 +15,6 @@ DRIVER(cuMemSetAccess);
 DRIVER(cuMemGetAccess);
 
 static const size_t PIECE = 4 << 20;
-
-__global__ void fill(unsigned *p, size_t n, unsigned value)
-{
-	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-		p[i] = value ^ (unsigned)i;
-}
-
-__global__ void check(const unsigned *p, size_t n, unsigned value, unsigned *wrong)
-{
-	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-		if (p[i] != (value ^ (unsigned)i))
-			atomicAdd(wrong, 1);
-}
 
 static unsigned *counter[2];
 

@@ -3,6 +3,7 @@
  * twice, memory mapped nowhere, a handle got back from an address, what is refused.
  */
 #include "phase.h"
+#include "words.h"
 
 #include <cuda.h>
 
@@ -43,19 +44,6 @@ DRIVER(cuMemGetAllocationGranularity);
 DRIVER(cuMemGetAllocationPropertiesFromHandle);
 DRIVER(cuMemRetainAllocationHandle);
 DRIVER(cuDeviceGetAttribute);
-
-__global__ void fill(unsigned *p, size_t n, unsigned value)
-{
-	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-		p[i] = value ^ (unsigned)i;
-}
-
-__global__ void check(const unsigned *p, size_t n, unsigned value, unsigned *wrong)
-{
-	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-		if (p[i] != (value ^ (unsigned)i))
-			atomicAdd(wrong, 1);
-}
 
 int main(void)
 {
