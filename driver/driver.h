@@ -61,6 +61,15 @@ bool ckt_driver_on_device(uint64_t address);
 bool ckt_driver_is_reached(uint64_t address);
 /* CUDA_ERROR_INVALID_HANDLE where it is no array, CUDA_ERROR_INVALID_VALUE where the box is not in it. */
 CUresult ckt_driver_array_box(CUarray array, const size_t at[3], const size_t extent[3]);
+/* Whether all of it is memory that devices may use, of one allocation or of mappings side by side. */
+bool ckt_driver_is_memory(uint64_t address, uint64_t size);
+/* Of an element of an array; 0 where there is none of that kind. */
+unsigned ckt_driver_element_bytes(CUarray_format format, unsigned channels);
+/*
+ * A copy between contexts that is not asynchronous comes behind what both have been given (before: true, ahead of the copy), and ahead of
+ * what they will be given (false, behind it).
+ */
+CUresult ckt_copy_join(CUcontext dst_context, CUcontext src_context, bool before);
 CUresult ckt_memop_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);
 
 /* ---- Executable graphs */

@@ -57,6 +57,11 @@ static struct ckt_soft_context *stack_top(void)
 	return stack.n ? stack.entries[stack.n - 1] : NULL;
 }
 
+struct ckt_soft_context *ckt_soft_context_last(void)
+{
+	return stack_top();
+}
+
 CUresult ckt_soft_enter_faulted(struct ckt_soft_context **ret_context)
 {
 	CUresult result = ckt_soft_initialized();
@@ -308,6 +313,13 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	return result;
 }
 
+/* The first version forgives releasing what is not held. */
+CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+	CUresult result = cuDevicePrimaryCtxRelease_v2(dev);
+	return result == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : result;
+}
+
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
 	struct ckt_soft_device *device;
@@ -362,7 +374,10 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, i
 
 /* ---- Contexts of one's own */
 
-CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+/* Contexts of one's own that are there: made by the first cuCtxCreate, and by the later ones. */
+static atomic_int first_count, newer_count;
+
+static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, bool first)
 {
 	struct ckt_soft_device *device;
 	CUresult result = primary_device(dev, &device);
@@ -381,15 +396,44 @@ CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice de
 		ckt_soft_object_put(&context->object);
 		return result;
 	}
+	context->first = first;
+	atomic_fetch_add(first ? &first_count : &newer_count, 1);
 	*pctx = ckt_soft_context_handle(context);
 	return CUDA_SUCCESS;
+}
+
+static bool any_primary(void)
+{
+	bool any = false;
+	pthread_mutex_lock(&primary_lock);
+	for (int i = 0; i < ckt_soft_device_count(); i++)
+		any |= ckt_soft_device(i)->primary_refs > 0;
+	pthread_mutex_unlock(&primary_lock);
+	return any;
+}
+
+/* Contexts of before CUDA 3.2, with addresses of 32 bits, have no room beside newer ones, nor those beside them: so says an H200. */
+CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	return atomic_load(&first_count) ? CUDA_ERROR_OUT_OF_MEMORY : create(pctx, flags, dev, false);
+}
+
+CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	struct ckt_soft_device *device;
+	CUresult result = primary_device(dev, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pctx || !flags_good(flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	return atomic_load(&newer_count) || any_primary() ? CUDA_ERROR_OUT_OF_MEMORY : create(pctx, flags, dev, true);
 }
 
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
 {
 	if (numParams != 0)
 		return numParams > 0 && paramsArray ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : CUDA_ERROR_INVALID_VALUE;
-	return cuCtxCreate_v2(pctx, flags, dev);
+	return create(pctx, flags, dev, false);
 }
 
 CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
@@ -398,7 +442,7 @@ CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreatePar
 		return CKT_SOFT_UNSUPPORTED("cuCtxCreate_v4 with graphics parameters");
 	if (ctxCreateParams && ctxCreateParams->numExecAffinityParams)
 		return cuCtxCreate_v3(pctx, ctxCreateParams->execAffinityParams, ctxCreateParams->numExecAffinityParams, flags, dev);
-	return cuCtxCreate_v2(pctx, flags, dev);
+	return create(pctx, flags, dev, false);
 }
 
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
@@ -416,6 +460,7 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
 		ckt_soft_object_put(&context->object);
 		return CUDA_ERROR_INVALID_CONTEXT;
 	}
+	atomic_fetch_sub(context->first ? &first_count : &newer_count, 1);
 	ckt_soft_context_close(context);
 	if (stack_top() == context)
 		stack_pop();
@@ -424,15 +469,56 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
 	return CUDA_SUCCESS;
 }
 
+static void ghost_free(struct ckt_soft_object *object)
+{
+	free(object);
+}
+
+/*
+ * The context with a reference.  One that is destroyed can be made current, as CUDA lets it, and the calls made in it then say what it is:
+ * what stands for it has its handle and is not alive.
+ */
+static CUresult find_past(CUcontext ctx, struct ckt_soft_context **ret_context)
+{
+	CUresult result = ckt_soft_initialized();
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_context = ckt_soft_object_get(ctx, CKT_SOFT_CONTEXT);
+	if (*ret_context)
+		return CUDA_SUCCESS;
+	if (!ckt_soft_object_was(ctx, CKT_SOFT_CONTEXT))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	struct ckt_soft_context *ghost = calloc(1, sizeof(*ghost));
+	if (!ghost)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	ghost->object.kind = CKT_SOFT_CONTEXT;
+	ghost->object.handle = (uint64_t)(uintptr_t)ctx;
+	ghost->object.destroy = ghost_free;
+	atomic_store(&ghost->object.refs, 1);
+	*ret_context = ghost;
+	return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx)
 {
 	struct ckt_soft_context *context;
-	CUresult result = ctx ? ckt_soft_context_get(ctx, &context) : CUDA_ERROR_INVALID_CONTEXT;
+	CUresult result = ckt_soft_initialized();
+	if (result == CUDA_SUCCESS)
+		result = ctx ? find_past(ctx, &context) : CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = stack_push(context);
 	ckt_soft_object_put(&context->object);
 	return result;
+}
+
+/* Before CUDA 4.0, a context that a thread has on its stack could not be pushed again. */
+CUresult CUDAAPI cuCtxPushCurrent(CUcontext ctx)
+{
+	for (size_t i = 0; ctx && i < stack.n; i++)
+		if (ckt_soft_context_handle(stack.entries[i]) == ctx)
+			return CUDA_ERROR_INVALID_CONTEXT;
+	return cuCtxPushCurrent_v2(ctx);
 }
 
 CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *pctx)
@@ -459,7 +545,7 @@ CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx)
 		return CUDA_SUCCESS;
 	}
 	struct ckt_soft_context *context;
-	result = ckt_soft_context_get(ctx, &context);
+	result = find_past(ctx, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (stack_top() != context) {

@@ -17,7 +17,13 @@ CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 {
-	return cuCtxGetDevice_v2(device, NULL);
+	CUresult result = cuCtxGetDevice_v2(device, NULL);
+	/* Also that of one which is destroyed. */
+	const struct ckt_soft_context *last = result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? ckt_soft_context_last() : NULL;
+	if (!last || last->primary || !last->device || !device)
+		return result;
+	*device = last->device->ordinal;
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags)
@@ -28,7 +34,7 @@ CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags)
 		return result;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = atomic_load(&context->flags);
+	*flags = atomic_load(&context->flags) | (context->primary ? CU_CTX_MAP_HOST : 0);
 	return CUDA_SUCCESS;
 }
 
@@ -223,8 +229,11 @@ CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexec
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return pExecAffinity && (unsigned)type < CU_EXEC_AFFINITY_TYPE_MAX ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
-									   : CUDA_ERROR_INVALID_VALUE;
+	if (!pExecAffinity || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* A context has all of them. */
+	*pExecAffinity = (CUexecAffinityParam){.type = type, .param.smCount.val = context->device->n_sm};
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)

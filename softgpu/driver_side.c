@@ -146,3 +146,14 @@ CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t e
 	ckt_soft_object_put(&array->object);
 	return result;
 }
+
+bool ckt_driver_is_memory(uint64_t address, uint64_t size)
+{
+	return ckt_driver_on_device(address) && ckt_soft_memory_ok(address, size, CKT_SOFT_PAGE_READ);
+}
+
+unsigned ckt_driver_element_bytes(CUarray_format format, unsigned channels)
+{
+	struct ckt_soft_format known;
+	return (channels == 1 || channels == 2 || channels == 4) && ckt_soft_format(format, &known) ? known.channel_bytes * channels : 0;
+}

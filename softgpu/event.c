@@ -238,7 +238,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_INVALID_HANDLE;	/* as an H200 has it */
 	struct ckt_soft_event *start, *end;
 	CUresult result = event_get(hStart, &start);
 	if (result != CUDA_SUCCESS)

@@ -10,8 +10,12 @@ CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	if (result != CUDA_SUCCESS)
 		return result;
 	unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-	if (!pp || bytesize == 0 || (Flags & ~known))
+	if (!pp || (Flags & ~known))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!bytesize) {
+		*pp = NULL;
+		return CUDA_SUCCESS;
+	}
 	result = ckt_soft_capture_unsafe();
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -57,9 +61,9 @@ static CUresult drop(void *p, enum ckt_soft_range_kind kind, CUresult missing)
 		return result;
 	struct ckt_soft_range range;
 	uint64_t address = (uint64_t)(uintptr_t)p;
-	if (!ckt_soft_range_find(address, &range) || range.base != address)
+	if (!ckt_soft_range_find(address, &range))
 		return missing;
-	if (range.kind != kind)
+	if (range.kind != kind || range.base != address)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = ckt_soft_context_synchronize(range.context);
 	if (!ckt_soft_range_remove(address, 1u << kind, &range))
@@ -70,7 +74,7 @@ static CUresult drop(void *p, enum ckt_soft_range_kind kind, CUresult missing)
 
 CUresult CUDAAPI cuMemFreeHost(void *p)
 {
-	return drop(p, CKT_SOFT_RANGE_HOST, CUDA_ERROR_INVALID_VALUE);
+	return p ? drop(p, CKT_SOFT_RANGE_HOST, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemHostUnregister(void *p)

@@ -73,10 +73,12 @@ static CUresult check_contexts(CUcontext first, CUcontext second)
 	return CUDA_SUCCESS;
 }
 
-/* A copy between contexts comes behind all that either was given. */
-static CUresult settle_contexts(CUcontext first, CUcontext second)
+/* It comes behind all that either was given, and has been done when it returns. */
+CUresult ckt_copy_join(CUcontext first, CUcontext second, bool before)
 {
 	CUresult result = check_contexts(first, second);
+	if (!before)
+		return result;
 	if (result == CUDA_SUCCESS && first)
 		result = cuCtxSynchronize_v2(first);
 	return result == CUDA_SUCCESS && second && second != first ? cuCtxSynchronize_v2(second) : result;
@@ -84,7 +86,7 @@ static CUresult settle_contexts(CUcontext first, CUcontext second)
 
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-	CUresult result = settle_contexts(dstContext, srcContext);
+	CUresult result = ckt_copy_join(dstContext, srcContext, true);
 	return result == CUDA_SUCCESS ? cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount) : result;
 }
 
@@ -283,31 +285,14 @@ CUresult CUDAAPI cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream
 	return copy_3d(pCopy, hStream, false);
 }
 
-static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream, bool wait)
+/* In these two, NULL is the legacy default stream all the same (seen on an H200). */
+CUresult CUDAAPI cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+					    size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-	if (!c)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = wait ? settle_contexts(c->dstContext, c->srcContext) : check_contexts(c->dstContext, c->srcContext);
-	if (result != CUDA_SUCCESS)
-		return result;
-	CUDA_MEMCPY3D plain = {
-		.srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcZ = c->srcZ, .srcLOD = c->srcLOD,
-		.srcMemoryType = c->srcMemoryType, .srcHost = c->srcHost, .srcDevice = c->srcDevice, .srcArray = c->srcArray,
-		.srcPitch = c->srcPitch, .srcHeight = c->srcHeight,
-		.dstXInBytes = c->dstXInBytes, .dstY = c->dstY, .dstZ = c->dstZ, .dstLOD = c->dstLOD,
-		.dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost, .dstDevice = c->dstDevice, .dstArray = c->dstArray,
-		.dstPitch = c->dstPitch, .dstHeight = c->dstHeight,
-		.WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = c->Depth,
-	};
-	return copy_3d(&plain, stream, wait);
+	return cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
 }
 
-CUresult CUDAAPI cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
+CUresult CUDAAPI cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-	return copy_3d_peer(pCopy, NULL, true);
-}
-
-CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
-{
-	return copy_3d_peer(pCopy, hStream, false);
+	return cuMemcpy3DBatchAsync_v2(numOps, opList, flags, hStream);
 }

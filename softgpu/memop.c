@@ -171,3 +171,16 @@ CUresult CUDAAPI cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuin
 {
 	return one(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, value, flags);
 }
+
+/* The first versions, which need a driver set up for them: no H200's is. */
+#define FIRST_VERSION(name, parameters)                                                                                          \
+	CUresult CUDAAPI name parameters                                                                                         \
+	{                                                                                                                        \
+		return CUDA_ERROR_NOT_SUPPORTED;                                                                                 \
+	}
+
+FIRST_VERSION(cuStreamWriteValue32, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags))
+FIRST_VERSION(cuStreamWriteValue64, (CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags))
+FIRST_VERSION(cuStreamWaitValue32, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags))
+FIRST_VERSION(cuStreamWaitValue64, (CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags))
+FIRST_VERSION(cuStreamBatchMemOp, (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags))

@@ -158,6 +158,8 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (dptr)
+		*dptr = 0;
 	if (!dptr || bytesize == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = ckt_soft_capture_unsafe();

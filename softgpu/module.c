@@ -350,6 +350,6 @@ CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 		return result;
 	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
-	*mode = CU_MODULE_EAGER_LOADING;
+	*mode = CU_MODULE_LAZY_LOADING;
 	return CUDA_SUCCESS;
 }

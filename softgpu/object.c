@@ -68,6 +68,17 @@ void *ckt_soft_object_get(const void *handle, enum ckt_soft_kind kind)
 	return object;
 }
 
+bool ckt_soft_object_was(const void *handle, enum ckt_soft_kind kind)
+{
+	uint64_t value = (uint64_t)(uintptr_t)handle;
+	uint32_t i = (uint32_t)(value >> KIND_BITS) & (SLOTS_MAX - 1);
+	uint64_t generation = value >> (KIND_BITS + SLOT_BITS);
+	pthread_mutex_lock(&table_lock);
+	bool was = (value & ((1u << KIND_BITS) - 1)) == (uint64_t)kind && i < n_slots && generation && generation <= slots[i].generation;
+	pthread_mutex_unlock(&table_lock);
+	return was;
+}
+
 void ckt_soft_object_ref(struct ckt_soft_object *object)
 {
 	atomic_fetch_add(&object->refs, 1);

@@ -3,27 +3,21 @@
 
 #include "softgpu/soft.h"
 
-/* Writes the attribute; CUDA_ERROR_INVALID_VALUE where the address (range NULL) has none such. */
+/* Writes the attribute; CUDA_ERROR_INVALID_VALUE where the address has none such. */
 static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const struct ckt_soft_range *range)
 {
-	bool mapped_vmm = range && range->kind == CKT_SOFT_RANGE_MAPPED;
-	bool host = range && (range->kind == CKT_SOFT_RANGE_HOST || range->kind == CKT_SOFT_RANGE_REGISTERED);
-	bool managed = range && (range->kind == CKT_SOFT_RANGE_MANAGED ||
+	bool mapped_vmm = range->kind == CKT_SOFT_RANGE_MAPPED;
+	bool host = (range->kind == CKT_SOFT_RANGE_HOST || range->kind == CKT_SOFT_RANGE_REGISTERED);
+	bool managed = (range->kind == CKT_SOFT_RANGE_MANAGED ||
 				 (range->kind == CKT_SOFT_RANGE_GLOBAL && ckt_soft_module_managed_at(range->context, ptr)));
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		if (!range)
-			return CUDA_ERROR_INVALID_VALUE;
 		*(CUcontext *)data = range->context ? ckt_soft_context_handle(range->context) : NULL;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		if (!range)
-			return CUDA_ERROR_INVALID_VALUE;
 		*(unsigned *)data = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		if (!range)
-			return CUDA_ERROR_INVALID_VALUE;
 		*(CUdeviceptr *)data = ptr;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -32,20 +26,16 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 		*(void **)data = (void *)(uintptr_t)ptr;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		*(unsigned *)data = range ? (unsigned)range->sync_memops : 0;
-		return range ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		*(unsigned *)data = managed || range->sync_memops;
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-		if (!range)
-			return CUDA_ERROR_INVALID_VALUE;
 		*(unsigned long long *)data = range->id;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 		*(unsigned *)data = managed;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		if (!range)
-			return CUDA_ERROR_INVALID_VALUE;
 		*(int *)data = range->device->ordinal;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
@@ -54,18 +44,14 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-		if (!range)
-			return CUDA_ERROR_INVALID_VALUE;
 		*(CUdeviceptr *)data = range->base;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		if (!range)
-			return CUDA_ERROR_INVALID_VALUE;
 		*(size_t *)data = range->size;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(unsigned *)data = range != NULL;
+		*(unsigned *)data = 1;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		/* 64 bits wide, as documented; only exportable physical memory has any. */
@@ -74,13 +60,13 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
 		struct ckt_soft_context *context;
 		CUresult result = ckt_soft_enter(&context);
-		if (result != CUDA_SUCCESS || !range)
-			return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+		if (result != CUDA_SUCCESS)
+			return result;
 		*(unsigned *)data = mapped_vmm ? range->access[context->device->ordinal] : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		return CUDA_SUCCESS;
 	}
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(CUmemoryPool *)data = range ? (CUmemoryPool)(uintptr_t)range->pool : NULL;
+		*(CUmemoryPool *)data = (CUmemoryPool)(uintptr_t)range->pool;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -97,7 +83,7 @@ CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute
 	bool found = ckt_soft_range_find(ptr, &range);
 	if (!data || attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
 		return data ? CKT_SOFT_UNSUPPORTED("CU_POINTER_ATTRIBUTE_P2P_TOKENS") : CUDA_ERROR_INVALID_VALUE;
-	return get_attribute(data, attribute, ptr, found ? &range : NULL);
+	return found ? get_attribute(data, attribute, ptr, &range) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static size_t attribute_size(CUpointer_attribute attribute)
@@ -134,7 +120,7 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_at
 	for (unsigned i = 0; i < numAttributes; i++) {
 		/* What an unknown address has no answer for is zero here, and no error; an ordinal is then -2, as documented. */
 		memset(data[i], 0, attribute_size(attributes[i]));
-		if (get_attribute(data[i], attributes[i], ptr, found ? &range : NULL) != CUDA_SUCCESS &&
+		if ((!found || get_attribute(data[i], attributes[i], ptr, &range) != CUDA_SUCCESS) &&
 		    attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
 			*(int *)data[i] = -2;
 	}

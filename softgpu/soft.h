@@ -74,6 +74,8 @@ struct ckt_soft_object {
 CUresult ckt_soft_object_init(struct ckt_soft_object *object, enum ckt_soft_kind kind, void (*destroy)(struct ckt_soft_object *object));
 /* The object with one more reference, or NULL where the handle is not one of that kind (any more). */
 void *ckt_soft_object_get(const void *handle, enum ckt_soft_kind kind);
+/* Whether the handle was given out for an object of this kind, however long ago; another kind may have had its place. */
+bool ckt_soft_object_was(const void *handle, enum ckt_soft_kind kind);
 void ckt_soft_object_ref(struct ckt_soft_object *object);
 void ckt_soft_object_put(struct ckt_soft_object *object);
 /* Takes the handle away.  True for the one caller that did; that caller then owns the table's reference. */
@@ -152,6 +154,7 @@ struct ckt_soft_context {
 	struct ckt_soft_device *device;
 	uint64_t id;
 	bool primary;
+	bool first;				/* made by the first cuCtxCreate */
 	atomic_bool alive;
 	atomic_uint epoch;			/* of a primary context: counts resets, so that what came before is known as stale */
 	atomic_int sticky;			/* first device fault, CUDA_SUCCESS before */
@@ -175,6 +178,8 @@ struct ckt_soft_context {
 CUresult ckt_soft_enter(struct ckt_soft_context **ret_context);
 /* The same, but a fault does not matter. */
 CUresult ckt_soft_enter_faulted(struct ckt_soft_context **ret_context);
+/* The calling thread's current context, also where it is destroyed; NULL where there is none. */
+struct ckt_soft_context *ckt_soft_context_last(void);
 /* NULL: the current one.  Otherwise a reference is taken too: put it after use. */
 CUresult ckt_soft_context_get(CUcontext handle, struct ckt_soft_context **ret_context);
 static inline CUresult ckt_soft_context_result(struct ckt_soft_context *context)

@@ -412,6 +412,19 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
 
 /* ---- Mappings */
 
+static void any_range(struct ckt_soft_range *range, void *data)
+{
+	(void)range;
+	*(bool *)data = true;
+}
+
+static bool overlaps(uint64_t address, uint64_t size)
+{
+	bool any = false;
+	ckt_soft_range_visit(address, size, any_range, &any);
+	return any;
+}
+
 CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	CUresult result = ckt_soft_initialized();
@@ -422,9 +435,10 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_physical *physical = h->physical;
 	pthread_mutex_lock(&vmm_lock);
-	if (flags || size == 0 || size % CKT_SOFT_GRANULE || offset % CKT_SOFT_GRANULE || ptr % CKT_SOFT_GRANULE ||
-	    offset > physical->size || size > physical->size - offset || !find_reservation(ptr, size)) {
+	if (flags || size == 0 || size % CKT_SOFT_GRANULE || ptr % CKT_SOFT_GRANULE || !find_reservation(ptr, size) || overlaps(ptr, size)) {
 		result = CUDA_ERROR_INVALID_VALUE;
+	} else if (offset || size != physical->size) {
+		result = CUDA_ERROR_NOT_SUPPORTED;	/* as an H200 answers: all of it or nothing */
 	} else {
 		struct ckt_soft_range range = {
 			.base = ptr,
@@ -480,8 +494,10 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size)
 		return result;
 	pthread_mutex_lock(&vmm_lock);
 	if (!covered(ptr, size)) {
+		/* Nothing is mapped there, wherever it ends: that is no error (seen on an H200). */
+		bool nothing = size && ptr + size > ptr && find_reservation(ptr, 1) && !overlaps(ptr, size);
 		pthread_mutex_unlock(&vmm_lock);
-		return CUDA_ERROR_INVALID_VALUE;
+		return nothing ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
 	/* First nobody may begin to use it, then it goes. */
 	ckt_soft_memmap_set(ptr, size, 0);

@@ -89,3 +89,14 @@ CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t e
 		return CUDA_ERROR_INVALID_HANDLE;
 	return ckt_array_holds(array, at[0], at[1], at[2], extent[0], extent[1], extent[2]) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+
+bool ckt_driver_is_memory(uint64_t address, uint64_t size)
+{
+	return ckt_range_is_device(address, size);
+}
+
+unsigned ckt_driver_element_bytes(CUarray_format format, unsigned channels)
+{
+	struct ckt_array_element element;
+	return ckt_array_element(format, channels, &element) ? element.bytes : 0;
+}

@@ -310,11 +310,6 @@ struct ckt_copy2d {
 	bool async;
 };
 CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size, CUstream stream, bool async);
-/*
- * A copy between contexts that is not asynchronous comes behind what the default streams of both have been given (before: true, ahead of
- * the copy), and ahead of what they will be given (false, behind it).
- */
-CUresult ckt_copy_join(CUcontext dst_context, CUcontext src_context, bool before);
 CUresult ckt_copy_2d(const struct ckt_copy2d *copy);
 /* To the host from what an executable graph has left of it: src is the same host memory.  Goes on in the background. */
 CUresult ckt_copy_fetch(const struct ckt_copy2d *copy, uint64_t exec, uint64_t stream);

@@ -103,7 +103,10 @@ def implemented_in(sources):
 	names = set()
 	for path in sources:
 		with open(path, encoding='utf-8') as f:
-			names.update(re.findall(r'^(?:CKT_EXPORT )?CUresult (?:CUDAAPI )?(cu\w+)\(', f.read(), re.M))
+			text = f.read()
+			names.update(re.findall(r'^(?:CKT_EXPORT )?CUresult (?:CUDAAPI )?(cu\w+)\(', text, re.M))
+			# By a macro whose first argument is the name.
+			names.update(re.findall(r'^[A-Z_]+\((cu[A-Z]\w+),', text, re.M))
 	return names
 
 

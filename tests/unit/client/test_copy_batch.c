@@ -1,4 +1,4 @@
-/* client/cuda/copy_batch.c: batches of copies: all checked before the first travels, each a copy by itself. */
+/* driver/copy_batch.c: batches of copies: all checked before the first travels, each a copy by itself. */
 #include "relay.h"
 
 static void test_batch(void)

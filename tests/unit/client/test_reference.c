@@ -1,4 +1,4 @@
-/* client/cuda/reference.c: texture references: nothing but what was set on them. */
+/* driver/reference.c: texture references: nothing but what was set on them. */
 #include "relay.h"
 
 static void test_reference(void)

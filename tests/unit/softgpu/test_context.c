@@ -29,7 +29,15 @@ static void test_stack(void)
 	OK(cuCtxPopCurrent(NULL));
 	size_t bytes;
 	CHECK_RESULT(cuMemGetInfo(&bytes, &bytes), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	CHECK_RESULT(cuCtxPushCurrent(first), CUDA_ERROR_INVALID_CONTEXT);
+	/* It can be made current still, and is what it was; what never was one cannot. */
+	OK(cuCtxPushCurrent(first));
+	CHECK_RESULT(cuMemGetInfo(&bytes, &bytes), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	CHECK_RESULT(cuCtxDestroy(first), CUDA_ERROR_INVALID_CONTEXT);
+	CUcontext popped = NULL;
+	OK(cuCtxPopCurrent(&popped));
+	CU_ASSERT_PTR_EQUAL(popped, first);
+	CHECK_RESULT(cuCtxPushCurrent((CUcontext)&bytes), CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_RESULT(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(cuCtxDestroy(second));
 	OK(cuCtxPopCurrent(NULL));
 	OK(cuCtxSetCurrent(NULL));

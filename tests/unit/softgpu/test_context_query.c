@@ -99,7 +99,8 @@ static void test_preferences(void)
 	CHECK_RESULT(cuCtxSetSharedMemConfig((CUsharedconfig)3), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuCtxGetSharedMemConfig(NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(cuCtxResetPersistingL2Cache());
-	CHECK_RESULT(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+	OK(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
+	IS(affinity.param.smCount.val, files_context()->device->n_sm);
 	CHECK_RESULT(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_MAX), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuCtxGetExecAffinity(NULL, CU_EXEC_AFFINITY_TYPE_SM_COUNT), CUDA_ERROR_INVALID_VALUE);
 }

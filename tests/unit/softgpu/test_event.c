@@ -89,7 +89,7 @@ static void test_times(void)
 	YES(back == -ms);
 	OK(cuEventElapsedTime(&ms, a, a));
 	YES(ms == 0);
-	CHECK_RESULT(cuEventElapsedTime(NULL, a, b), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuEventElapsedTime(NULL, a, b), CUDA_ERROR_INVALID_HANDLE);
 	CHECK_RESULT(cuEventElapsedTime(&ms, a, untimed), CUDA_ERROR_INVALID_HANDLE);
 	CHECK_RESULT(cuEventElapsedTime(&ms, untimed, b), CUDA_ERROR_INVALID_HANDLE);
 	CHECK_RESULT(cuEventElapsedTime(&ms, a, (CUevent)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);

@@ -1,5 +1,5 @@
-/* Batches of copies, and boxes between contexts: each copy is one of copy_api.c's. */
-#include "client/cuda/array.h"
+/* Batches of copies, and boxes between contexts: each is one of the library's own copies. */
+#include "driver/driver.h"
 
 /* The stream of a batch: any but the legacy default one. */
 static CUresult batch_stream(CUstream stream)
@@ -52,10 +52,10 @@ static CUresult element_bytes(const CUmemcpy3DOperand *operand, size_t *ret_byte
 	CUresult result = cuArray3DGetDescriptor_v2(&descriptor, operand->op.array.array);
 	if (result)
 		return result;
-	struct ckt_array_element element;
-	if (!ckt_array_element(descriptor.Format, descriptor.NumChannels, &element) || (*ret_bytes && *ret_bytes != element.bytes))
+	unsigned bytes = ckt_driver_element_bytes(descriptor.Format, descriptor.NumChannels);
+	if (!bytes || (*ret_bytes && *ret_bytes != bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_bytes = element.bytes;
+	*ret_bytes = bytes;
 	return CUDA_SUCCESS;
 }
 

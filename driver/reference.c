@@ -2,11 +2,11 @@
  * Texture references that a program makes itself.  No kernel that today's compilers make can read one (those that a module declares are not
  * supported, see cuModuleGetTexRef), so all they are is what was set on them.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/array.h"
-#include "client/cuda/internal.h"
+#include "driver/driver.h"
 
 struct CUtexref_st {
 	struct CUtexref_st *next;
@@ -27,8 +27,8 @@ static struct CUtexref_st *references;
 /* With the lock held after success. */
 static CUresult enter(CUtexref handle)
 {
-	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	uint64_t context;
+	CUresult result = ckt_driver_context(&context);
 	if (result)
 		return result;
 	pthread_mutex_lock(&lock);
@@ -47,10 +47,10 @@ static CUresult leave(CUresult result)
 
 CKT_EXPORT CUresult cuTexRefCreate(CUtexref *ret_reference)
 {
-	struct ckt_context *context;
+	uint64_t context;
 	if (!ret_reference)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_context_current(&context);
+	CUresult result = ckt_driver_context(&context);
 	if (result)
 		return result;
 	struct CUtexref_st *r = calloc(1, sizeof *r);
@@ -92,17 +92,17 @@ static void attach(CUtexref r, CUarray array, CUmipmappedArray mipmap, CUdevicep
 
 CKT_EXPORT CUresult cuTexRefSetArray(CUtexref r, CUarray array, unsigned int flags)
 {
-	const struct ckt_array *known = array ? ckt_array_find(array) : NULL;
+	CUDA_ARRAY3D_DESCRIPTOR known;
 	(void)flags;
-	if (array && !known)
-		return CUDA_ERROR_INVALID_HANDLE;
-	CUresult result = enter(r);
+	CUresult result = array ? cuArray3DGetDescriptor_v2(&known, array) : CUDA_SUCCESS;
+	if (!result)
+		result = enter(r);
 	if (result)
 		return result;
 	attach(r, array, NULL, 0);
-	if (known) {
-		r->format = known->desc.Format;
-		r->channels = (int)known->desc.NumChannels;
+	if (array) {
+		r->format = known.Format;
+		r->channels = (int)known.NumChannels;
 	}
 	return leave(CUDA_SUCCESS);
 }
@@ -113,25 +113,29 @@ CKT_EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref r, CUmipmappedArray mipma
 	if (flags != CU_TRSA_OVERRIDE_FORMAT)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = mipmap ? cuMipmappedArrayGetLevel(&level, mipmap, 0) : CUDA_SUCCESS;
-	const struct ckt_array *known = !result && mipmap ? ckt_array_find(level) : NULL;
+	CUDA_ARRAY3D_DESCRIPTOR known;
+	if (!result && mipmap)
+		result = cuArray3DGetDescriptor_v2(&known, level);
 	if (!result)
 		result = enter(r);
 	if (result)
 		return result;
 	attach(r, NULL, mipmap, 0);
-	if (known) {
-		r->format = known->desc.Format;
-		r->channels = (int)known->desc.NumChannels;
+	if (mipmap) {
+		r->format = known.Format;
+		r->channels = (int)known.NumChannels;
 	}
 	return leave(CUDA_SUCCESS);
 }
 
 static CUresult alignment(uint64_t *ret_alignment)
 {
-	struct ckt_context *context;
-	CUresult result = ckt_context_current(&context);
+	CUdevice device;
+	int bytes = 0;
+	CUresult result = cuCtxGetDevice(&device);
 	if (!result)
-		*ret_alignment = (uint64_t)ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+		result = cuDeviceGetAttribute(&bytes, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, device);
+	*ret_alignment = (uint64_t)bytes;
 	return result;
 }
 
@@ -141,7 +145,7 @@ CKT_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ret_offset, CUtexref r, CUdevi
 	CUresult result = alignment(&unit);
 	if (result)
 		return result;
-	if (address && ((address % unit && !ret_offset) || !ckt_range_is_device(address, bytes)))
+	if (address && ((address % unit && !ret_offset) || !ckt_driver_is_memory(address, bytes)))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = enter(r);
 	if (result)
@@ -154,13 +158,13 @@ CKT_EXPORT CUresult cuTexRefSetAddress_v2(size_t *ret_offset, CUtexref r, CUdevi
 
 CKT_EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref r, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr address, size_t pitch)
 {
-	struct ckt_array_element element;
 	uint64_t unit;
 	CUresult result = alignment(&unit);
 	if (result)
 		return result;
-	if (!desc || !ckt_array_element(desc->Format, desc->NumChannels, &element) || address % unit || !desc->Width || !desc->Height ||
-	    pitch < desc->Width * element.bytes || !ckt_range_is_device(address, pitch * (desc->Height - 1) + desc->Width * element.bytes))
+	unsigned bytes = desc ? ckt_driver_element_bytes(desc->Format, desc->NumChannels) : 0;
+	if (!bytes || address % unit || !desc->Width || !desc->Height ||
+	    pitch < desc->Width * bytes || !ckt_driver_is_memory(address, pitch * (desc->Height - 1) + desc->Width * bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = enter(r);
 	if (result)
@@ -246,8 +250,7 @@ GETTER(cuTexRefGetFlags, unsigned int, flags)
 
 CKT_EXPORT CUresult cuTexRefSetFormat(CUtexref r, CUarray_format format, int channels)
 {
-	struct ckt_array_element element;
-	bool known = (channels == 1 || channels == 2 || channels == 4) && ckt_array_element(format, (unsigned)channels, &element);
+	bool known = (channels == 1 || channels == 2 || channels == 4) && ckt_driver_element_bytes(format, (unsigned)channels);
 	CUresult result = known ? enter(r) : CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;
