@@ -412,6 +412,38 @@ static int simple(void)
 	return 0;
 }
 
+/* Without the variable: launches until the kernel has become machine code behind their back, then one more. */
+static int hot(void)
+{
+	struct ckt_ptx_module *module = unit_load((const char *const[]){UNIT_HEAD ".visible .entry k(.param .u64 a) { .reg .b64 x; .reg .b32 r, n; .reg .pred p;\n"
+		"ld.param.u64 x, [a]; mov.u32 r, 0; mov.u32 n, 100000; L: add.u32 r, r, n; sub.u32 n, n, 1; setp.ne.u32 p, n, 0; @p bra L; st.global.u32 [x], r; ret; }\n"}, 1, NULL);
+	uint32_t *out = unit_alloc(4096);
+	const struct ckt_ptx_function *f = ckt_ptx_module_find_function(module, "k");
+	unsigned wrong = 0, waited = 0;
+	for (unsigned k = 0; k < 16; k++) {
+		wrong += unit_run(module, &(struct unit_launch){.kernel = "k", .grid = 1, .block = 256, .args = {(uintptr_t)out}}) || out[0] != 705082704;
+		if (!k)
+			wrong += ckt_ptx_compile_runners(f->prepared) != NULL;	/* not for one launch */
+	}
+	while (!ckt_ptx_compile_runners(f->prepared) && waited++ < 12000)
+		usleep(10000);
+	out[0] = 0;
+	wrong += unit_run(module, &(struct unit_launch){.kernel = "k", .grid = 1, .block = 256, .args = {(uintptr_t)out}}) || out[0] != 705082704;
+	printf("%u %d\n", wrong, ckt_ptx_compile_runners(f->prepared) != NULL);
+	ckt_ptx_module_destroy(module);
+	return 0;
+}
+
+static void test_hot(void)
+{
+	char command[640], line[64] = "";
+	snprintf(command, sizeof command, "env -u CRICKET_SOFT_COMPILE '%s' hot", self);
+	FILE *ran = popen(command, "r");
+	IS(ran && fgets(line, sizeof line, ran), 1);
+	TEXT(line, "0 1\n");
+	IS(ran ? pclose(ran) : 1, 0);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	(void)st;
@@ -424,6 +456,8 @@ int unit_setup(int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], "simple"))
 		exit(simple());
+	if (argc > 1 && !strcmp(argv[1], "hot"))
+		exit(hot());
 	if (argc > 1 && !strcmp(argv[1], "reference")) {
 		collect();
 		fwrite(answers, 1, n_answers, stdout);
@@ -444,4 +478,4 @@ void unit_teardown(int status)
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-UNIT_SUITE(compile, {"equal", test_equal}, {"compiled", test_compiled}, {"no compiler", test_no_compiler})
+UNIT_SUITE(compile, {"equal", test_equal}, {"compiled", test_compiled}, {"no compiler", test_no_compiler}, {"hot", test_hot})
