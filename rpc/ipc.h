@@ -1,19 +1,19 @@
 /*
- * What a program hands to another to share memory with it: 64 bytes, a CUipcMemHandle, or the contents of the file that stands for an
- * exported allocation.  It is good between sessions of one user on one node, as long as the owner's session has the memory.
+ * What a program hands to another to share something with it: 64 bytes, a CUipcMemHandle or CUipcEventHandle, or the contents of the file
+ * that stands for an exported allocation.  It is good between sessions of one user on one node, as long as the owner's session has it.
  *
  *	offset  0 magic | 8 session (12) | 20 kind | 24 socket (8) | 32 secret (16) | 48 zeros
  *
- * socket: the abstract name of the owner's worker, which the kernel chose; secret: random, one for each piece of memory.
+ * socket: the abstract name of the owner's worker, which the kernel chose; secret: random, one for each thing shared.
  */
 #pragma once
 
 #include <stdint.h>
 
 enum { CKT_IPC_HANDLE = 64, CKT_IPC_SECRET = 16, CKT_IPC_SOCKET = 8, CKT_IPC_SESSION = 12 };
-#define CKT_IPC_MAGIC "CKTIPC01"
+#define CKT_IPC_MAGIC "CKTIPC02"
 
-enum ckt_ipc_kind { CKT_IPC_BLOCK = 1, CKT_IPC_PHYSICAL = 2 };
+enum ckt_ipc_kind { CKT_IPC_BLOCK = 1, CKT_IPC_PHYSICAL = 2, CKT_IPC_EVENT = 3 };
 
 struct ckt_ipc_handle {
 	char magic[8];

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "softgpu/capture.h"
+#include "softgpu/event_shared.h"
 
 struct recording {
 	atomic_uint refs;
@@ -21,6 +22,7 @@ struct ckt_soft_event {
 	unsigned flags;
 	pthread_mutex_t lock;
 	struct recording *last;			/* NULL: never recorded */
+	struct ckt_soft_shared_event *shared;	/* of several processes: its records stand there; NULL otherwise */
 };
 
 static void recording_put(struct recording *recording)
@@ -35,6 +37,7 @@ static void event_free(struct ckt_soft_object *object)
 {
 	struct ckt_soft_event *event = (struct ckt_soft_event *)object;
 	recording_put(event->last);
+	ckt_soft_shared_event_put(event->shared);
 	pthread_mutex_destroy(&event->lock);
 	ckt_soft_object_put(&event->context->object);
 	free(event);
@@ -85,26 +88,20 @@ static struct recording *event_last(struct ckt_soft_event *event)
 	return last;
 }
 
-CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
+/* Takes over what is shared. */
+static CUresult create(unsigned flags, struct ckt_soft_shared_event *shared, CUevent *ret_event)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
-	if (result != CUDA_SUCCESS)
-		return result;
-	unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-	if (!phEvent || (Flags & ~known))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (Flags & CU_EVENT_INTERPROCESS) {
-		if (!(Flags & CU_EVENT_DISABLE_TIMING))
-			return CUDA_ERROR_INVALID_VALUE;
-		return CKT_SOFT_UNSUPPORTED("cuEventCreate with CU_EVENT_INTERPROCESS");
+	struct ckt_soft_event *event = result == CUDA_SUCCESS ? calloc(1, sizeof(*event)) : NULL;
+	if (!event) {
+		ckt_soft_shared_event_put(shared);
+		return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
 	}
-	struct ckt_soft_event *event = calloc(1, sizeof(*event));
-	if (!event)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	event->context = context;
 	event->epoch = atomic_load(&context->epoch);
-	event->flags = Flags;
+	event->flags = flags;
+	event->shared = shared;
 	pthread_mutex_init(&event->lock, NULL);
 	ckt_soft_object_ref(&context->object);
 	result = ckt_soft_object_init(&event->object, CKT_SOFT_EVENT, event_free);
@@ -112,8 +109,44 @@ CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
 		event_free(&event->object);
 		return result;
 	}
-	*phEvent = ckt_soft_object_handle(&event->object);
+	*ret_event = ckt_soft_object_handle(&event->object);
 	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+	unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+	bool shared = Flags & CU_EVENT_INTERPROCESS;
+	struct ckt_soft_context *context;
+	CUresult result = ckt_soft_enter(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!phEvent || (Flags & ~known) || (shared && !(Flags & CU_EVENT_DISABLE_TIMING)))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_soft_shared_event *page = shared ? ckt_soft_shared_event_new() : NULL;
+	return shared && !page ? CUDA_ERROR_OUT_OF_MEMORY : create(Flags, page, phEvent);
+}
+
+CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+	struct ckt_soft_event *e;
+	if (!pHandle)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = event_get(event, &e);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!e->shared || !ckt_soft_shared_event_handle(e->shared, pHandle))
+		result = CUDA_ERROR_INVALID_HANDLE;
+	ckt_soft_object_put(&e->object);
+	return result;
+}
+
+CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+	if (!phEvent)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_soft_shared_event *page = ckt_soft_shared_event_open(&handle);
+	return page ? create(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, page, phEvent) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
@@ -134,6 +167,42 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 	return result;
 }
 
+/* A record or a wait of an event of several processes. */
+struct numbered {
+	struct ckt_soft_shared_event *shared;	/* counted */
+	uint64_t number;
+};
+
+static void run_finish(struct ckt_soft_context *context, void *payload)
+{
+	const struct numbered *n = payload;
+	(void)context;
+	ckt_soft_shared_event_finish(n->shared, n->number);
+	ckt_soft_shared_event_put(n->shared);
+}
+
+static void run_wait(struct ckt_soft_context *context, void *payload)
+{
+	const struct numbered *n = payload;
+	(void)context;
+	ckt_soft_shared_event_wait(n->shared, n->number);
+	ckt_soft_shared_event_put(n->shared);
+}
+
+static CUresult submit_numbered(struct ckt_soft_stream *stream, struct ckt_soft_shared_event *shared, uint64_t number, ckt_soft_work run)
+{
+	struct numbered n = {.shared = shared, .number = number};
+	ckt_soft_shared_event_ref(shared);
+	CUresult result = ckt_soft_stream_submit(stream, run, &n, sizeof(n), CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	if (result != CUDA_SUCCESS) {
+		/* A record that never runs is waited for by nobody. */
+		if (run == run_finish)
+			ckt_soft_shared_event_finish(shared, number);
+		ckt_soft_shared_event_put(shared);
+	}
+	return result;
+}
+
 static void run_record(struct ckt_soft_context *context, void *payload)
 {
 	(void)context;
@@ -147,6 +216,11 @@ static void run_record(struct ckt_soft_context *context, void *payload)
 /* Takes the stream's reference over. */
 static CUresult record(struct ckt_soft_event *event, struct ckt_soft_stream *stream)
 {
+	if (event->shared) {
+		CUresult result = submit_numbered(stream, event->shared, ckt_soft_shared_event_begin(event->shared), run_finish);
+		ckt_soft_object_put(&stream->object);
+		return result;
+	}
 	struct recording *recording = calloc(1, sizeof(*recording));
 	if (!recording) {
 		ckt_soft_object_put(&stream->object);
@@ -212,6 +286,8 @@ CUresult CUDAAPI cuEventQuery(CUevent hEvent)
 	struct recording *last = event_last(event);
 	if (last && !ckt_soft_stream_reached(last->stream, last->ticket))
 		result = CUDA_ERROR_NOT_READY;
+	if (event->shared && !ckt_soft_shared_event_reached(event->shared, ckt_soft_shared_event_latest(event->shared)))
+		result = CUDA_ERROR_NOT_READY;
 	recording_put(last);
 	CUresult fault = ckt_soft_context_result(event->context);
 	ckt_soft_object_put(&event->object);
@@ -227,6 +303,8 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 	struct recording *last = event_last(event);
 	if (last)
 		ckt_soft_stream_wait(last->stream, last->ticket);
+	if (event->shared)
+		ckt_soft_shared_event_wait(event->shared, ckt_soft_shared_event_latest(event->shared));
 	recording_put(last);
 	ckt_soft_output_flush(event->context);
 	ckt_soft_pools_settle();
@@ -291,6 +369,8 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 	if (last)
 		result = ckt_soft_stream_submit(stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream, last->ticket,
 						NULL);
+	if (result == CUDA_SUCCESS && !captured && event->shared && ckt_soft_shared_event_latest(event->shared))
+		result = submit_numbered(stream, event->shared, ckt_soft_shared_event_latest(event->shared), run_wait);
 	recording_put(last);
 	if (stream)
 		ckt_soft_object_put(&stream->object);

@@ -1,8 +1,10 @@
 /* Events: made, recorded and destroyed without an answer; asked and waited for at the worker. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/cuda/internal.h"
 #include "driver/capture.h"
+#include "rpc/ipc.h"
 
 struct ckt_event {
 	struct ckt_object object;
@@ -12,6 +14,28 @@ struct ckt_event {
 static struct ckt_event *find(CUevent handle)
 {
 	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_EVENT);
+}
+
+static struct ckt_event *new_event(const struct ckt_context *context, unsigned flags)
+{
+	struct ckt_event *event = calloc(1, sizeof *event);
+	if (!event)
+		return NULL;
+	event->object.context = context->object.id;
+	event->flags = flags;
+	if (ckt_object_add(&event->object, CKT_KIND_EVENT))
+		return event;
+	free(event);
+	return NULL;
+}
+
+CUresult ckt_event_arrived(uint64_t id)
+{
+	const struct ckt_event *event = ckt_object_find(id, CKT_KIND_EVENT);
+	if (__builtin_expect(!event || !(event->flags & CU_EVENT_INTERPROCESS), 1))
+		return CUDA_SUCCESS;
+	CUresult result = CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = id);
+	return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 
 CKT_EXPORT CUresult cuEventCreate(CUevent *ret_event, unsigned int flags)
@@ -25,17 +49,9 @@ CKT_EXPORT CUresult cuEventCreate(CUevent *ret_event, unsigned int flags)
 	unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 	if (flags & ~known || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (flags & CU_EVENT_INTERPROCESS)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	struct ckt_event *event = calloc(1, sizeof *event);
+	struct ckt_event *event = new_event(context, flags);
 	if (!event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	event->object.context = context->object.id;
-	event->flags = flags;
-	if (!ckt_object_add(&event->object, CKT_KIND_EVENT)) {
-		free(event);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	result = CKT_BATCHED(event_create, EVENT_CREATE, .id = event->object.id, .flags = flags);
 	if (result)
 		ckt_object_remove(&event->object);
@@ -89,7 +105,8 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 	/* External to what? */
 	if (flags & CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	return CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id, .flags = flags);
+	result = CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id, .flags = flags);
+	return result ? result : ckt_event_arrived(event->object.id);
 }
 
 CKT_EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream)
@@ -161,3 +178,53 @@ CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CU
 	return result;
 }
 
+/* ---- Events of several processes: those of this user whose sessions are on the same node; see rpc/ipc.h */
+
+_Static_assert(sizeof(CUipcEventHandle) == CKT_IPC_HANDLE, "a handle fits");
+
+CKT_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent handle)
+{
+	const struct ckt_event *event = find(handle);
+	struct ckt_reply reply;
+	struct ckt_ipc_event_get_res res;
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!event || !(event->flags & CU_EVENT_INTERPROCESS))
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = CKT_WAITED(ipc_event_get, IPC_EVENT_GET, CKT_CALL_F_NUMBERED, &reply, .event = event->object.id);
+	if (result)
+		return result;
+	if (ckt_ipc_event_get_res_get(&reply.results, &res) && res.handle_len == sizeof *ret)
+		memcpy(ret, res.handle, sizeof *ret);
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+
+CKT_EXPORT CUresult cuIpcOpenEventHandle(CUevent *ret_event, CUipcEventHandle handle)
+{
+	struct ckt_context *context;
+	struct ckt_ipc_handle ours;
+	memcpy(&ours, &handle, sizeof ours);
+	if (!ret_event)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	if (memcmp(ours.magic, CKT_IPC_MAGIC, sizeof ours.magic) != 0 || ours.kind != CKT_IPC_EVENT)
+		return CUDA_ERROR_INVALID_HANDLE;
+	/* Its own memory CUDA refuses a process so, and its own events. */
+	if (ckt_ipc_own(&ours))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	struct ckt_event *event = new_event(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = CKT_WAITED(ipc_event_open, IPC_EVENT_OPEN, CKT_CALL_F_NUMBERED, NULL, .id = event->object.id, .handle = (const uint8_t *)&ours,
+			    .handle_len = sizeof ours);
+	if (result)
+		ckt_object_remove(&event->object);
+	else
+		*ret_event = (CUevent)(uintptr_t)event->object.id;
+	return result;
+}

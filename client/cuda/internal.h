@@ -118,6 +118,8 @@ CUresult ckt_module_unload(struct ckt_module *module);
 void ckt_module_forget_context(uint64_t context);
 void ckt_stream_forget_context(uint64_t context);
 void ckt_event_forget_context(uint64_t context);
+/* Of an event of several processes: what was put on a stream for it is there when the call returns, as another process may be told so next. */
+CUresult ckt_event_arrived(uint64_t event);
 /* Address, size and whether it is declared __managed__; then the program can use it from here on. */
 CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *address, size_t *size, bool *ret_managed);
 /* Calls visit for the names of at most max functions, in the module's order; stops at the first error. */

@@ -258,7 +258,8 @@ CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
 		return result;
 	if (flags & CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	return CKT_BATCHED(stream_wait_event, STREAM_WAIT_EVENT, .stream = id, .event = ckt_handle_id(event), .flags = flags);
+	result = CKT_BATCHED(stream_wait_event, STREAM_WAIT_EVENT, .stream = id, .event = ckt_handle_id(event), .flags = flags);
+	return result ? result : ckt_event_arrived(ckt_handle_id(event));
 }
 
 CKT_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)

@@ -174,7 +174,7 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 		ckt_stream_unmake(worker, object);
 		break;
 	case CKT_KIND_EVENT:
-		ckt_journal_event_destroy(worker, object->context, object->real);
+		ckt_event_unmake(worker, object);
 		break;
 	case CKT_KIND_MODULE:
 		ckt_module_unload(worker, object);

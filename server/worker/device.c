@@ -42,7 +42,6 @@ static const struct {
 	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, "virtual memory management"},
 	{CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, "virtual memory management"},
 	{CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED, 0, "memory shared between processes"},
-	{CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 0, "objects shared between processes"},
 	{CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0, "multicast objects are not forwarded yet"},
 	{CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, 0, "external semaphores belong to the program's machine"},
 	{CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0, "arrays are not forwarded yet"},

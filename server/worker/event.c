@@ -1,15 +1,13 @@
 /* Events. */
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
+#include "server/worker/ipc.h"
 #include "server/worker/worker.h"
 
 CUresult ckt_event_make(struct ckt_worker *worker, uint64_t id, unsigned flags, struct ckt_object **ret_object)
 {
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	/* An event of another process would have to reach the client's machine. */
-	if (flags & CU_EVENT_INTERPROCESS)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	struct ckt_object *object;
 	CUresult result = ckt_objects_add(&worker->objects, id, CKT_KIND_EVENT, false, &object);
 	if (result)
@@ -25,6 +23,17 @@ CUresult ckt_event_make(struct ckt_worker *worker, uint64_t id, unsigned flags, 
 	object->event.flags = flags;
 	*ret_object = object;
 	return CUDA_SUCCESS;
+}
+
+void ckt_event_unmake(struct ckt_worker *worker, struct ckt_object *object)
+{
+	if (object->event.imported) {
+		ckt_driver.cuEventDestroy_v2(object->real);
+		ckt_ipc_event_gone();
+		return;
+	}
+	ckt_ipc_forget(object->id);
+	ckt_journal_event_destroy(worker, object->context, object->real);
 }
 
 int ckt_worker_event_create(struct ckt_wcall *call)

@@ -72,6 +72,8 @@ int ckt_worker_host_unmap(struct ckt_wcall *call);
 int ckt_worker_ipc_mem_get(struct ckt_wcall *call);
 int ckt_worker_ipc_mem_open(struct ckt_wcall *call);
 int ckt_worker_ipc_mem_close(struct ckt_wcall *call);
+int ckt_worker_ipc_event_get(struct ckt_wcall *call);
+int ckt_worker_ipc_event_open(struct ckt_wcall *call);
 int ckt_worker_physical_export(struct ckt_wcall *call);
 int ckt_worker_physical_import(struct ckt_wcall *call);
 int ckt_worker_module_get_variable(struct ckt_wcall *call);

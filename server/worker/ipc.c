@@ -1,4 +1,4 @@
-/* Memory shared between sessions; see ipc.h. */
+/* Memory and events shared between sessions; see ipc.h. */
 #include "server/worker/ipc.h"
 
 #include <errno.h>
@@ -32,15 +32,16 @@ struct answer {
 	uint32_t pad;
 	uint64_t whole;			/* bytes behind the descriptor */
 	uint64_t offset, size;		/* of the allocation */
+	CUipcEventHandle event;		/* the driver's: of an event, which has no descriptor */
 };
 
 struct export {
 	struct export *next;
-	uint64_t id;			/* address of a block, or physical memory */
+	uint64_t id;			/* address of a block, or physical memory, or an event */
 	uint64_t context;
 	uint32_t kind;
 	uint8_t secret[CKT_IPC_SECRET];
-	int fd;
+	int fd;				/* -1: none */
 	struct answer answer;
 };
 
@@ -58,7 +59,7 @@ static struct {
 	struct export *exports;
 	unsigned export_count;
 	struct import *imports;
-	unsigned physicals;		/* imported ones that live */
+	unsigned physicals, events;	/* imported ones that live */
 	int fd;
 	char name[CKT_IPC_SOCKET];
 } ipc = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
@@ -143,10 +144,10 @@ void ckt_ipc_serve(struct ckt_worker *worker)
 		for (struct export *e = ipc.exports; e; e = e->next)
 			if (e->kind == question.kind && same_secret(e->secret, question.secret)) {
 				answer = e->answer;
-				fd = fcntl(e->fd, F_DUPFD_CLOEXEC, 3);
+				fd = e->fd < 0 ? -1 : fcntl(e->fd, F_DUPFD_CLOEXEC, 3);
+				answer.found = fd >= 0 || e->fd < 0;
 			}
 		pthread_mutex_unlock(&ipc.lock);
-		answer.found = fd >= 0;
 		send_answer(connection, &answer, fd);
 	}
 	if (fd >= 0)
@@ -154,45 +155,62 @@ void ckt_ipc_serve(struct ckt_worker *worker)
 	close(connection);
 }
 
-/* The entry of what was exported before, or a new one. */
-static CUresult export_memory(struct ckt_worker *worker, uint32_t kind, uint64_t id, uint64_t context, uint64_t piece, const struct answer *answer,
-			      struct ckt_ipc_handle *ret)
+static struct export *find_export(uint32_t kind, uint64_t id)
 {
 	struct export *e = ipc.exports;
 	while (e && (e->id != id || e->kind != kind))
 		e = e->next;
-	if (!e) {
-		int fd;
-		if (ipc.fd < 0 || !ckt_driver.cuMemExportToShareableHandle || ipc.export_count >= EXPORTS_MAX)
-			return CUDA_ERROR_NOT_SUPPORTED;
-		e = calloc(1, sizeof *e);
-		if (!e)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		CUresult result = ckt_driver.cuMemExportToShareableHandle(&fd, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-		if (!result && getrandom(e->secret, sizeof e->secret, 0) != sizeof e->secret) {
-			close(fd);
-			result = CUDA_ERROR_OPERATING_SYSTEM;
-		}
-		if (result) {
-			free(e);
-			return result;
-		}
-		e->id = id;
-		e->context = context;
-		e->kind = kind;
-		e->fd = fd;
-		e->answer = *answer;
-		pthread_mutex_lock(&ipc.lock);
-		e->next = ipc.exports;
-		ipc.exports = e;
-		ipc.export_count++;
-		pthread_mutex_unlock(&ipc.lock);
+	return e;
+}
+
+/* Takes over the descriptor, -1 for none. */
+static CUresult enter(struct export entry, struct export **ret_export)
+{
+	struct export *e = malloc(sizeof *e);
+	CUresult result = e ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result && getrandom(entry.secret, sizeof entry.secret, 0) != sizeof entry.secret)
+		result = CUDA_ERROR_OPERATING_SYSTEM;
+	if (result) {
+		if (entry.fd >= 0)
+			close(entry.fd);
+		free(e);
+		return result;
 	}
-	*ret = (struct ckt_ipc_handle){.kind = kind};
+	pthread_mutex_lock(&ipc.lock);
+	*e = entry;
+	e->next = ipc.exports;
+	ipc.exports = e;
+	ipc.export_count++;
+	pthread_mutex_unlock(&ipc.lock);
+	*ret_export = e;
+	return CUDA_SUCCESS;
+}
+
+static void put_handle(const struct ckt_worker *worker, const struct export *e, struct ckt_ipc_handle *ret)
+{
+	*ret = (struct ckt_ipc_handle){.kind = e->kind};
 	memcpy(ret->magic, CKT_IPC_MAGIC, sizeof ret->magic);
 	memcpy(ret->session, worker->session, sizeof ret->session);
 	memcpy(ret->socket, ipc.name, sizeof ret->socket);
 	memcpy(ret->secret, e->secret, sizeof ret->secret);
+}
+
+/* The entry of what was exported before, or a new one. */
+static CUresult export_memory(struct ckt_worker *worker, uint32_t kind, uint64_t id, uint64_t context, uint64_t piece, const struct answer *answer,
+			      struct ckt_ipc_handle *ret)
+{
+	struct export *e = find_export(kind, id);
+	if (!e) {
+		int fd;
+		if (ipc.fd < 0 || !ckt_driver.cuMemExportToShareableHandle || ipc.export_count >= EXPORTS_MAX)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		CUresult result = ckt_driver.cuMemExportToShareableHandle(&fd, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+		if (!result)
+			result = enter((struct export){.id = id, .context = context, .kind = kind, .fd = fd, .answer = *answer}, &e);
+		if (result)
+			return result;
+	}
+	put_handle(worker, e, ret);
 	return CUDA_SUCCESS;
 }
 
@@ -204,7 +222,8 @@ static void forget(bool (*gone)(const struct export *, uint64_t), uint64_t what)
 		if (gone(e, what)) {
 			*place = e->next;
 			ipc.export_count--;
-			close(e->fd);
+			if (e->fd >= 0)
+				close(e->fd);
 			free(e);
 		} else {
 			place = &e->next;
@@ -223,16 +242,16 @@ static bool is_of(const struct export *e, uint64_t context)
 	return e->kind == CKT_IPC_BLOCK && e->context == context;
 }
 
-void ckt_ipc_forget(uint64_t address_or_physical)
+void ckt_ipc_forget(uint64_t address_or_id)
 {
 	if (ipc.export_count)
-		forget(is_it, address_or_physical);
+		forget(is_it, address_or_id);
 }
 
 /* ---- The other side */
 
-/* -1, or the descriptor. */
-static int receive(int connection, struct answer *ret)
+/* False where it is not to be had.  *ret_fd: -1 for an event. */
+static bool receive(int connection, uint32_t kind, struct answer *ret, int *ret_fd)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
@@ -245,21 +264,25 @@ static int receive(int connection, struct answer *ret)
 	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof fd))
 		memcpy(&fd, CMSG_DATA(c), sizeof fd);
-	bool good = n == sizeof *ret && ret->found && fd >= 0 && ret->whole && ret->whole % CKT_MEMORY_EXTENT == 0 && ret->offset <= ret->whole &&
-		    ret->size && ret->size <= ret->whole - ret->offset;
+	bool good = n == sizeof *ret && ret->found && (fd >= 0) == (kind != CKT_IPC_EVENT);
+	if (kind != CKT_IPC_EVENT)
+		good &= ret->whole && ret->whole % CKT_MEMORY_EXTENT == 0 && ret->offset <= ret->whole && ret->size &&
+			ret->size <= ret->whole - ret->offset;
 	if (!good && fd >= 0)
 		close(fd);
-	return good ? fd : -1;
+	*ret_fd = fd;
+	return good;
 }
 
 /* Asks the owner's worker. */
-static int fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle, struct answer *ret)
+static bool fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle, struct answer *ret, int *ret_fd)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t length = strnlen(handle->socket, sizeof handle->socket);
-	int fd = -1, connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	bool got = false;
+	int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (connection < 0)
-		return -1;
+		return false;
 	limit_wait(connection);
 	memcpy(address.sun_path + 1, handle->socket, length);
 	struct question question = {.kind = handle->kind};
@@ -270,9 +293,9 @@ static int fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle,
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (length && connect(connection, (struct sockaddr *)&address, (socklen_t)(sizeof(sa_family_t) + 1 + length)) == 0 && same_user(connection) &&
 	    send(connection, &question, sizeof question, MSG_NOSIGNAL) == sizeof question)
-		fd = receive(connection, ret);
+		got = receive(connection, handle->kind, ret, ret_fd);
 	close(connection);
-	return fd;
+	return got;
 }
 
 /* The session's number of the GPU that the memory lies on; the one given where the driver does not tell, or names another. */
@@ -289,8 +312,8 @@ static unsigned device_of(struct ckt_worker *worker, uint64_t piece, unsigned ot
 static CUresult import_memory(struct ckt_worker *worker, const struct ckt_ipc_handle *handle, uint64_t *ret_piece, struct answer *ret_answer)
 {
 	CUmemGenericAllocationHandle piece;
-	int fd = fetch(worker, handle, ret_answer);
-	if (fd < 0)
+	int fd;
+	if (!fetch(worker, handle, ret_answer, &fd))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_driver.cuMemImportFromShareableHandle ?
 				  ckt_driver.cuMemImportFromShareableHandle(&piece, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) :
@@ -356,16 +379,21 @@ void ckt_ipc_forget_context(struct ckt_worker *worker, uint64_t context)
 
 bool ckt_ipc_obstacle(char *ret_message, size_t message_size)
 {
-	if (!ipc.export_count && !ipc.imports && !ipc.physicals)
+	if (!ipc.export_count && !ipc.imports && !ipc.physicals && !ipc.events)
 		return false;
-	snprintf(ret_message, message_size, "the session shares memory with other processes (cudaIpcGetMemHandle, cudaIpcOpenMemHandle, "
-		 "cuMemExportToShareableHandle): it must free what it exported and close what it opened first");
+	snprintf(ret_message, message_size, "the session shares memory with other processes, or events (cudaIpcGetMemHandle, cudaIpcOpenMemHandle, "
+		 "cuMemExportToShareableHandle, cudaIpcGetEventHandle): it must free what it exported and close what it opened first");
 	return true;
 }
 
 void ckt_ipc_physical_gone(void)
 {
 	ipc.physicals--;
+}
+
+void ckt_ipc_event_gone(void)
+{
+	ipc.events--;
 }
 
 /* ---- Handlers */
@@ -491,5 +519,65 @@ int ckt_worker_physical_import(struct ckt_wcall *call)
 		res.device = object->physical.device;
 	}
 	ckt_physical_import_res_put(ckt_wcall_results(call, ckt_physical_import_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_ipc_event_get(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_ipc_event_get_args args;
+	struct ckt_ipc_handle handle;
+	if (!ckt_ipc_event_get_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, args.event, CKT_KIND_EVENT);
+	if (!object || object->event.imported)
+		return CUDA_ERROR_INVALID_HANDLE;
+	struct export *e = find_export(CKT_IPC_EVENT, object->id);
+	if (!e) {
+		struct export entry = {.id = object->id, .kind = CKT_IPC_EVENT, .fd = -1};
+		if (ipc.fd < 0 || !ckt_driver.cuIpcGetEventHandle || ipc.export_count >= EXPORTS_MAX)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		CUresult result = ckt_driver.cuIpcGetEventHandle(&entry.answer.event, object->real);
+		if (!result)
+			result = enter(entry, &e);
+		if (result)
+			return result;
+	}
+	put_handle(worker, e, &handle);
+	struct ckt_ipc_event_get_res res = {.handle = (const uint8_t *)&handle, .handle_len = sizeof handle};
+	ckt_ipc_event_get_res_put(ckt_wcall_results(call, ckt_ipc_event_get_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_ipc_event_open(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_ipc_event_open_args args;
+	struct ckt_ipc_handle handle;
+	struct ckt_object *object;
+	struct answer answer;
+	CUevent event;
+	int fd;
+	if (!ckt_ipc_event_open_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	if (!worker->current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!ckt_driver.cuIpcOpenEventHandle)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!read_handle(args.handle, args.handle_len, CKT_IPC_EVENT, &handle) || !fetch(worker, &handle, &answer, &fd))
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = ckt_driver.cuIpcOpenEventHandle(&event, answer.event);
+	if (result)
+		return result;
+	result = ckt_objects_add(&worker->objects, args.id, CKT_KIND_EVENT, false, &object);
+	if (result) {
+		ckt_driver.cuEventDestroy_v2(event);
+		return result;
+	}
+	object->real = event;
+	object->context = worker->current->id;
+	object->event.flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+	object->event.imported = true;
+	ipc.events++;
 	return CUDA_SUCCESS;
 }

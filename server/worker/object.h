@@ -46,6 +46,7 @@ struct ckt_object {
 		struct {
 			unsigned flags;
 			bool recorded;
+			bool imported;			/* of another session */
 			bool from_image;		/* recorded before the restore: its time is kept in milliseconds */
 			float image_ms;			/* since the image's first recorded event */
 		} event;

@@ -250,6 +250,7 @@ CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags,
 /* Gives the real stream back; the object stays. */
 void ckt_stream_unmake(struct ckt_worker *worker, struct ckt_object *object);
 CUresult ckt_event_make(struct ckt_worker *worker, uint64_t id, unsigned flags, struct ckt_object **ret_object);
+void ckt_event_unmake(struct ckt_worker *worker, struct ckt_object *event);
 
 /* ---- module.c, also used by restore */
 CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t hash[32], const uint32_t *keys, const uint64_t *values, uint32_t count,

@@ -1,5 +1,5 @@
 /*
- * Memory shared between processes: a producer allocates and fills, a consumer opens, reads, writes and closes; both sorts of handle, small
+ * Memory and events shared between processes: a producer allocates and fills, a consumer opens, reads, writes and closes; both sorts of handle, small
  * allocations and large, freed by the producer while the consumer has them; and what is refused.
  */
 #include "gpus.h"
@@ -25,6 +25,7 @@ static const size_t PIECE = 4 << 20, sizes[BLOCKS] = {1000, 40000, 6 << 20};
 
 struct handles {
 	cudaIpcMemHandle_t block[BLOCKS];
+	cudaIpcEventHandle_t filled, changed;
 };
 
 __global__ void fill(unsigned *p, size_t n, unsigned value)
@@ -139,6 +140,7 @@ static int consumer(void)
 	CUmemGenericAllocationHandle piece;
 	unsigned *block[BLOCKS], *again;
 	cudaIpcMemHandle_t bad;
+	cudaEvent_t filled, changed;
 
 	if (read(FD, &handles, sizeof(handles)) != (ssize_t)sizeof(handles))
 		return 1;
@@ -148,6 +150,19 @@ static int consumer(void)
 		EXPECT(wrong(block[i], sizes[i], 100 + i) == 0);
 		put(block[i], sizes[i], 200 + i);
 	}
+	/* Work of the producer's that may still be under way is waited for on the GPU, and ours by the producer. */
+	CHECK(cudaIpcOpenEventHandle(&filled, handles.filled));
+	CHECK(cudaIpcOpenEventHandle(&changed, handles.changed));
+	tell(FD, 'o');
+	hear(FD, 'e');
+	CHECK(cudaStreamWaitEvent(NULL, filled, 0));
+	EXPECT(wrong(block[2], sizes[2], 500) == 0);
+	fill<<<16, 128>>>(block[2], sizes[2] / 4, 202);
+	CHECK(cudaEventRecord(changed, NULL));
+	tell(FD, 'e');
+	CHECK(cudaEventSynchronize(filled));
+	CHECK(cudaEventDestroy(filled));
+	CHECK(cudaEventDestroy(changed));
 	CHECK(cudaIpcOpenMemHandle((void **)&again, handles.block[2], cudaIpcMemLazyEnablePeerAccess));
 	EXPECT(again == block[2]);
 	CHECK(cudaIpcCloseMemHandle(again));
@@ -189,6 +204,7 @@ int main(int argc, char **argv)
 	CUmemAllocationProp prop = {};
 	struct handles handles;
 	cudaIpcMemHandle_t again;
+	cudaEvent_t filled, changed, plain;
 	char self[] = "/proc/self/exe", word[] = "consumer";
 	char *arguments[] = {argv[0], word, NULL};
 	posix_spawn_file_actions_t actions;
@@ -204,6 +220,14 @@ int main(int argc, char **argv)
 		put(block[i], sizes[i], 100 + i);
 		CHECK(cudaIpcGetMemHandle(&handles.block[i], block[i]));
 	}
+	CHECK(cudaEventCreateWithFlags(&filled, cudaEventInterprocess | cudaEventDisableTiming));
+	CHECK(cudaEventCreateWithFlags(&changed, cudaEventInterprocess | cudaEventDisableTiming));
+	CHECK(cudaEventCreateWithFlags(&plain, cudaEventDisableTiming));
+	CHECK(cudaIpcGetEventHandle(&handles.filled, filled));
+	CHECK(cudaIpcGetEventHandle(&handles.changed, changed));
+	EXPECT(cudaIpcGetEventHandle(&handles.filled, plain) != cudaSuccess);
+	cudaGetLastError();
+	CHECK(cudaEventDestroy(plain));
 	CHECK(cudaIpcGetMemHandle(&again, block[0]));
 	EXPECT(memcmp(&again, &handles.block[0], sizeof(again)) == 0);
 	EXPECT_ERROR(cudaIpcGetMemHandle(&again, &again), cudaErrorInvalidValue);
@@ -233,6 +257,15 @@ int main(int argc, char **argv)
 		return 1;
 	send_fd(channel[0], fd);
 	close(fd);
+	hear(channel[0], 'o');
+	fill<<<16, 128>>>(block[2], sizes[2] / 4, 500);
+	CHECK(cudaEventRecord(filled, NULL));
+	tell(channel[0], 'e');
+	hear(channel[0], 'e');
+	CHECK(cudaStreamWaitEvent(NULL, changed, 0));
+	EXPECT(wrong(block[2], sizes[2], 202) == 0);
+	CHECK(cudaEventDestroy(filled));
+	CHECK(cudaEventDestroy(changed));
 	hear(channel[0], 'w');
 	for (int i = 0; i < BLOCKS; i++)
 		EXPECT(wrong(block[i], sizes[i], 200 + i) == 0);

@@ -13,7 +13,14 @@ static void test_events(void)
 	LOCAL(cuEventCreate(NULL, 0), BAD);
 	LOCAL(cuEventCreate(&other, 0x100), BAD);
 	LOCAL(cuEventCreate(&other, CU_EVENT_INTERPROCESS), BAD);	/* only without timing */
-	LOCAL(cuEventCreate(&other, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_ERROR_NOT_SUPPORTED);
+	CUipcEventHandle shared;
+	IS(cuEventCreate(&other, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	LOCAL(cuIpcGetEventHandle(NULL, other), BAD);
+	COST(cuIpcGetEventHandle(&shared, other), CUDA_SUCCESS, 1, 0);
+	LOCAL(cuIpcOpenEventHandle(&other, shared), CUDA_ERROR_INVALID_CONTEXT);	/* its own */
+	memset(&shared, 0x5a, sizeof shared);
+	LOCAL(cuIpcOpenEventHandle(&other, shared), CUDA_ERROR_INVALID_HANDLE);
+	IS(cuEventDestroy(other), CUDA_SUCCESS);
 	LOCAL(cuEventRecordWithFlags(event, NULL, 2), BAD);
 	LOCAL(cuEventRecord((CUevent)0x1234, NULL), CUDA_ERROR_INVALID_HANDLE);
 	IS(cuEventCreate(&other, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);

@@ -131,4 +131,49 @@ static void test_share(void)
 	inside_free(address);
 }
 
-UNIT_SUITE(ipc, {"share", test_share})
+/* An event has no descriptor: what travels is the driver's handle. */
+static void test_event(void)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	struct ckt_ipc_handle handle, wrong;
+	struct ckt_ipc_event_get_res res = {0};
+	uint64_t own = ID(EVENT, 240), plain = ID(EVENT, 241), opened = ID(EVENT, 242);
+	IS(ASK(event_create, .id = own, .flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	IS(ASK(event_create, .id = plain, .flags = CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	NO(ckt_ipc_obstacle(message, sizeof message));
+	YES(INSIDE(ipc_event_get, false, .event = plain)->result != CUDA_SUCCESS);
+	IS(INSIDE(ipc_event_get, false, .event = ID(EVENT, 299))->result, CUDA_ERROR_INVALID_HANDLE);
+	struct inside_reply *reply = INSIDE(ipc_event_get, false, .event = own);
+	MUST(reply->result, CUDA_SUCCESS);
+	MUST(ckt_ipc_event_get_res_get(&reply->results, &res) && res.handle_len == sizeof handle, true);
+	memcpy(&handle, res.handle, sizeof handle);
+	IS(handle.kind, CKT_IPC_EVENT);
+	YES(ckt_ipc_obstacle(message, sizeof message));
+	/* No memory, and memory is no event. */
+	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), CUDA_ERROR_INVALID_VALUE);
+	wrong = handle;
+	wrong.kind = CKT_IPC_BLOCK;
+	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_INVALID_HANDLE);
+	wrong = handle;
+	memset(wrong.socket, 0, sizeof wrong.socket);
+	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_INVALID_HANDLE);
+	for (uint32_t length = 0; length < sizeof handle; length += 9)
+		IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle, .handle_len = length), CUDA_ERROR_INVALID_HANDLE);
+	pthread_t thread;
+	pthread_create(&thread, NULL, serve_one, NULL);
+	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), CUDA_SUCCESS);
+	pthread_join(thread, NULL);
+	IS(ASK(event_record, .event = opened, .stream = 0), CUDA_SUCCESS);
+	IS(ASK(event_synchronize, .event = own), CUDA_SUCCESS);
+	IS(ASK(event_query, .event = opened), CUDA_SUCCESS);
+	IS(INSIDE(ipc_event_get, false, .event = opened)->result, CUDA_ERROR_INVALID_HANDLE);
+	IS(ASK(event_destroy, .id = own), CUDA_SUCCESS);
+	YES(ckt_ipc_obstacle(message, sizeof message));
+	IS(ASK(event_destroy, .id = opened), CUDA_SUCCESS);
+	IS(ASK(event_destroy, .id = plain), CUDA_SUCCESS);
+	NO(ckt_ipc_obstacle(message, sizeof message));
+	IS(CUT(ipc_event_get, .event = own), 0);
+	IS(CUT(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), 0);
+}
+
+UNIT_SUITE(ipc, {"share", test_share}, {"event", test_event})

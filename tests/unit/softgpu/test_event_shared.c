@@ -1,0 +1,74 @@
+/* softgpu/event_shared.h: records counted in a page that another process opens, and what is no handle. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "softgpu/event_shared.h"
+
+static void test_counts(void)
+{
+	struct ckt_soft_shared_event *own = ckt_soft_shared_event_new();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(own);
+	IS(ckt_soft_shared_event_latest(own), 0);
+	YES(ckt_soft_shared_event_reached(own, 0));
+	IS(ckt_soft_shared_event_begin(own), 1);
+	IS(ckt_soft_shared_event_begin(own), 2);
+	NO(ckt_soft_shared_event_reached(own, 1));
+	ckt_soft_shared_event_finish(own, 2);
+	/* An earlier one that comes late takes nothing back. */
+	ckt_soft_shared_event_finish(own, 1);
+	YES(ckt_soft_shared_event_reached(own, 2));
+	ckt_soft_shared_event_wait(own, 2);
+	ckt_soft_shared_event_ref(own);
+	ckt_soft_shared_event_put(own);
+	IS(ckt_soft_shared_event_latest(own), 2);
+	ckt_soft_shared_event_put(own);
+	ckt_soft_shared_event_put(NULL);
+}
+
+/* In another process: what it records is seen here, and where it ends in the middle nobody waits for ever. */
+static void test_processes(void)
+{
+	CUipcEventHandle handle;
+	int status = -1;
+	struct ckt_soft_shared_event *own = ckt_soft_shared_event_new();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(own);
+	YES(ckt_soft_shared_event_handle(own, &handle));
+	pid_t child = fork();
+	if (child == 0) {
+		struct ckt_soft_shared_event *theirs = ckt_soft_shared_event_open(&handle);
+		CUipcEventHandle none;
+		if (!theirs || ckt_soft_shared_event_handle(theirs, &none))
+			_exit(1);
+		ckt_soft_shared_event_finish(theirs, ckt_soft_shared_event_begin(theirs));
+		ckt_soft_shared_event_begin(theirs);
+		_exit(0);
+	}
+	IS(waitpid(child, &status, 0), child);
+	IS(status, 0);
+	YES(ckt_soft_shared_event_reached(own, 1));
+	IS(ckt_soft_shared_event_latest(own), 2);
+	NO(ckt_soft_shared_event_reached(own, 2));
+	ckt_soft_shared_event_wait(own, 2);
+	ckt_soft_shared_event_put(own);
+}
+
+static void test_wrong(void)
+{
+	CUipcEventHandle handle, wrong;
+	struct ckt_soft_shared_event *own = ckt_soft_shared_event_new();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(own);
+	YES(ckt_soft_shared_event_handle(own, &handle));
+	for (size_t i = 0; i < 24; i++) {
+		wrong = handle;
+		wrong.reserved[i] = (char)(wrong.reserved[i] ^ 0x55);
+		CU_ASSERT_PTR_NULL(ckt_soft_shared_event_open(&wrong));
+	}
+	struct ckt_soft_shared_event *again = ckt_soft_shared_event_open(&handle);
+	CU_ASSERT_PTR_NOT_NULL(again);
+	ckt_soft_shared_event_put(again);
+	ckt_soft_shared_event_put(own);
+	CU_ASSERT_PTR_NULL(ckt_soft_shared_event_open(&handle));
+}
+
+UNIT_SUITE(softgpu/event_shared, {"counts", test_counts}, {"processes", test_processes}, {"wrong", test_wrong})
