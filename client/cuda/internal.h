@@ -281,6 +281,8 @@ CUresult ckt_launch_check(const struct ckt_function *f, const unsigned grid[3], 
 bool ckt_shared_alloc(const struct ckt_context *context, uint64_t size, uint64_t *ret_address);
 /* False where no such allocation begins at the address.  Precondition: the GPU is done with it. */
 bool ckt_shared_free(uint64_t address);
+/* Whether the allocation that begins there is still the worker's memory as well. */
+bool ckt_shared_now(uint64_t address);
 
 /* ---- mapped.c: pinned memory at addresses that the device can have as well */
 extern _Atomic unsigned ckt_host_mappable;	/* allocations that are not mapped yet */
@@ -311,6 +313,9 @@ struct ckt_copy2d {
 	CUstream stream;
 	bool async;
 };
+/* ---- staged.c: between the device and memory that is not pinned.  False where the copy has to go by the connection. */
+bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_result);
+
 CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size, CUstream stream, bool async);
 CUresult ckt_copy_2d(const struct ckt_copy2d *copy);
 /* To the host from what an executable graph has left of it: src is the same host memory.  Goes on in the background. */

@@ -448,6 +448,9 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 		return result;
 	if (c->dst_device && (result = ckt_managed_before_access(c->dst, dst_extent, true)))
 		return result;
+	bool background = c->async && !c->dst_device && ckt_range_is_pinned((void *)(uintptr_t)c->dst, dst_extent);
+	if (c->dst_device != c->src_device && !background && ckt_staged_copy(c, stream, &result))
+		return finish(result, c, stream);
 	if (c->dst_device)
 		return finish(c->src_device ? copy_on_device(c, stream) : copy_to_device(c, stream), c, stream);
 	return c->src_device ? copy_to_host(c, 0, stream) : copy_host_to_host(c, stream);

@@ -21,6 +21,7 @@ struct piece {
 	struct piece *next;		/* by address */
 	uint64_t base, size;
 	struct ckt_managed_region *region;	/* for the time after; NULL: not known to the worker */
+	bool lost;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -78,6 +79,7 @@ static int lose(int fd)
 		if (!piece->region)
 			continue;
 		ckt_range_set_shared(piece->base, false);
+		piece->lost = true;
 		const void *contents = ckt_managed_wake(piece->region);
 		result = contents ? ckt_host_memory_fill(fd, piece->base, contents, piece->size) : -ENOMEM;
 	}
@@ -123,13 +125,29 @@ bool ckt_shared_alloc(const struct ckt_context *context, uint64_t size, uint64_t
 	return true;
 }
 
+/* Precondition: locked. */
+static struct piece *find(uint64_t address)
+{
+	struct piece *piece = pieces;
+	while (piece && piece->base != address)
+		piece = piece->next;
+	return piece;
+}
+
+bool ckt_shared_now(uint64_t address)
+{
+	pthread_mutex_lock(&lock);
+	const struct piece *piece = find(address);
+	bool now = piece && !piece->lost;
+	pthread_mutex_unlock(&lock);
+	return now;
+}
+
 bool ckt_shared_free(uint64_t address)
 {
 	uint64_t base, room;
 	pthread_mutex_lock(&lock);
-	struct piece *piece = pieces;
-	while (piece && piece->base != address)
-		piece = piece->next;
+	struct piece *piece = find(address);
 	pthread_mutex_unlock(&lock);
 	if (!piece)
 		return false;

@@ -111,6 +111,9 @@ static void test_lost(void)
 	later = pinned(LARGE);
 	relay_settle();
 	IS(relay_count("host_map"), 0);
+	/* Nor do other copies go through what was shared. */
+	IS(cuMemcpyHtoD(device, a, LARGE), CUDA_SUCCESS);
+	IS(word_at(device), 13);
 	later[0] = 1;
 	add(later, 1, NULL);
 	IS(cuCtxSynchronize(), CUDA_SUCCESS);

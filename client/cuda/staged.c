@@ -1,0 +1,129 @@
+/*
+ * Large copies between the device and memory that is not pinned, where the worker shares pinned memory (shared.c): through some pieces of that,
+ * which the program's thread fills or empties while the GPU is at the others.  No byte passes through the connection.
+ *
+ *	to the device	piece free --filled, copy queued--> in flight --the stream has come there--> free
+ *	to the host	piece free --copy queued--> in flight --the stream has come there, emptied--> free
+ *
+ * One copy at a time: another thread's goes by the connection meanwhile.
+ */
+#include <string.h>
+
+#include "client/cuda/internal.h"
+#include "rpc/hostmem.h"
+
+enum { PIECES = 4, PIECE = 4 << 20 };
+/* Below, the round trips cost more than they save. */
+enum { LEAST = 512 << 10 };
+
+struct piece {
+	uint64_t address;
+	_Atomic bool in_flight;
+	CUresult result;		/* of the wait, once it is not in flight any more */
+};
+
+static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+static struct piece pieces[PIECES];
+static unsigned next;
+
+static bool is_free(void *data)
+{
+	return !atomic_load(&((struct piece *)data)->in_flight);
+}
+
+static void arrived(void *data, CUresult result, struct ckt_cursor *results)
+{
+	struct piece *piece = data;
+	piece->result = result;
+	atomic_store(&piece->in_flight, false);
+}
+
+/* Asks to be told when the stream has done what it has now. */
+static CUresult follow(struct piece *piece, uint64_t stream)
+{
+	struct ckt_call call;
+	struct ckt_stream_synchronize_args args = {.stream = stream};
+	CUresult result = ckt_call_begin(&call, CKT_PROC_STREAM_SYNCHRONIZE, ckt_stream_synchronize_args_size(&args), 0);
+	if (result)
+		return result;
+	ckt_stream_synchronize_args_put(call.p, &args);
+	atomic_store(&piece->in_flight, true);
+	ckt_call_async(&call, arrived, piece);
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy(uint64_t dst, uint64_t src, uint64_t size, uint64_t stream, struct piece *piece)
+{
+	/* Where the memory has ceased to be shared in the middle of it, the two sides have a copy each. */
+	CUresult result = ckt_managed_before_access(piece->address, size, dst == piece->address);
+	if (!result)
+		result = CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = dst, .src = src, .size = size, .stream = stream);
+	return result ? result : follow(piece, stream);
+}
+
+static CUresult to_device(uint64_t dst, const uint8_t *src, uint64_t size, uint64_t stream)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (uint64_t at = 0; at < size && !result; at += PIECE) {
+		struct piece *piece = &pieces[next++ % PIECES];
+		uint64_t part = size - at < PIECE ? size - at : PIECE;
+		ckt_call_wait_until(is_free, piece);
+		memcpy((void *)(uintptr_t)piece->address, src + at, part);
+		result = copy(dst + at, piece->address, part, stream, piece);
+	}
+	return result;
+}
+
+static CUresult take(struct piece *piece, uint8_t *dst, uint64_t size)
+{
+	ckt_call_wait_until(is_free, piece);
+	if (!piece->result)
+		memcpy(dst, (const void *)(uintptr_t)piece->address, size);
+	return piece->result;
+}
+
+static CUresult to_host(uint8_t *dst, uint64_t src, uint64_t size, uint64_t stream)
+{
+	CUresult result = CUDA_SUCCESS;
+	uint64_t asked = 0;
+	unsigned first = next;
+	for (uint64_t got = 0; got < size && !result; got += PIECE) {
+		for (; asked < size && asked < got + PIECES * (uint64_t)PIECE && !result; asked += PIECE) {
+			struct piece *piece = &pieces[next++ % PIECES];
+			ckt_call_wait_until(is_free, piece);
+			result = copy(piece->address, src + asked, size - asked < PIECE ? size - asked : PIECE, stream, piece);
+		}
+		if (!result)
+			result = take(&pieces[first++ % PIECES], dst + got, size - got < PIECE ? size - got : PIECE);
+	}
+	return result;
+}
+
+static bool is_ready(void)
+{
+	struct ckt_context *context;
+	uint64_t address;
+	if (!pieces[0].address) {
+		if (ckt_context_current(&context) || !ckt_shared_alloc(context, (uint64_t)PIECES * PIECE, &address))
+			return false;
+		for (unsigned i = 0; i < PIECES; i++)
+			pieces[i].address = address + i * (uint64_t)PIECE;
+	}
+	return ckt_shared_now(pieces[0].address);
+}
+
+bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_result)
+{
+	/* The answer of a call that may not be made anyway is the connection's. */
+	if (c->width < LEAST || c->height != 1 || c->array.id || ckt_call_forbidden || pthread_mutex_trylock(&busy))
+		return false;
+	bool ready = is_ready();
+	/* The host's side may be the target of a copy that has not arrived yet. */
+	if (ready)
+		ckt_copy_settle((void *)(uintptr_t)(c->dst_device ? c->src : c->dst), c->width);
+	if (ready)
+		*ret_result = c->dst_device ? to_device(c->dst, (const uint8_t *)(uintptr_t)c->src, c->width, stream) :
+					      to_host((uint8_t *)(uintptr_t)c->dst, c->src, c->width, stream);
+	pthread_mutex_unlock(&busy);
+	return ready;
+}
