@@ -12,6 +12,8 @@
 #include "rpc/hostmem.h"
 #include "rpc/log.h"
 #include "server/worker/driver.h"
+#include "server/worker/graph.h"
+#include "server/worker/graph_image.h"
 #include "server/worker/worker.h"
 
 static void *pointer(uint64_t address)
@@ -198,13 +200,63 @@ static void wait_for_all(struct ckt_worker *worker)
 	ckt_driver.cuCtxSetCurrent(before);
 }
 
+static CUresult look_for_host(struct ckt_graph_node *node, void *unused)
+{
+	/* Kernels have addresses only.  What the driver makes of a copy's is its own affair. */
+	for (uint32_t at = 0; node->type != CU_GRAPH_NODE_TYPE_KERNEL && at + 8 <= node->record_bytes; at += 4) {
+		struct ckt_cursor c = {.p = node->record + at, .end = node->record + node->record_bytes};
+		if (ckt_get_u64(&c) - CKT_HOST_BASE < CKT_HOST_SIZE)
+			return CUDA_ERROR_ILLEGAL_STATE;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Executable graphs with copies from or to what is mapped: an H200's driver fails their launch once the pages are others. */
+static ckt_image_graph *take_graphs(struct ckt_worker *worker, size_t *ret_count)
+{
+	size_t count, taken = 0;
+	struct ckt_object **objects = ckt_objects_in_order(&worker->objects, &count);
+	ckt_image_graph *list = calloc(count + 1, sizeof *list);
+	for (size_t i = 0; i < count && list; i++) {
+		if (ckt_handle_kind(objects[i]->id) != CKT_KIND_GRAPH_EXEC)
+			continue;
+		if (!ckt_graph_each(((struct ckt_graph_exec *)objects[i]->real)->graph, look_for_host, NULL))
+			continue;
+		ckt_graph_save(objects[i], &list[taken++]);
+		ckt_object_destroy(worker, objects[i]);
+	}
+	free(objects);
+	*ret_count = taken;
+	return list;
+}
+
+static void give_graphs(struct ckt_worker *worker, ckt_image_graph *list, size_t count)
+{
+	uint64_t before = worker->current ? worker->current->id : 0;
+	for (size_t i = 0; i < count; i++) {
+		CUresult result = ckt_worker_use_context(worker, list[i].context);
+		if (!result)
+			result = ckt_graph_load(worker, &list[i]);
+		if (result)
+			ckt_warning("graph 0x%llx cannot be made again: CUDA error %d", (unsigned long long)list[i].id, result);
+		xdr_free((xdrproc_t)xdr_ckt_image_graph, (char *)&list[i]);
+	}
+	if (before && count)
+		ckt_worker_use_context(worker, before);
+	free(list);
+}
+
 /* Changes the pages of everything that is mapped; where that fails half way, the rest is fresh. */
 static bool exchange(struct ckt_worker *worker, int fd)
 {
 	struct ckt_hostmem *host = &worker->host;
 	bool good = true;
-	if (host->count)
+	size_t graph_count = 0;
+	ckt_image_graph *graphs = NULL;
+	if (host->count) {
 		wait_for_all(worker);
+		graphs = take_graphs(worker, &graph_count);
+	}
 	for (size_t i = 0; i < host->count; i++) {
 		unback(worker, &host->mappings[i]);
 		CUresult result = back(worker, &host->mappings[i], fd);
@@ -213,6 +265,7 @@ static bool exchange(struct ckt_worker *worker, int fd)
 			good = false;
 		}
 	}
+	give_graphs(worker, graphs, graph_count);
 	return good;
 }
 

@@ -7,7 +7,7 @@
 
 #include "rpc/hostmem.h"
 #include "server/worker/hostmem.h"
-#include "tests/unit/worker/inside.h"
+#include "tests/unit/worker/graphs.h"
 
 #define GRAIN CKT_HOST_GRAIN
 #define FILE_BYTES (16 * GRAIN)
@@ -150,4 +150,42 @@ static void test_private(void)
 	IS(ASK(host_unmap, .address = CKT_HOST_BASE, .size = 2 * GRAIN), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(hostmem, {"refused", test_refused}, {"shared", test_shared}, {"private", test_private})
+/* Graphs that copy from or to what changes its pages are made again; others are left alone. */
+static void test_graphs(void)
+{
+	struct description d;
+	struct ckt_object *with, *without;
+	uint64_t device = inside_memory(4096, 1), id = ID(GRAPH_EXEC, 301), other = ID(GRAPH_EXEC, 302);
+	ckt_hostmem_attach(&ckt_worker, file_of(FILE_BYTES, 5, F_SEAL_SHRINK, NULL));
+	MUST(ASK(host_map, .address = CKT_HOST_BASE, .size = GRAIN), CUDA_SUCCESS);
+	graph_begin(&d);
+	graph_copy(&d, 1, (struct graph_side){CU_MEMORYTYPE_DEVICE, CKT_HOST_BASE, 0, 0, 0, 64, 1}, (struct graph_side){CU_MEMORYTYPE_DEVICE, device, 0, 0, 0, 64, 1}, 64, 1);
+	MUST(ckt_graph_exec_make(&ckt_worker, id, ckt_handle_primary(0), 0, d.bytes, graph_end(&d), &with), CUDA_SUCCESS);
+	graph_begin(&d);
+	graph_fill(&d, 1, device, 3, 4, 16);
+	MUST(ckt_graph_exec_make(&ckt_worker, other, ckt_handle_primary(0), 0, d.bytes, graph_end(&d), &without), CUDA_SUCCESS);
+	const void *before = with->real, *kept = without->real;
+	IS(ckt_driver.cuGraphNodeSetEnabled(((struct ckt_graph_exec *)with->real)->real, ((struct ckt_graph_exec *)with->real)->graph->nodes[0].real, 0), CUDA_SUCCESS);
+	((struct ckt_graph_exec *)with->real)->graph->nodes[0].disabled = true;
+	ckt_hostmem_attach(&ckt_worker, file_of(FILE_BYTES, 6, F_SEAL_SHRINK, NULL));
+	with = ckt_objects_find_kind(&ckt_worker.objects, id, CKT_KIND_GRAPH_EXEC);
+	without = ckt_objects_find_kind(&ckt_worker.objects, other, CKT_KIND_GRAPH_EXEC);
+	CU_ASSERT_FATAL(with && without);
+	YES(with->real != before);
+	YES(without->real == kept);
+	/* As it was, with what was left out. */
+	struct ckt_graph_exec *exec = with->real;
+	YES(exec->graph->nodes[0].disabled);
+	IS(ckt_driver.cuGraphLaunch(exec->real, NULL), CUDA_SUCCESS);
+	IS(inside_word(device), 1);
+	IS(ckt_driver.cuGraphNodeSetEnabled(exec->real, exec->graph->nodes[0].real, 1), CUDA_SUCCESS);
+	IS(ckt_driver.cuGraphLaunch(exec->real, NULL), CUDA_SUCCESS);
+	IS(inside_word(device), 6);
+	ckt_object_destroy(&ckt_worker, with);
+	ckt_object_destroy(&ckt_worker, without);
+	IS(ASK(host_unmap, .address = CKT_HOST_BASE, .size = GRAIN), CUDA_SUCCESS);
+	ckt_hostmem_attach(&ckt_worker, -1);
+	inside_free(device);
+}
+
+UNIT_SUITE(hostmem, {"graphs", test_graphs}, {"refused", test_refused}, {"shared", test_shared}, {"private", test_private})
