@@ -75,7 +75,7 @@ static void test_physical(void)
 static void test_map(void)
 {
 	struct ckt_vmm *vmm = &ckt_worker.vmm;
-	uint64_t id = ID(PHYSICAL, 211), foreign = inside_memory(UNIT, 1);
+	uint64_t id = ID(PHYSICAL, 211), small = ID(PHYSICAL, 212), foreign = inside_memory(UNIT, 1);
 	size_t before = vmm->mapping_count;
 	int result;
 	uint64_t base = reserve(0, 4 * (uint64_t)UNIT, &result);
@@ -102,7 +102,8 @@ static void test_map(void)
 	IS(vmm->mapping_count, before);
 	/* Sorted by address, whatever the order of their making. */
 	MUST(ASK(mem_map, .address = base + 2 * (uint64_t)UNIT, .size = 2 * (uint64_t)UNIT, .physical = id), CUDA_SUCCESS);
-	MUST(ASK(mem_map, .address = base, .size = UNIT, .offset = UNIT, .physical = id), CUDA_SUCCESS);
+	MUST(ASK(physical_create, .id = small, .size = UNIT), CUDA_SUCCESS);
+	MUST(ASK(mem_map, .address = base, .size = UNIT, .physical = small), CUDA_SUCCESS);
 	IS(vmm->mapping_count, before + 2);
 	for (size_t i = 1; i < vmm->mapping_count; i++)
 		YES(vmm->mappings[i - 1].address < vmm->mappings[i].address);
@@ -120,11 +121,18 @@ static void test_map(void)
 		IS(ASK(mem_unmap, .address = ranges[i][0], .size = ranges[i][1]), CUDA_ERROR_INVALID_VALUE);
 	}
 	IS(ASK(mem_set_access, .address = base, .size = UNIT, .access = ALL), CUDA_SUCCESS);
-	IS(ckt_vmm_window_on(&ckt_worker, object), 0);	/* only a part of it */
+	IS(ckt_vmm_window_on(&ckt_worker, object), 0);	/* another's */
 	IS(ASK(mem_set_access, .address = base + 2 * (uint64_t)UNIT, .size = 2 * (uint64_t)UNIT, .access = ALL), CUDA_SUCCESS);
 	IS(ckt_vmm_window_on(&ckt_worker, object), base + 2 * (uint64_t)UNIT);
+	/* The same memory at two places. */
+	uint64_t twice = reserve(0, 2 * (uint64_t)UNIT, &result);
+	MUST(result, CUDA_SUCCESS);
+	MUST(ASK(mem_map, .address = twice, .size = 2 * (uint64_t)UNIT, .physical = id), CUDA_SUCCESS);
+	IS(ASK(mem_set_access, .address = twice, .size = 2 * (uint64_t)UNIT, .access = ALL), CUDA_SUCCESS);
 	inside_fill(base + 3 * (uint64_t)UNIT, 42, 4096);
-	IS(inside_word(base), 42);		/* the same memory */
+	IS(inside_word(twice + UNIT), 42);
+	IS(ASK(mem_unmap, .address = twice, .size = 2 * (uint64_t)UNIT), CUDA_SUCCESS);
+	IS(ASK(address_free, .address = twice, .size = 2 * (uint64_t)UNIT), CUDA_SUCCESS);
 	/* A peer's access is kept beside. */
 	IS(ASK(mem_set_peer_access, .address = base, .size = UNIT, .device = 64, .access = ALL), CUDA_ERROR_INVALID_DEVICE);
 	if (ckt_device_can_access(&ckt_worker, 1, 0)) {
@@ -146,6 +154,7 @@ static void test_map(void)
 	IS(ASK(mem_unmap, .address = base + 2 * (uint64_t)UNIT, .size = 2 * (uint64_t)UNIT), CUDA_SUCCESS);
 	IS(vmm->mapping_count, before);
 	IS(ASK(physical_release, .id = id), CUDA_SUCCESS);
+	IS(ASK(physical_release, .id = small), CUDA_SUCCESS);
 	IS(ASK(address_free, .address = base, .size = 4 * (uint64_t)UNIT), CUDA_SUCCESS);
 	inside_free(foreign);
 }
