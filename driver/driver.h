@@ -59,6 +59,8 @@ bool ckt_driver_is_kernel(CUfunction handle);
 bool ckt_driver_on_device(uint64_t address);
 /* Whether that is so of memory that the program has from the host's side. */
 bool ckt_driver_is_reached(uint64_t address);
+/* Whether it is memory of CUDA's, or registered with it. */
+bool ckt_driver_is_known(uint64_t address);
 /* CUDA_ERROR_INVALID_HANDLE where it is no array, CUDA_ERROR_INVALID_VALUE where the box is not in it. */
 CUresult ckt_driver_array_box(CUarray array, const size_t at[3], const size_t extent[3]);
 /* Whether all of it is memory that devices may use, of one allocation or of mappings side by side. */

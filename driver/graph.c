@@ -272,7 +272,11 @@ CKT_EXPORT CUresult cuGraphClone(CUgraph *ret_clone, CUgraph original)
 {
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(original), *clone;
-	CUresult result = graph && ret_clone ? ckt_graph_copy(graph, true, &clone) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = graph && ret_clone ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (!result && (ckt_graph_is_body(graph) || ckt_graph_has_conditions(graph)))
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (!result)
+		result = ckt_graph_copy(graph, true, &clone);
 	if (!result)
 		*ret_clone = (CUgraph)(uintptr_t)clone->object.id;
 	return ckt_graph_leave(result);

@@ -185,8 +185,9 @@ CUresult ckt_node_copy_conditional(struct ckt_node *to, const struct ckt_node *f
 void ckt_node_drop_conditional(struct ckt_node *node);
 /* The condition of the node of an update, not its bodies. */
 void ckt_node_adopt_condition(struct ckt_node *to, const struct ckt_node *from);
-/* Whether the graph is a body, or inside of one. */
-bool ckt_graph_in_body(const struct ckt_graph *graph);
+bool ckt_graph_is_body(const struct ckt_graph *graph);
+/* Whether all that is in bodies may be there; ret_node: the one that may not. */
+CUgraphInstantiateResult ckt_graph_check_bodies(const struct ckt_graph *graph, const struct ckt_node **ret_node);
 
 /* ---- graph_memory.c */
 extern _Atomic unsigned ckt_graph_blocks;	/* there are */

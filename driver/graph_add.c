@@ -69,6 +69,51 @@ static CUresult set_memory(struct ckt_node *node, const CUgraphNodeParams *p)
 	return result;
 }
 
+/* Of the union, what a kind of node has. */
+static size_t params_size(const CUgraphNodeParams *p)
+{
+	switch (p->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return sizeof p->kernel;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return sizeof p->memcpy;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return sizeof p->memset;
+	case CU_GRAPH_NODE_TYPE_HOST:
+		return sizeof p->host;
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return sizeof p->graph;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return sizeof p->eventWait;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return sizeof p->eventRecord;
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+		return sizeof p->extSemSignal;
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+		return sizeof p->extSemWait;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		return sizeof p->alloc;
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		return sizeof p->free;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return sizeof p->memOp;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return sizeof p->conditional;
+	default:
+		return 0;
+	}
+}
+
+/* The rest of the union must be zero. */
+static bool is_padded(const CUgraphNodeParams *p)
+{
+	const uint8_t *bytes = (const uint8_t *)p->reserved1;
+	for (size_t i = params_size(p); i < sizeof p->reserved1; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
 /* Precondition: locked.  The new parameters of a node, in the union's general form. */
 static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 {
@@ -77,6 +122,8 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 	uint64_t context = node->context;
 	struct ckt_graph *child, *copy;
 	CUresult result;
+	if (!is_padded(p))
+		return CUDA_ERROR_INVALID_VALUE;
 	switch (p->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL: {
 		CUDA_KERNEL_NODE_PARAMS kernel;
@@ -123,6 +170,8 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 		child = ckt_graph_find(p->graph.graph);
 		if (!child || child == node->graph)
 			return CUDA_ERROR_INVALID_VALUE;
+		if (ckt_graph_is_body(child) || ckt_graph_has_conditions(child))
+			return CUDA_ERROR_NOT_SUPPORTED;
 		if (p->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
 			return move_child(node, child);
 		if (p->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)

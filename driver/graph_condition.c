@@ -48,12 +48,19 @@ static CUresult add(struct ckt_graph *graph, uint64_t context, unsigned value, u
 	return CUDA_SUCCESS;
 }
 
+/* It must be named, as an H200's driver has it: none stands for the current one. */
 static CUresult context_of(CUcontext handle, uint64_t *ret_context)
 {
-	if (!handle)
-		return ckt_driver_context(ret_context);
 	*ret_context = ckt_handle_id(handle);
-	return ckt_driver_context_check(handle);
+	return handle ? ckt_driver_context_check(handle) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* A handle made for a body is good everywhere in the graph that the body is in. */
+static struct ckt_graph *outermost(struct ckt_graph *graph)
+{
+	while (ckt_graph_is_body(graph))
+		graph = graph->owner->graph;
+	return graph;
 }
 
 CKT_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *ret_handle, CUgraph graph_handle, CUcontext context_handle,
@@ -66,7 +73,7 @@ CKT_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *ret
 	if (!result)
 		result = context_of(context_handle, &context);
 	if (!result)
-		result = add(graph, context, value, flags, ret_handle);
+		result = add(outermost(graph), context, value, flags, ret_handle);
 	return ckt_graph_leave(result);
 }
 
@@ -163,6 +170,11 @@ void ckt_node_adopt_condition(struct ckt_node *to, const struct ckt_node *from)
 void ckt_node_drop_conditional(struct ckt_node *node)
 {
 	struct ckt_conditional_node c = node->conditional;
+	unsigned up;
+	/* The handle may have another node now. */
+	struct ckt_condition *condition = node->object.id ? find(node->graph, c.handle, &up) : NULL;
+	if (condition)
+		condition->used = false;
 	node->conditional = (struct ckt_conditional_node){0};
 	for (unsigned i = 0; i < c.count; i++)
 		ckt_graph_free(c.bodies[i]);
@@ -210,10 +222,54 @@ bool ckt_graph_has_idle_condition(const struct ckt_graph *graph)
 	return any(graph, has_idle);
 }
 
-bool ckt_graph_in_body(const struct ckt_graph *graph)
+bool ckt_graph_is_body(const struct ckt_graph *graph)
 {
-	for (const struct ckt_node *owner = graph->owner; owner; owner = owner->graph->owner)
-		if (owner->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-			return true;
-	return false;
+	return graph->owner && graph->owner->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+}
+
+/* ---- What a body may hold: it is looked at when the graph is made executable. */
+
+static bool is_pageable(CUmemorytype type, const void *host)
+{
+	return type == CU_MEMORYTYPE_HOST && !ckt_driver_is_known(ckt_handle_id(host));
+}
+
+static CUgraphInstantiateResult check_node(const struct ckt_node *node)
+{
+	switch (node->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return CUDA_GRAPH_INSTANTIATE_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		/* What an H200's driver says of pageable memory. */
+		return is_pageable(node->copy.srcMemoryType, node->copy.srcHost) || is_pageable(node->copy.dstMemoryType, node->copy.dstHost) ?
+			       CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED :
+			       CUDA_GRAPH_INSTANTIATE_SUCCESS;
+	default:
+		return CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+	}
+}
+
+static CUgraphInstantiateResult check(const struct ckt_graph *graph, bool inside, const struct ckt_node **ret_node)
+{
+	CUgraphInstantiateResult result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+	for (size_t i = 0; i < graph->count && !result; i++) {
+		const struct ckt_node *node = graph->nodes[i];
+		size_t count;
+		struct ckt_graph *const *graphs = ckt_node_graphs(node, &count);
+		result = inside ? check_node(node) : CUDA_GRAPH_INSTANTIATE_SUCCESS;
+		if (result)
+			*ret_node = node;
+		for (size_t k = 0; k < count && !result; k++)
+			result = check(graphs[k], inside || node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL, ret_node);
+	}
+	return result;
+}
+
+CUgraphInstantiateResult ckt_graph_check_bodies(const struct ckt_graph *graph, const struct ckt_node **ret_node)
+{
+	return check(graph, false, ret_node);
 }

@@ -23,6 +23,8 @@ static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t st
 {
 	static bool once;
 	/* Its handle would be the driver's, known to kernels, and no restore could give it again. */
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH && ckt_graph_has_conditions(graph))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
 		return ckt_driver_unsupported("a graph that kernels launch", &once);
 	struct ckt_exec *exec = ckt_exec_new();
@@ -97,6 +99,8 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph handl
 		return result;
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(handle);
+	if (graph && ckt_graph_is_body(graph))
+		return ckt_graph_leave(CUDA_ERROR_NOT_SUPPORTED);
 	if (!ret || !graph || graph->capturing || graph->owner || params->flags & ~(cuuint64_t)FLAGS)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	const struct ckt_node *circle = find_circle(graph);
@@ -109,6 +113,13 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph handl
 		params->result_out = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	}
+	const struct ckt_node *wrong = NULL;
+	params->result_out = ckt_graph_check_bodies(graph, &wrong);
+	if (wrong) {
+		params->hErrNode_out = ckt_node_handle(wrong);
+		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
+	}
+	params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
 	result = instantiate(graph, params->flags, stream, ret);
 	if (!result)
 		params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;

@@ -75,7 +75,7 @@ static CUgraphExecUpdateResult compare(struct pairing *p, const struct ckt_node 
 	size_t count, others;
 	struct ckt_graph *const *graphs = ckt_node_graphs(a, &count), *const *from = ckt_node_graphs(b, &others);
 	if (a->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && (a->conditional.type != b->conditional.type || count != others))
-		return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, b, NULL);
+		return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, b, NULL);
 	CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	for (size_t i = 0; i < count && !result; i++)
 		result = ckt_graph_pair(graphs[i], from[i], &p->info);

@@ -134,6 +134,12 @@ bool ckt_driver_is_reached(uint64_t address)
 	return false;	/* its nodes keep the side that they were given */
 }
 
+bool ckt_driver_is_known(uint64_t address)
+{
+	struct ckt_soft_range range;
+	return ckt_soft_range_find(address, &range);
+}
+
 CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t extent[3])
 {
 	struct ckt_soft_array *array;

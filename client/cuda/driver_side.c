@@ -82,6 +82,12 @@ bool ckt_driver_is_reached(uint64_t address)
 	return ckt_range_find(address, &range) && !ckt_range_kind_is_device(range.kind) && range.mapped;
 }
 
+bool ckt_driver_is_known(uint64_t address)
+{
+	struct ckt_range range;
+	return ckt_range_find(address, &range);
+}
+
 CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t extent[3])
 {
 	const struct ckt_array *array = ckt_array_find(handle);

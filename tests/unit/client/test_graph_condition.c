@@ -39,15 +39,15 @@ static void test_handles(void)
 	LOCAL(cuGraphInstantiateWithParams(&exec, graph, &how), BAD);
 	IS(how.result_out, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED);
 	add_conditional(graph, a, CU_GRAPH_COND_TYPE_SWITCH, 3, &bodies);
-	/* One node for a handle, the handle of an outer graph in a body, but not of a body outside. */
+	/* One node for a handle, wherever in the graph; one made for a body is good outside of it too. */
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
 	params.conditional.handle = a;
 	params.conditional.size = 1;
 	params.conditional.ctx = primary;
 	LOCAL(cuGraphAddNode(&node, graph, NULL, NULL, 0, &params), BAD);
 	params.conditional.handle = new_handle(bodies[0], 0);
-	LOCAL(cuGraphAddNode(&node, graph, NULL, NULL, 0, &params), BAD);
-	LOCAL(cuGraphAddNode(&node, bodies[0], NULL, NULL, 0, &params), CUDA_SUCCESS);
+	LOCAL(cuGraphAddNode(&node, graph, NULL, NULL, 0, &params), CUDA_SUCCESS);
+	LOCAL(cuGraphAddNode(&node, bodies[0], NULL, NULL, 0, &params), BAD);
 	params.conditional.handle = b;
 	LOCAL(cuGraphAddNode(&node, bodies[1], NULL, NULL, 0, &params), CUDA_SUCCESS);
 	/* All have a node now. */

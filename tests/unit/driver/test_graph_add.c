@@ -21,6 +21,10 @@ static void test_kinds(void)
 	CHECK_RESULT(cuGraphAddNode(&node, graph, NULL, NULL, 0, &none), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphAddNode(&node, graph, NULL, NULL, 0, &conditional), CUDA_ERROR_INVALID_VALUE);
 	CHECK_RESULT(cuGraphAddNode(&node, graph, NULL, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	/* What the kind does not use of the union is zero, to its last byte. */
+	CUgraphNodeParams soiled = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {.event = event}};
+	((char *)soiled.reserved1)[sizeof soiled.reserved1 - 1] = 1;
+	CHECK_RESULT(cuGraphAddNode(&node, graph, list, NULL, 1, &soiled), CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphAddNode(&node, graph, list, NULL, 1, &record));
 	CHECK_RESULT(cuGraphNodeSetParams(node, &empty), CUDA_ERROR_INVALID_VALUE);
 	record.eventRecord.event = NULL;

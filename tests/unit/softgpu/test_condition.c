@@ -6,11 +6,12 @@
 #include "softgpu/soft.h"
 
 static CUdeviceptr memory;
+static CUcontext context;
 
 static CUgraph begin(void)
 {
 	CUgraph graph = NULL;
-	test_context();
+	context = test_context();
 	OK(cuMemAlloc(&memory, 64));
 	OK(cuMemsetD32(memory, 0, 16));
 	OK(cuGraphCreate(&graph, 0));
@@ -20,7 +21,7 @@ static CUgraph begin(void)
 static CUgraphConditionalHandle new_handle(CUgraph graph, unsigned value)
 {
 	CUgraphConditionalHandle handle = 0;
-	OK(cuGraphConditionalHandleCreate(&handle, graph, NULL, value, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	OK(cuGraphConditionalHandleCreate(&handle, graph, context, value, CU_GRAPH_COND_ASSIGN_DEFAULT));
 	return handle;
 }
 
@@ -31,6 +32,7 @@ static CUresult add(CUgraph graph, CUgraphConditionalHandle handle, CUgraphCondi
 	params.conditional.handle = handle;
 	params.conditional.type = type;
 	params.conditional.size = size;
+	params.conditional.ctx = context;
 	CUresult result = cuGraphAddNode(&node, graph, NULL, NULL, 0, &params);
 	*ret_bodies = params.conditional.phGraph_out;
 	return result;
@@ -104,7 +106,7 @@ static void test_values(void)
 {
 	CUgraph graph = begin(), *bodies;
 	CUgraphConditionalHandle assigned = new_handle(graph, 3), kept = 0;
-	OK(cuGraphConditionalHandleCreate(&kept, graph, NULL, 4, 0));
+	OK(cuGraphConditionalHandleCreate(&kept, graph, context, 4, 0));
 	OK(add(graph, assigned, CU_GRAPH_COND_TYPE_IF, 1, &bodies));
 	OK(add(bodies[0], kept, CU_GRAPH_COND_TYPE_IF, 1, &bodies));
 	struct ckt_soft_conditions *none = ckt_soft_conditions_make(ckt_graph_find(bodies[0]));
