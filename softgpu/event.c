@@ -130,7 +130,7 @@ CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
 CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
 	struct ckt_soft_event *e;
-	if (!pHandle)
+	if (!pHandle || !event)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = event_get(event, &e);
 	if (result != CUDA_SUCCESS)
@@ -146,7 +146,7 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 	if (!phEvent)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_shared_event *page = ckt_soft_shared_event_open(&handle);
-	return page ? create(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, page, phEvent) : CUDA_ERROR_INVALID_HANDLE;
+	return page ? create(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, page, phEvent) : CUDA_ERROR_MAP_FAILED;
 }
 
 CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
@@ -159,6 +159,8 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!ckt_soft_in_graph)
 		ckt_capture_event_forget(event->object.handle);
+	if (event->shared)
+		ckt_soft_shared_event_withdraw(event->shared);
 	if (ckt_soft_object_remove(&event->object)) {
 		result = atomic_load(&event->context->alive) ? ckt_soft_context_result(event->context) : CUDA_SUCCESS;
 		ckt_soft_object_put(&event->object);

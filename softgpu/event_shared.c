@@ -29,7 +29,7 @@ struct page {
 
 struct ckt_soft_shared_event {
 	atomic_uint refs;
-	bool own;				/* not opened from a handle */
+	atomic_bool own;			/* not opened from a handle: its name is to be removed */
 	uint64_t id[2];
 	struct page *page;
 };
@@ -95,14 +95,19 @@ void ckt_soft_shared_event_ref(struct ckt_soft_shared_event *shared)
 	atomic_fetch_add(&shared->refs, 1);
 }
 
+void ckt_soft_shared_event_withdraw(struct ckt_soft_shared_event *shared)
+{
+	char name[64];
+	name_of(shared->id, name);
+	if (atomic_exchange(&shared->own, false))
+		shm_unlink(name);
+}
+
 void ckt_soft_shared_event_put(struct ckt_soft_shared_event *shared)
 {
 	if (!shared || atomic_fetch_sub(&shared->refs, 1) != 1)
 		return;
-	char name[64];
-	name_of(shared->id, name);
-	if (shared->own)
-		shm_unlink(name);
+	ckt_soft_shared_event_withdraw(shared);
 	munmap(shared->page, sizeof(*shared->page));
 	free(shared);
 }

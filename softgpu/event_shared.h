@@ -11,6 +11,8 @@ struct ckt_soft_shared_event *ckt_soft_shared_event_new(void);
 struct ckt_soft_shared_event *ckt_soft_shared_event_open(const CUipcEventHandle *handle);
 /* False where it is another process's. */
 bool ckt_soft_shared_event_handle(const struct ckt_soft_shared_event *shared, CUipcEventHandle *ret_handle);
+/* Nobody opens it any more: its event is destroyed, whatever still waits for it. */
+void ckt_soft_shared_event_withdraw(struct ckt_soft_shared_event *shared);
 void ckt_soft_shared_event_ref(struct ckt_soft_shared_event *shared);
 void ckt_soft_shared_event_put(struct ckt_soft_shared_event *shared);
 /* A record begins, and gets its number; it is finished when its stream has come to it. */

@@ -67,9 +67,13 @@ CKT_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 		return CUDA_ERROR_INVALID_HANDLE;
 	ckt_capture_event_forget(event->object.id);
 	CUresult result = CKT_BATCHED(event_destroy, EVENT_DESTROY, .id = event->object.id);
-	if (!result)
-		ckt_object_remove(&event->object);
-	return result;
+	if (result)
+		return result;
+	/* Another process must not open it any more; the answer, which comes behind the destruction, is that there is no such event. */
+	if (event->flags & CU_EVENT_INTERPROCESS)
+		result = CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id);
+	ckt_object_remove(&event->object);
+	return result == CUDA_ERROR_INVALID_HANDLE ? CUDA_SUCCESS : result;
 }
 
 static void forget(struct ckt_object *object)
@@ -187,7 +191,7 @@ CKT_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent handle)
 	const struct ckt_event *event = find(handle);
 	struct ckt_reply reply;
 	struct ckt_ipc_event_get_res res;
-	if (!ret)
+	if (!ret || !handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!event || !(event->flags & CU_EVENT_INTERPROCESS))
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -213,7 +217,7 @@ CKT_EXPORT CUresult cuIpcOpenEventHandle(CUevent *ret_event, CUipcEventHandle ha
 	if (result)
 		return result;
 	if (memcmp(ours.magic, CKT_IPC_MAGIC, sizeof ours.magic) != 0 || ours.kind != CKT_IPC_EVENT)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return CUDA_ERROR_MAP_FAILED;
 	/* Its own memory CUDA refuses a process so, and its own events. */
 	if (ckt_ipc_own(&ours))
 		return CUDA_ERROR_INVALID_CONTEXT;

@@ -565,7 +565,7 @@ int ckt_worker_ipc_event_open(struct ckt_wcall *call)
 	if (!ckt_driver.cuIpcOpenEventHandle)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!read_handle(args.handle, args.handle_len, CKT_IPC_EVENT, &handle) || !fetch(worker, &handle, &answer, &fd))
-		return CUDA_ERROR_INVALID_HANDLE;
+		return CUDA_ERROR_MAP_FAILED;
 	CUresult result = ckt_driver.cuIpcOpenEventHandle(&event, answer.event);
 	if (result)
 		return result;

@@ -67,6 +67,8 @@ static void test_wrong(void)
 	struct ckt_soft_shared_event *again = ckt_soft_shared_event_open(&handle);
 	CU_ASSERT_PTR_NOT_NULL(again);
 	ckt_soft_shared_event_put(again);
+	ckt_soft_shared_event_withdraw(own);
+	CU_ASSERT_PTR_NULL(ckt_soft_shared_event_open(&handle));
 	ckt_soft_shared_event_put(own);
 	CU_ASSERT_PTR_NULL(ckt_soft_shared_event_open(&handle));
 }

@@ -153,12 +153,12 @@ static void test_event(void)
 	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), CUDA_ERROR_INVALID_VALUE);
 	wrong = handle;
 	wrong.kind = CKT_IPC_BLOCK;
-	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_INVALID_HANDLE);
+	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_MAP_FAILED);
 	wrong = handle;
 	memset(wrong.socket, 0, sizeof wrong.socket);
-	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_INVALID_HANDLE);
+	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong), CUDA_ERROR_MAP_FAILED);
 	for (uint32_t length = 0; length < sizeof handle; length += 9)
-		IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle, .handle_len = length), CUDA_ERROR_INVALID_HANDLE);
+		IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle, .handle_len = length), CUDA_ERROR_MAP_FAILED);
 	pthread_t thread;
 	pthread_create(&thread, NULL, serve_one, NULL);
 	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), CUDA_SUCCESS);
