@@ -237,11 +237,10 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUde
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct ckt_soft_range range;
-	if (!ckt_soft_range_find(dptr, &range))
-		return CUDA_ERROR_NOT_FOUND;
+	bool found = ckt_soft_range_find(dptr, &range);
 	if (pbase)
-		*pbase = range.base;
+		*pbase = found ? range.base : 0;
 	if (psize)
-		*psize = range.size;
-	return CUDA_SUCCESS;
+		*psize = found ? range.size : 0;
+	return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

@@ -112,13 +112,12 @@ CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUd
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	/* Unified addressing: pinned memory of the host has a range too, with the size that was asked for. */
-	if (!ckt_range_find(address, &range))
-		return CUDA_ERROR_NOT_FOUND;
+	bool found = ckt_range_find(address, &range);
 	if (base)
-		*base = range.base;
+		*base = found ? range.base : 0;
 	if (size)
-		*size = range.size;
-	return CUDA_SUCCESS;
+		*size = found ? range.size : 0;
+	return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 /* ---- Setting memory.  height 1 for a flat range. */
