@@ -93,7 +93,7 @@ class Truth:
         case = ""
         for line in lines_of(path):
             if not line.startswith("  "):
-                case = line.strip()
+                case = line.split(";")[0].strip()
                 continue
             found = re.match(pattern, line)
             if not found or excused(case, found.group(1)):

@@ -29,7 +29,7 @@ import runner		# noqa: E402
 
 
 def cases(text):
-	"""{PROGRAM.CASE: its lines}"""
+	"""{PROGRAM.CASE: its lines}; what was put out before the first call is a remark."""
 	found, lines = {}, []
 	for line in text.splitlines():
 		if line.startswith('#') or not line.strip():
@@ -37,7 +37,8 @@ def cases(text):
 		if line.startswith('  '):
 			lines.append(line[2:])
 		else:
-			lines = found[line.strip()] = []
+			case, _, before = line.strip().partition('; ')
+			lines = found[case] = ['- ' + before] if before else []
 	return found
 
 
