@@ -8,8 +8,16 @@
 #include "driver/graph.h"
 #include "softgpu/soft.h"
 
+/* Registered host memory that a copy or a fill was given: as on an H200, the node keeps to that registration, and not to one that comes after it. */
+struct pinned {
+	const struct ckt_node *node;
+	uint64_t address, id;
+};
+
 struct soft_exec {
 	struct ckt_exec exec;
+	struct pinned *pinned;			/* owned */
+	size_t pinned_count;
 	struct ckt_node **order;		/* owned */
 	struct ckt_soft_conditions *conditions;	/* counted */
 	CUevent last;				/* behind its latest launch: two launches of one graph do not run at once */
@@ -48,6 +56,56 @@ static struct ckt_node **order_of(const struct ckt_graph *graph)
 	return NULL;
 }
 
+static void forget(struct soft_exec *exec, const struct ckt_node *node)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < exec->pinned_count; i++)
+		if (exec->pinned[i].node != node)
+			exec->pinned[kept++] = exec->pinned[i];
+	exec->pinned_count = kept;
+}
+
+static void note(struct soft_exec *exec, const struct ckt_node *node, uint64_t address)
+{
+	struct ckt_soft_range range;
+	if (!ckt_soft_range_find(address, &range) || range.kind != CKT_SOFT_RANGE_REGISTERED)
+		return;
+	struct pinned *list = realloc(exec->pinned, (exec->pinned_count + 1) * sizeof(*list));
+	if (!list)
+		abort();
+	exec->pinned = list;
+	list[exec->pinned_count++] = (struct pinned){node, address, range.id};
+}
+
+/* The node has the other's parameters from now on; so have those inside of it. */
+static void keep_pinned(struct soft_exec *exec, const struct ckt_node *node, const struct ckt_node *params)
+{
+	size_t count, others;
+	struct ckt_graph *const *graphs = ckt_node_graphs(node, &count), *const *from = ckt_node_graphs(params, &others);
+	forget(exec, node);
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < graphs[i]->count; k++)
+			keep_pinned(exec, graphs[i]->nodes[k], from[i]->nodes[k]);
+	if (node->type == CU_GRAPH_NODE_TYPE_MEMSET)
+		note(exec, node, params->fill.dst);
+	if (node->type != CU_GRAPH_NODE_TYPE_MEMCPY)
+		return;
+	const CUDA_MEMCPY3D *copy = &params->copy;
+	if (copy->srcMemoryType != CU_MEMORYTYPE_ARRAY)
+		note(exec, node, copy->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)copy->srcHost : copy->srcDevice);
+	if (copy->dstMemoryType != CU_MEMORYTYPE_ARRAY)
+		note(exec, node, copy->dstMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)copy->dstHost : copy->dstDevice);
+}
+
+static bool has_pinned(const struct soft_exec *exec)
+{
+	struct ckt_soft_range range;
+	for (size_t i = 0; i < exec->pinned_count; i++)
+		if (!exec->pinned[i].node->disabled && (!ckt_soft_range_find(exec->pinned[i].address, &range) || range.id != exec->pinned[i].id))
+			return false;
+	return true;
+}
+
 struct ckt_exec *ckt_exec_new(void)
 {
 	struct soft_exec *exec = calloc(1, sizeof(*exec));
@@ -57,12 +115,17 @@ struct ckt_exec *ckt_exec_new(void)
 CUresult ckt_exec_make(struct ckt_exec *exec, const struct ckt_graph *graph, uint64_t flags, uint64_t stream)
 {
 	(void)graph, (void)flags, (void)stream;
+	for (size_t i = 0; i < exec->graph->count; i++)
+		keep_pinned(own(exec), exec->graph->nodes[i], exec->graph->nodes[i]);
 	own(exec)->order = order_of(exec->graph);
 	own(exec)->conditions = own(exec)->order ? ckt_soft_conditions_make(exec->graph) : NULL;
 	if (own(exec)->conditions)
 		return CUDA_SUCCESS;
 	free(own(exec)->order);
 	own(exec)->order = NULL;
+	free(own(exec)->pinned);
+	own(exec)->pinned = NULL;
+	own(exec)->pinned_count = 0;
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -70,6 +133,9 @@ CUresult ckt_exec_unmake(struct ckt_exec *exec)
 {
 	free(own(exec)->order);
 	own(exec)->order = NULL;
+	free(own(exec)->pinned);
+	own(exec)->pinned = NULL;
+	own(exec)->pinned_count = 0;
 	ckt_soft_conditions_put(own(exec)->conditions);
 	own(exec)->conditions = NULL;
 	ckt_soft_in_graph = true;
@@ -172,11 +238,11 @@ static CUgraphExecUpdateResult change_all(const struct ckt_graph *graph, const s
 CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node, const struct ckt_node *to)
 {
 	const struct ckt_node *first;
-	(void)exec;
-	if (node->type == CU_GRAPH_NODE_TYPE_GRAPH)
-		return change_all(node->child, to->child, &first) == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS :
-												     CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-	return change(node, to) == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	bool child = node->type == CU_GRAPH_NODE_TYPE_GRAPH;
+	if ((child ? change_all(node->child, to->child, &first) : change(node, to)) != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+		return child ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : CUDA_ERROR_INVALID_VALUE;
+	keep_pinned(own(exec), node, to);
+	return CUDA_SUCCESS;
 }
 
 CUresult ckt_exec_enable_node(struct ckt_exec *exec, const struct ckt_node *node, bool enabled)
@@ -196,6 +262,8 @@ CUresult ckt_exec_update(struct ckt_exec *exec, const struct ckt_graph *graph, C
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		ckt_soft_conditions_put(own(exec)->conditions);
 		own(exec)->conditions = conditions;
+		for (size_t i = 0; i < graph->count; i++)
+			keep_pinned(own(exec), exec->graph->nodes[i], graph->nodes[i]);
 		return CUDA_SUCCESS;
 	}
 	ret_info->errorNode = ckt_node_handle(first);
@@ -372,7 +440,7 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t number)
 	CUstream stream = number ? (CUstream)(uintptr_t)number : CU_STREAM_LEGACY;
 	struct soft_exec *e = own(exec);
 	ckt_graph_enter();
-	CUresult result = exec->graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = !exec->graph ? CUDA_ERROR_INVALID_VALUE : !has_pinned(e) ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
 	ckt_soft_in_graph = true;
 	if (result == CUDA_SUCCESS && e->last)
 		result = cuStreamWaitEvent(stream, e->last, 0);

@@ -51,6 +51,53 @@ static void test_changes(void)
 	OK(cuMemFree(memory));
 }
 
+/* Registered again at the same place, the memory is another one for copies and fills, until they are told. */
+static void test_pinned(void)
+{
+	static _Alignas(4096) uint32_t host[1024];
+	CUcontext context = test_context();
+	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			      .srcDevice = (CUdeviceptr)(uintptr_t)host, .WidthInBytes = 4, .Height = 1, .Depth = 1};
+	CUgraph graph, child;
+	CUgraphNode nodes[2];
+	CUgraphExec exec;
+	OK(cuMemAlloc(&copy.dstDevice, 256));
+	OK(cuMemHostRegister(host, sizeof(host), CU_MEMHOSTREGISTER_DEVICEMAP));
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphCreate(&child, 0));
+	fill(child, (CUdeviceptr)(uintptr_t)host + 512, 3, NULL, 0, 1);
+	OK(cuGraphAddMemcpyNode(&nodes[0], graph, NULL, 0, &copy, context));
+	OK(cuGraphAddChildGraphNode(&nodes[1], graph, NULL, 0, child));
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	OK(cuMemHostUnregister(host));
+	CHECK_RESULT(cuGraphLaunch(exec, NULL), CUDA_ERROR_LAUNCH_FAILED);
+	host[0] = 7;
+	host[128] = 0;
+	OK(cuMemHostRegister(host, sizeof(host), CU_MEMHOSTREGISTER_DEVICEMAP));
+	CHECK_RESULT(cuGraphLaunch(exec, NULL), CUDA_ERROR_LAUNCH_FAILED);
+	OK(cuGraphExecMemcpyNodeSetParams(exec, nodes[0], &copy, context));
+	CHECK_RESULT(cuGraphLaunch(exec, NULL), CUDA_ERROR_LAUNCH_FAILED);
+	OK(cuGraphExecChildGraphNodeSetParams(exec, nodes[1], child));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	IS(files_word(copy.dstDevice), 7);
+	IS(host[128], 3);
+	/* An update tells all of them. */
+	OK(cuMemHostUnregister(host));
+	OK(cuMemHostRegister(host, sizeof(host), CU_MEMHOSTREGISTER_DEVICEMAP));
+	CUgraphExecUpdateResultInfo info;
+	OK(cuGraphExecUpdate(exec, graph, &info));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(child));
+	OK(cuMemHostUnregister(host));
+	OK(cuMemFree(copy.dstDevice));
+}
+
 static void test_memory(void)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS params = {
@@ -79,4 +126,4 @@ static void test_memory(void)
 	OK(cuGraphDestroy(graph));
 }
 
-UNIT_SUITE(softgpu/graph_side, {"order", test_order}, {"changes", test_changes}, {"memory", test_memory})
+UNIT_SUITE(softgpu/graph_side, {"order", test_order}, {"changes", test_changes}, {"pinned", test_pinned}, {"memory", test_memory})
