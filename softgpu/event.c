@@ -3,6 +3,7 @@
  * or destroying the event while work is under way is harmless.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "softgpu/capture.h"
@@ -132,6 +133,7 @@ CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 	struct ckt_soft_event *e;
 	if (!pHandle || !event)
 		return CUDA_ERROR_INVALID_VALUE;
+	memset(pHandle, 0, sizeof(*pHandle));
 	CUresult result = event_get(event, &e);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -8,9 +8,16 @@
 _Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "one layout");
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "one layout");
 
+/* A driver that refuses leaves something in the handle, and the runtime has never passed that on. */
 CKT_RT_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
 {
-	CKT_RT_CALL(cuIpcGetEventHandle((CUipcEventHandle *)handle, event));
+	CUipcEventHandle driver;
+	CKT_RT_ENTER();
+	CKT_RT_REQUIRE(handle, cudaErrorInvalidValue);
+	CUresult result = cuIpcGetEventHandle(&driver, event);
+	if (result == CUDA_SUCCESS)
+		memcpy(handle, &driver, sizeof driver);
+	return ckt_rt_cu(result);
 }
 
 CKT_RT_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
@@ -22,7 +29,13 @@ CKT_RT_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHa
 
 CKT_RT_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr)
 {
-	CKT_RT_CALL(cuIpcGetMemHandle((CUipcMemHandle *)handle, ckt_rt_address(devPtr)));
+	CUipcMemHandle driver;
+	CKT_RT_ENTER();
+	CKT_RT_REQUIRE(handle, cudaErrorInvalidValue);
+	CUresult result = cuIpcGetMemHandle(&driver, ckt_rt_address(devPtr));
+	if (result == CUDA_SUCCESS)
+		memcpy(handle, &driver, sizeof driver);
+	return ckt_rt_cu(result);
 }
 
 /* Memory that is open: the driver opens it once in a context, the runtime as often as it is asked. */

@@ -19,4 +19,22 @@ static void test_refused(void)
 	IS(cudaGetLastError(), OK);
 }
 
-UNIT_SUITE(ipc, {"refused", test_refused})
+/* Whatever a driver does to the handle when it refuses. */
+static void test_untouched(void)
+{
+	cudaIpcEventHandle_t handle, kept, zeros = {{0}};
+	cudaEvent_t event, plain;
+	IS(cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming), OK);
+	IS(cudaEventCreateWithFlags(&plain, cudaEventDisableTiming), OK);
+	IS(cudaIpcGetEventHandle(&handle, event), OK);
+	YES(memcmp(&handle, &zeros, sizeof handle) != 0);
+	kept = handle;
+	YES(cudaIpcGetEventHandle(&handle, plain) != OK);
+	YES(memcmp(&handle, &kept, sizeof handle) == 0);
+	IS(cudaIpcGetEventHandle(NULL, event), BAD);
+	YES(cudaGetLastError() != OK);
+	IS(cudaEventDestroy(event), OK);
+	IS(cudaEventDestroy(plain), OK);
+}
+
+UNIT_SUITE(ipc, {"refused", test_refused}, {"untouched", test_untouched})
