@@ -192,6 +192,20 @@ static bool same_operations(const struct ckt_memop_node *a, const struct ckt_mem
 	return a->count == b->count;
 }
 
+/* Where the memory lies, whatever it was called: pinned memory may stand there as the device's. */
+static CUmemorytype place_of(CUmemorytype type, const void *host, CUdeviceptr device)
+{
+	if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE)
+		return type;
+	return ckt_driver_on_device(type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+}
+
+static bool same_places(const CUDA_MEMCPY3D *a, const CUDA_MEMCPY3D *b)
+{
+	return place_of(a->srcMemoryType, a->srcHost, a->srcDevice) == place_of(b->srcMemoryType, b->srcHost, b->srcDevice) &&
+	       place_of(a->dstMemoryType, a->dstHost, a->dstDevice) == place_of(b->dstMemoryType, b->dstHost, b->dstDevice);
+}
+
 static CUgraphExecUpdateResult change(const struct ckt_node *from, const struct ckt_node *to)
 {
 	bool good = true;
@@ -203,7 +217,7 @@ static CUgraphExecUpdateResult change(const struct ckt_node *from, const struct 
 			return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		good = from->copy.srcMemoryType == to->copy.srcMemoryType && from->copy.dstMemoryType == to->copy.dstMemoryType;
+		good = same_places(&from->copy, &to->copy);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		good = same_shape(&from->fill, &to->fill);
