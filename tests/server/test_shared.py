@@ -61,7 +61,7 @@ class Shared(Whole):
         size, begin, descriptors = done.stdout.decode().split()
         return int(size), begin, int(descriptors)
 
-    def question(self, uid, secret=b"\0" * 16, kind=1, magic=b"CKTIPC01"):
+    def question(self, uid, secret=b"\0" * 16, kind=1, magic=b"CKTIPC02"):
         return magic + secret + struct.pack("=II", uid, kind)
 
     def test_wrong_secret(self):
@@ -70,12 +70,12 @@ class Shared(Whole):
             for kind in (0, 1, 2, 3):
                 size, begin, descriptors = self.ask(self.question(uid, kind=kind), self.uid)
                 self.assertEqual(descriptors, 0)
-                self.assertIn((size, begin), ((0, "-"), (32, "00000000")))
+                self.assertIn((size, begin), ((0, "-"), (96, "00000000")))
         self.finish(self.program)
 
     def test_no_question(self):
         good = self.question(0)
-        for message in (b"x", good[:-1], good + b"x", b"\xff" * 32, b"\0" * 4096, self.question(0, magic=b"CKTIPC02"), None):
+        for message in (b"x", good[:-1], good + b"x", b"\xff" * 32, b"\0" * 4096, self.question(0, magic=b"CKTIPC01"), None):
             self.assertEqual(self.ask(message, self.uid), (0, "-", 0))
         self.finish(self.program)
 
