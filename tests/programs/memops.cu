@@ -199,6 +199,7 @@ int main()
 	params.count = 1;
 	CU(set_node(node, &params));
 	CHECK(cudaMemset(device, 0, 256));
+	CHECK(cudaDeviceSynchronize());
 	CHECK(cudaGraphInstantiate(&exec, graph, 0));
 	phase();
 	CHECK(cudaGraphLaunch(exec, b));
