@@ -444,30 +444,8 @@ static void region_leave(struct ckt_managed_region **place)
 		handler_remove();
 }
 
-CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t context)
-{
-	size_t chunks = size / CHUNK;
-	uint64_t stream;
-	CUresult result = ckt_stream_aside(context, &stream);
-	if (result)
-		return result;
-	struct ckt_managed_region *r = calloc(1, sizeof *r);
-	uint8_t *states = malloc(chunks);
-	if (!r || !states) {
-		free(r);
-		free(states);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	memset(states, STATE_DIRTY, chunks);
-	*r = (struct ckt_managed_region){.base = base, .size = size, .context = context, .stream = stream, .alias = alias, .states = states,
-			     .valid = chunks, .dirty = chunks, .adopted = true};
-	pthread_mutex_lock(&lock);
-	region_enter(r);
-	pthread_mutex_unlock(&lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult ckt_managed_prepare(uint64_t base, uint64_t size, uint64_t context, struct ckt_managed_region **ret_region)
+/* Of memory that is the program's own and lies there already; every chunk in that state. */
+static CUresult region_of_program(uint64_t base, uint64_t size, uint64_t context, enum state state, struct ckt_managed_region **ret_region)
 {
 	uint64_t stream;
 	CUresult result = ckt_stream_aside(context, &stream);
@@ -480,9 +458,33 @@ CUresult ckt_managed_prepare(uint64_t base, uint64_t size, uint64_t context, str
 		free(states);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	memset(states, STATE_DEVICE, size / CHUNK);
-	*r = (struct ckt_managed_region){.base = base, .size = size, .context = context, .stream = stream, .states = states, .adopted = true,
-					 .asleep = true};
+	memset(states, state, size / CHUNK);
+	*r = (struct ckt_managed_region){.base = base, .size = size, .context = context, .stream = stream, .states = states, .adopted = true};
+	*ret_region = r;
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t context)
+{
+	struct ckt_managed_region *r;
+	CUresult result = region_of_program(base, size, context, STATE_DIRTY, &r);
+	if (result)
+		return result;
+	r->alias = alias;
+	r->valid = r->dirty = size / CHUNK;
+	pthread_mutex_lock(&lock);
+	region_enter(r);
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_managed_prepare(uint64_t base, uint64_t size, uint64_t context, struct ckt_managed_region **ret_region)
+{
+	struct ckt_managed_region *r;
+	CUresult result = region_of_program(base, size, context, STATE_DEVICE, &r);
+	if (result)
+		return result;
+	r->asleep = true;
 	pthread_mutex_lock(&lock);
 	r->next = regions;
 	regions = r;
