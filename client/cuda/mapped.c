@@ -1,8 +1,9 @@
 /*
- * Pinned memory that kernels can reach where the worker is on another host (shared.c: on this one).  A pinned allocation lies at addresses that the worker has set aside in its window, so that the
- * device can have the same ones.  It is ordinary memory of the program until it is mapped: when its device address is asked for, or when
- * it shows up as the target of a fill or among the parameters of a launch.  From then on there is device memory at the same address, and
- * both are kept coherent as managed memory is (managed.c); copies with it go by the device.
+ * Pinned memory that kernels can reach where the worker is on another host (shared.c: on this one).  A pinned allocation lies at addresses
+ * that the worker has set aside in its window, so that the device can have the same ones.  It is ordinary memory of the program until it
+ * is mapped: when its device address is asked for, or when it shows up as the target of a fill or among the parameters of a launch.  From
+ * then on there is device memory at the same address, and both are kept coherent as managed memory is (managed.c); copies with it go by
+ * the device.
  *
  * Addresses come 2 MiB at a time: small allocations have a slot of that size in an arena that took one call, larger ones a reservation
  * of their own.  Where they cannot be had here or there, the memory lies anywhere and cannot be mapped.

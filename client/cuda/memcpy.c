@@ -405,7 +405,7 @@ static CUresult copy_on_device(const struct ckt_copy2d *c, uint64_t stream)
 /* The GPU reads and writes shared memory itself; but what the program waits for anyway is faster inside a message, while it is small. */
 static void prefer_message(struct ckt_copy2d *c)
 {
-	if (c->async || c->width * c->height >= BY_MESSAGE_MAX)
+	if (c->async || !c->dst_device || !c->src_device || c->width * c->height >= BY_MESSAGE_MAX)
 		return;
 	bool to = ckt_range_is_shared(c->dst, 1), from = ckt_range_is_shared(c->src, 1);
 	if (to && !from)
@@ -440,16 +440,14 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 	/* A copy that blocks is not for a thread that captures. */
 	if (!c->async && (result = ckt_capture_unsafe()))
 		return result;
-	if (c->dst_device && c->src_device)
-		prefer_message(c);
+	prefer_message(c);
 	if (!c->dst_device || !c->src_device)
 		ckt_host_settle();
 	if (c->src_device && (result = ckt_managed_before_access(c->src, src_extent, false)))
 		return result;
 	if (c->dst_device && (result = ckt_managed_before_access(c->dst, dst_extent, true)))
 		return result;
-	bool background = c->async && !c->dst_device && ckt_range_is_pinned((void *)(uintptr_t)c->dst, dst_extent);
-	if (c->dst_device != c->src_device && !background && ckt_staged_copy(c, stream, &result))
+	if (c->dst_device != c->src_device && ckt_staged_copy(c, stream, &result))
 		return finish(result, c, stream);
 	if (c->dst_device)
 		return finish(c->src_device ? copy_on_device(c, stream) : copy_to_device(c, stream), c, stream);

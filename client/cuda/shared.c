@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "client/conn/hostmem.h"
 #include "client/cuda/internal.h"
@@ -61,13 +60,11 @@ static void give_addresses(struct piece *piece)
 	free(piece);
 }
 
-static struct ckt_managed_region *exchange_region(struct piece *piece, struct ckt_managed_region *region)
+static void set_region(struct piece *piece, struct ckt_managed_region *region)
 {
 	pthread_mutex_lock(&lock);
-	struct ckt_managed_region *before = piece->region;
 	piece->region = region;
 	pthread_mutex_unlock(&lock);
-	return before;
 }
 
 /* The connection has been made again, and the worker behind it does not share. */
@@ -94,10 +91,10 @@ static CUresult map(struct piece *piece, uint64_t base, uint64_t context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = ckt_managed_prepare(piece->base, piece->size, context, &region);
 	if (!result) {
-		exchange_region(piece, region);
+		set_region(piece, region);
 		result = CKT_WAITED(host_map, HOST_MAP, CKT_CALL_F_NUMBERED, NULL, .address = piece->base, .size = piece->size);
 		if (result) {
-			exchange_region(piece, NULL);
+			set_region(piece, NULL);
 			ckt_managed_forget(piece->base);
 		}
 	}
@@ -151,7 +148,7 @@ bool ckt_shared_free(uint64_t address)
 	pthread_mutex_unlock(&lock);
 	if (!piece)
 		return false;
-	exchange_region(piece, NULL);
+	set_region(piece, NULL);
 	ckt_managed_forget(address);
 	ckt_host_memory_place(&base, &room);
 	ckt_host_memory_unmap(address - base, piece->size);

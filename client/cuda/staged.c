@@ -115,7 +115,12 @@ static bool is_ready(void)
 bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_result)
 {
 	/* The answer of a call that may not be made anyway is the connection's. */
-	if (c->width < LEAST || c->height != 1 || c->array.id || ckt_call_forbidden || pthread_mutex_trylock(&busy))
+	if (c->width < LEAST || c->height != 1 || c->array.id || ckt_call_forbidden)
+		return false;
+	/* Such a copy goes on behind the program's back, which filling and emptying here cannot. */
+	if (c->async && !c->dst_device && ckt_range_is_pinned((void *)(uintptr_t)c->dst, c->width))
+		return false;
+	if (pthread_mutex_trylock(&busy))
 		return false;
 	bool ready = is_ready();
 	/* The host's side may be the target of a copy that has not arrived yet. */
