@@ -1,5 +1,5 @@
 /*
- * Kernels as machine code: the C text of a kernel (emit.c), the compiler that is run on it (compile.c) and what is kept of that
+ * Kernels as machine code: the C text of a kernel (emit*.c), the compiler that is run on it (compile.c) and what is kept of that
  * (cache.c).
  *
  * CRICKET_SOFT_COMPILE: 0 never, 1 before a kernel's first launch, unset when a kernel has run for a while; then a thread compiles while the

@@ -1,5 +1,5 @@
 /*
- * What a handler does, for kernels that are compiled (emit.c): every handler may have a form.
+ * What a handler does, for kernels that are compiled (emit*.c): every handler may have a form.
  *
  * Forms stand behind their handlers in the files op_*.c, so that both come from the same expression, and are found by the handler's
  * address.  A handler without a form is called by compiled code like any other, and taken to touch every register.

@@ -1,7 +1,7 @@
 /*
  * What one lane computes: the helpers that handlers and compiled kernels share, so that both answer the same bits.
  *
- * The text of this file is also the head of every compiled kernel (emit.c), where there are no system headers: builtins only, and no
+ * The text of this file is also the head of every compiled kernel (emit*.c), where there are no system headers: builtins only, and no
  * #include but those for the handlers' sake.
  */
 #ifndef CKT_PTX_COMPILED

@@ -1,0 +1,29 @@
+/* softgpu/ptx/emit_access.c: which loads and stores compiled code does by itself, and that those alike share a function. */
+#include "emitted.h"
+
+static void test_kinds(void)
+{
+	char *c = emitted(EMITTED("ld.param.u64 x, [a]; ld.global.u32 r1, [x]; ld.global.u32 r2, [x+4]; ld.global.s8 r3, [x]; ld.global.v2.u32 {r4, r5}, [x];\n"
+				  "st.shared.u32 [r1], r2; st.global.u32 [x], r3; st.global.u32 [x+4], r4; st.global.u32 [x+8], r5;"), false);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+	IS(times(c, "APART bool access_"), 5);
+	HAS(c, "return load_4(w, A, 8, imm, m, 0, 1, v)");
+	HAS(c, "return load_1(w, A, 8, imm, m, 0, 1, v)");
+	HAS(c, "return load_4(w, A, 8, imm, m, 0, 2, v)");
+	HAS(c, "return store_4(w, A, 4, imm, m, 1, 1, v)");
+	HAS(c, "return store_4(w, A, 8, imm, m, 0, 1, v)");
+	IS(times(c, "!access_"), 8);
+	free(c);
+}
+
+static void test_left_to_the_handler(void)
+{
+	/* Ordered ones, which count as waiting, local memory, and vectors that move in one piece of 16 bytes or more. */
+	char *c = emitted(EMITTED("ld.param.u64 x, [a]; ld.volatile.global.u32 r1, [x]; ld.acquire.gpu.global.u32 r2, [x]; ld.local.u32 r3, [r1]; st.local.u32 [r1], r2;"), false);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+	IS(times(c, "access_"), 0);
+	IS(times(c, "r = CALL("), 6);
+	free(c);
+}
+
+UNIT_SUITE(emit_access, {"kinds", test_kinds}, {"left to the handler", test_left_to_the_handler})
