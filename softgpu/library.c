@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/jit.h"
 #include "softgpu/soft.h"
 
 struct instance {
@@ -217,8 +218,8 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	CUresult result = ckt_soft_initialized();
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_soft_jit jit;
-	result = ckt_soft_jit_parse(numJitOptions, jitOptions, jitOptionsValues, &jit);
+	struct ckt_jit jit;
+	result = ckt_jit_read(&jit, numJitOptions, jitOptions, jitOptionsValues);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!library || !code || (numLibraryOptions && !libraryOptions))
@@ -239,7 +240,7 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	}
 	char log[CKT_SOFT_LOG_MAX] = "";
 	result = library_fill(made, code, log, sizeof(log));
-	ckt_soft_jit_finish(&jit, log, 0);
+	ckt_soft_jit_finish(&jit, log);
 	if (result != CUDA_SUCCESS) {
 		if (*log)
 			ckt_soft_say("library not loaded: %s", log);

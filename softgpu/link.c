@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/jit.h"
 #include "softgpu/soft.h"
 
 struct link_state {
@@ -13,7 +14,7 @@ struct link_state {
 	pthread_mutex_t lock;		/* everything below */
 	unsigned capability;
 	struct ckt_soft_texts texts;
-	struct ckt_soft_jit jit;
+	struct ckt_jit jit;
 	void *image;			/* after cuLinkComplete */
 	size_t image_size;
 };
@@ -27,24 +28,14 @@ static void link_free(struct ckt_soft_object *object)
 	free(state);
 }
 
-/* The linker wants exact matches: it has no strategy for others. */
-static CUresult parse_options(unsigned n_options, CUjit_option *options, void **values, struct ckt_soft_jit *ret_jit)
-{
-	CUresult result = ckt_soft_jit_parse(n_options, options, values, ret_jit);
-	for (unsigned i = 0; i < n_options && result == CUDA_SUCCESS; i++)
-		if (options[i] == CU_JIT_FALLBACK_STRATEGY)
-			result = CUDA_ERROR_INVALID_VALUE;
-	return result;
-}
-
 CUresult CUDAAPI cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
 	struct ckt_soft_context *context;
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_soft_jit jit;
-	result = parse_options(numOptions, options, optionValues, &jit);
+	struct ckt_jit jit;
+	result = ckt_jit_read_linker(&jit, numOptions, options, optionValues);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!stateOut)
@@ -54,9 +45,9 @@ CUresult CUDAAPI cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&state->lock, NULL);
 	state->jit = jit;
-	/* The target's bits above are those of the a and f variants.  Nothing later than the device would load here. */
-	unsigned capability = context->device->arch->capability, target = jit.target & 0xffff;
-	state->capability = target && target < capability ? target : capability;
+	/* Nothing later than the device would load here. */
+	unsigned capability = context->device->arch->capability, target;
+	state->capability = ckt_soft_jit_target(&jit, &target) && target && target < capability ? target : capability;
 	result = ckt_soft_object_init(&state->object, CKT_SOFT_LINK, link_free);
 	if (result != CUDA_SUCCESS) {
 		link_free(&state->object);
@@ -70,7 +61,7 @@ CUresult CUDAAPI cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options,
 static CUresult report(struct link_state *state, CUresult result, const char *log)
 {
 	if (result != CUDA_SUCCESS) {
-		ckt_soft_jit_finish(&state->jit, log, 0);
+		ckt_soft_jit_finish(&state->jit, log);
 		/* The device runtime comes along as an input with every relocatable program and may well have nothing that fits. */
 		if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
 			ckt_soft_debug("link: %s", log);
@@ -117,8 +108,8 @@ CUresult CUDAAPI cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void 
 	CUresult result = link_get(handle, &state);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_soft_jit ignored;
-	result = parse_options(numOptions, options, optionValues, &ignored);
+	struct ckt_jit ignored;
+	result = ckt_jit_read_linker(&ignored, numOptions, options, optionValues);
 	if (result == CUDA_SUCCESS && (!data || !size))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS) {
@@ -176,7 +167,7 @@ CUresult CUDAAPI cuLinkComplete(CUlinkState handle, void **cubinOut, size_t *siz
 		if (result == CUDA_SUCCESS)
 			result = ckt_soft_image_pack(&state->texts, state->capability, &state->image, &state->image_size);
 		if (result == CUDA_SUCCESS)
-			ckt_soft_jit_finish(&state->jit, "", 0);
+			ckt_soft_jit_finish(&state->jit, "");
 		report(state, result, log);
 	}
 	if (result == CUDA_SUCCESS) {

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "driver/jit.h"
 #include "softgpu/soft.h"
 
 CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capability, struct ckt_ptx_module **ret_code, char *log,
@@ -203,17 +203,15 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigne
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_soft_jit jit;
-	result = ckt_soft_jit_parse(numOptions, options, optionValues, &jit);
+	struct ckt_jit jit;
+	result = ckt_jit_read(&jit, numOptions, options, optionValues);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!module || !image)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = ckt_soft_jit_target(&jit, context->device->arch->capability);
+	result = ckt_soft_jit_check(&jit, context->device->arch->capability);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct timespec start, end;
-	clock_gettime(CLOCK_MONOTONIC, &start);
 	char log[CKT_SOFT_LOG_MAX] = "";
 	struct ckt_soft_texts texts = {0};
 	struct ckt_ptx_module *code;
@@ -225,8 +223,7 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigne
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_module_create(context, code, false, &made);
 	ckt_soft_texts_fini(&texts);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	ckt_soft_jit_finish(&jit, log, (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9);
+	ckt_soft_jit_finish(&jit, log);
 	if (result == CUDA_SUCCESS)
 		*module = ckt_soft_object_handle(&made->object);
 	else if (*log)

@@ -348,8 +348,6 @@ extern __thread bool ckt_soft_in_host_function;
 
 /* ---- module.c, fatbin.c, link.c, library.c, function.c */
 
-struct ckt_soft_jit;
-
 struct ckt_soft_function {
 	struct ckt_soft_object object;
 	struct ckt_soft_module *module;		/* alive as long as its functions have handles */
@@ -395,18 +393,13 @@ CUresult ckt_soft_file_read(const char *path, void **ret_data, size_t *ret_size_
 enum { CKT_SOFT_LOG_MAX = 1024 };
 
 /* JIT options as cuModuleLoadDataEx and cuLinkCreate take them. */
-struct ckt_soft_jit {
-	char *info_log, *error_log;
-	size_t info_size, error_size;
-	void **info_size_slot, **error_size_slot, **wall_time_slot;	/* options that are written back */
-	unsigned target;						/* CU_JIT_TARGET, 0 where not given */
-	bool has_target, impossible;					/* impossible: an option that no text compiles with */
-};
+struct ckt_jit;
 
-CUresult ckt_soft_jit_parse(unsigned n_options, CUjit_option *options, void **values, struct ckt_soft_jit *ret_jit);
-/* Whether a text compiled for the target asked for would load on a device. */
-CUresult ckt_soft_jit_target(const struct ckt_soft_jit *jit, unsigned capability);
-void ckt_soft_jit_finish(struct ckt_soft_jit *jit, const char *error, double seconds);
+/* The capability that the options ask for; false, and 0, where they ask for none. */
+bool ckt_soft_jit_target(const struct ckt_jit *jit, unsigned *ret_target);
+/* Whether a text compiled with the options would load on a device. */
+CUresult ckt_soft_jit_check(const struct ckt_jit *jit, unsigned capability);
+void ckt_soft_jit_finish(const struct ckt_jit *jit, const char *error);
 
 /* Parses; on failure writes one line to log and returns CUDA's code. */
 CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capability, struct ckt_ptx_module **ret_code, char *log,

@@ -129,25 +129,6 @@ CUresult ckt_file_read(const char *path, void **ret_data, size_t *ret_size);
 /* A CUfunction, or a CUkernel cast to one, as the function in the current context. */
 CUresult ckt_function_resolve(CUfunction handle, struct ckt_function **ret_function);
 
-/* ---- JIT options, shared by modules and the linker (jit.c) */
-struct ckt_jit {
-	uint32_t keys[64];
-	uint64_t values[64];
-	uint32_t count;
-	char *info_log, *error_log;
-	uint32_t info_log_max, error_log_max;	/* what the buffers hold; one more is asked for, so that a text cut short shows */
-	void **info_size_slot, **error_size_slot, **wall_time_slot;
-	uint64_t start_ns;
-};
-/* Keeps pointers into values for what comes back.  CUDA_ERROR_INVALID_VALUE for an option that there is not. */
-CUresult ckt_jit_read(struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values);
-/* The linker's: it has no strategy where nothing fits. */
-CUresult ckt_jit_read_linker(struct ckt_jit *jit, unsigned n_options, const CUjit_option *options, void **values);
-/* Whether an option's value is a place to be written to, of the call that it was given to. */
-bool ckt_jit_writes(CUjit_option option);
-/* What came back, once compiling is over. */
-void ckt_jit_finish(const struct ckt_jit *jit, const char *info, uint32_t info_len, const char *error, uint32_t error_len);
-
 /* ---- library.c */
 CUresult ckt_kernel_function(uint64_t kernel, struct ckt_function **ret_function);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "driver/jit.h"
 
 enum { CONTEXTS_MAX = 64 };
 

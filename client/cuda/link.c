@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "driver/jit.h"
 
 enum { INPUTS_MAX = 256, NAMES_MAX = 65536 };
 

@@ -10,6 +10,7 @@
 
 #include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
+#include "driver/jit.h"
 
 static struct ckt_module *find(CUmodule handle)
 {
