@@ -72,7 +72,13 @@ unsigned ckt_driver_element_bytes(CUarray_format format, unsigned channels);
  * what they will be given (false, behind it).
  */
 CUresult ckt_copy_join(CUcontext dst_context, CUcontext src_context, bool before);
-CUresult ckt_memop_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);
+
+/* ---- Memory operations */
+
+/* Whether one may write there, or wait for a value there: width bytes, aligned. */
+CUresult ckt_driver_memop_address(uint64_t address, unsigned width, bool waits);
+/* Puts checked ones on a stream. */
+CUresult ckt_memop_submit(uint64_t stream, const CUstreamBatchMemOpParams *ops, unsigned count);
 
 /* ---- Executable graphs */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "driver/graph.h"
+#include "driver/memop.h"
 
 /* The graph and the nodes of a cuGraphAdd*Node call. */
 static CUresult begin(CUgraphNode *ret, CUgraph handle, const CUgraphNode *list, const CUgraphEdgeData *data, size_t count, CUgraphNodeType type,

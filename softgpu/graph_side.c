@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "driver/graph.h"
+#include "driver/memop.h"
 #include "softgpu/soft.h"
 
 /* Registered host memory that a copy or a fill was given: as on an H200, the node keeps to that registration, and not to one that comes after it. */
@@ -413,6 +414,13 @@ static CUresult launch_conditional(const struct soft_exec *exec, const struct ck
 	return result;
 }
 
+/* Checked again: memory may have gone since. */
+static CUresult launch_memop(const struct ckt_memop_node *memop, CUstream stream)
+{
+	CUresult result = ckt_memop_check(memop->ops, memop->count, memop->flags);
+	return result == CUDA_SUCCESS ? ckt_memop_submit((uint64_t)(uintptr_t)stream, memop->ops, memop->count) : result;
+}
+
 static CUresult launch_node(const struct soft_exec *exec, struct ckt_node *node, CUstream stream)
 {
 	switch (node->type) {
@@ -433,7 +441,7 @@ static CUresult launch_node(const struct soft_exec *exec, struct ckt_node *node,
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuEventRecord(node->event, stream);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		return cuStreamBatchMemOp_v2(stream, node->memop.count, node->memop.ops, node->memop.flags);
+		return launch_memop(&node->memop, stream);
 	default:
 		return CUDA_SUCCESS;
 	}

@@ -1,12 +1,10 @@
-/* Memory operations: a stream writes a value, or stands still until memory has one. */
+/* Memory operations (driver/memop.h) as the soft GPU carries them out: a stream writes a value, or stands still until memory has one. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "softgpu/capture.h"
-#include "softgpu/copy.h"
-
-enum { MEMOPS_MAX = 256 };
+#include "driver/memop.h"
+#include "softgpu/soft.h"
 
 struct batch {
 	unsigned count;
@@ -57,119 +55,31 @@ static void run_batch(struct ckt_soft_context *context, void *payload)
 	}
 }
 
-static CUresult check_address(CUdeviceptr address, unsigned width, uint8_t bits)
+CUresult ckt_driver_memop_address(uint64_t address, unsigned width, bool waits)
 {
-	return address && address % width == 0 && ckt_soft_memory_ok(address, width, bits) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return ckt_soft_memory_ok(address, width, waits ? CKT_SOFT_PAGE_READ : CKT_SOFT_PAGE_WRITE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult check(const CUstreamBatchMemOpParams *op)
+CUresult ckt_memop_submit(uint64_t number, const CUstreamBatchMemOpParams *ops, unsigned count)
 {
-	bool wide = op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
-	switch (op->operation) {
-	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-		if (op->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH)
-			return CKT_SOFT_UNSUPPORTED("flushing remote writes");
-		if (op->waitValue.flags > CU_STREAM_WAIT_VALUE_NOR)
-			return CUDA_ERROR_INVALID_VALUE;
-		return check_address(op->waitValue.address, wide ? 8 : 4, CKT_SOFT_PAGE_READ);
-	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		if (op->writeValue.flags)
-			return CUDA_ERROR_INVALID_VALUE;
-		return check_address(op->writeValue.address, wide ? 8 : 4, CKT_SOFT_PAGE_WRITE);
-	case CU_STREAM_MEM_OP_BARRIER:
-		return op->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-		return CKT_SOFT_UNSUPPORTED("flushing remote writes");
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-}
-
-CUresult ckt_memop_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags)
-{
-	CUresult result = ops && count && count <= MEMOPS_MAX && !flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
-		result = check(&ops[i]);
-	return result;
-}
-
-/* Precondition: entered. */
-static CUresult capture(struct ckt_capture_stream *capturing, CUstreamBatchMemOpParams *ops, unsigned count)
-{
-	struct ckt_node *node;
-	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &node);
-	return result == CUDA_SUCCESS ? ckt_node_set_memop(node, &(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){.count = count, .paramArray = ops}) : result;
-}
-
-CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
-{
-	struct ckt_soft_context *context;
-	struct ckt_soft_stream *s;
-	CUresult result = ckt_soft_enter(&context);
-	if (result == CUDA_SUCCESS && !count)
-		return paramArray && !flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		result = ckt_memop_check(paramArray, count, flags);
-	if (result == CUDA_SUCCESS)
-		result = ckt_soft_stream_get(context, stream, &s);
+	struct ckt_soft_stream *stream;
+	CUresult result = ckt_soft_stream_by_number(number, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_capture_stream *capturing;
-	result = ckt_soft_capture(s, &capturing);
-	if (result != CUDA_SUCCESS || capturing) {
-		ckt_soft_object_put(&s->object);
-		return capturing ? ckt_graph_leave(capture(capturing, paramArray, count)) : result;
-	}
-	struct batch *batch = malloc(sizeof(*batch) + count * sizeof(*paramArray));
+	struct batch *batch = malloc(sizeof(*batch) + count * sizeof(*ops));
 	bool waits = false;
 	if (batch) {
 		batch->count = count;
-		memcpy(batch->ops, paramArray, count * sizeof(*paramArray));
+		memcpy(batch->ops, ops, count * sizeof(*ops));
 		for (unsigned i = 0; i < count; i++)
-			waits |= paramArray[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
-				 paramArray[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
-		result = ckt_soft_stream_submit(s, run_batch, batch, sizeof(*batch) + count * sizeof(*paramArray), waits ? 0 : CKT_SOFT_INLINE, NULL,
-						0, NULL);
+			waits |= ckt_memop_is_wait(ops[i].operation);
+		result = ckt_soft_stream_submit(stream, run_batch, batch, sizeof(*batch) + count * sizeof(*ops), waits ? 0 : CKT_SOFT_INLINE, NULL, 0, NULL);
 	} else {
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	free(batch);
-	ckt_soft_object_put(&s->object);
+	ckt_soft_object_put(&stream->object);
 	return result;
-}
-
-static CUresult one(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, uint64_t value, unsigned flags)
-{
-	CUstreamBatchMemOpParams op = {.operation = operation};
-	op.writeValue.address = address;
-	op.writeValue.flags = flags;
-	if (operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 || operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
-		op.writeValue.value64 = value;
-	else
-		op.writeValue.value = (cuuint32_t)value;
-	return cuStreamBatchMemOp_v2(stream, 1, &op, 0);
-}
-
-CUresult CUDAAPI cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
-{
-	return one(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, addr, value, flags);
-}
-
-CUresult CUDAAPI cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
-{
-	return one(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, value, flags);
-}
-
-CUresult CUDAAPI cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
-{
-	return one(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, addr, value, flags);
-}
-
-CUresult CUDAAPI cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
-{
-	return one(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, value, flags);
 }
 
 /* The first versions, which need a driver set up for them: no H200's is. */

@@ -289,13 +289,6 @@ void ckt_soft_pool_forget(const struct ckt_soft_range *range)
 
 /* ---- Allocation */
 
-static CUresult stream_of(uint64_t number, struct ckt_soft_stream **ret_stream)
-{
-	struct ckt_soft_context *context;
-	CUresult result = ckt_soft_enter(&context);
-	return result == CUDA_SUCCESS ? ckt_soft_stream_get(context, number ? (CUstream)(uintptr_t)number : CU_STREAM_LEGACY, ret_stream) : result;
-}
-
 static void nothing(struct ckt_soft_context *context, void *payload)
 {
 	(void)context;
@@ -341,7 +334,7 @@ CUresult ckt_pool_alloc(uint64_t id, CUdevice device, size_t size, uint64_t numb
 	struct ckt_soft_stream *stream;
 	struct kept *dropped = NULL, *kept = NULL;
 	(void)device;
-	CUresult result = stream_of(number, &stream);
+	CUresult result = ckt_soft_stream_by_number(number, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
@@ -417,7 +410,7 @@ CUresult ckt_pool_free(uint64_t address, uint64_t number)
 {
 	struct ckt_soft_stream *stream;
 	struct ckt_soft_range range;
-	CUresult result = stream_of(number, &stream);
+	CUresult result = ckt_soft_stream_by_number(number, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!ckt_soft_range_remove(address, 1u << CKT_SOFT_RANGE_DEVICE, &range)) {

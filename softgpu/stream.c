@@ -329,3 +329,10 @@ CUresult ckt_soft_stream_get(struct ckt_soft_context *context, CUstream handle, 
 	*ret_stream = stream;
 	return CUDA_SUCCESS;
 }
+
+CUresult ckt_soft_stream_by_number(uint64_t number, struct ckt_soft_stream **ret_stream)
+{
+	struct ckt_soft_context *context;
+	CUresult result = ckt_soft_enter(&context);
+	return result == CUDA_SUCCESS ? ckt_soft_stream_get(context, number ? (CUstream)(uintptr_t)number : CU_STREAM_LEGACY, ret_stream) : result;
+}
