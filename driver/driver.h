@@ -1,6 +1,7 @@
 /*
  * What the two libcuda.so.1 have in common: client/cuda, which sends what it is asked, and softgpu, which does it.  Everything in driver/ is
- * compiled into each of them: graphs, stream capture and the rules of the memory that graphs allocate, none of which needs a GPU to be decided.
+ * compiled into each of them: graphs, stream capture, the rules of the memory that graphs allocate, what JIT options and memory operations are
+ * right; none of which needs a GPU to be decided.
  * Below stands what the library at hand brings to that; each function is written once in client/cuda/driver_side.c or a file beside it, and
  * once in softgpu/driver_side.c.
  *
