@@ -71,7 +71,7 @@ bool parts_read(int fd, void *ret_data, size_t size)
 {
 	uint8_t *p = ret_data;
 	for (struct pollfd poll_fd = {.fd = fd, .events = POLLIN}; size; ) {
-		ssize_t n = poll(&poll_fd, 1, 5000) == 1 ? read(fd, p, size) : 0;
+		ssize_t n = poll(&poll_fd, 1, 60000) == 1 ? read(fd, p, size) : 0;
 		if (n <= 0)
 			return false;
 		p += n;

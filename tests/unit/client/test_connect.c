@@ -38,7 +38,7 @@ static void answer_hello(int fd)
 	struct ckt_hello_res res = {.status = (enum ckt_hello_status)server.status};
 	uint8_t *data;
 	size_t size;
-	if (ckt_net_read_record(fd, CKT_HELLO_MAX, ckt_net_now_ms() + 5000, &data, &size, NULL))
+	if (ckt_net_read_record(fd, CKT_HELLO_MAX, ckt_net_now_ms() + 60000, &data, &size, NULL))
 		return;
 	struct ckt_cursor flavour = {.p = data + 24, .end = data + size};
 	server.hello_flavour = ckt_get_u32(&flavour);
@@ -66,7 +66,7 @@ static void answer_hello(int fd)
 
 static void *serve(void *unused)
 {
-	poll(&(struct pollfd){.fd = server.listener, .events = POLLIN}, 1, 5000);
+	poll(&(struct pollfd){.fd = server.listener, .events = POLLIN}, 1, 60000);
 	int fd = accept(server.listener, NULL, NULL);
 	if (server.status != -1)
 		greet(fd);

@@ -156,7 +156,7 @@ static void expect_fill(int fd, uint64_t address, size_t size, uint8_t first)
 	uint8_t *data;
 	size_t record;
 	ckt_host_fill_args fill = {0};
-	MUST(ckt_net_read_record(fd, CKT_RECORD_MAX, ckt_net_now_ms() + 5000, &data, &record, NULL), 0);
+	MUST(ckt_net_read_record(fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, &record, NULL), 0);
 	struct ckt_cursor c = {.p = data, .end = data + record};
 	struct ckt_call_header header = {0};
 	YES(ckt_call_header_get(&c, &header));

@@ -62,7 +62,7 @@ static bool was_closed;
 
 static void *let_go(void *unused)
 {
-	for (int i = 0; i < 5000 && access(quiet, F_OK); i++)
+	for (int i = 0; i < 60000 && access(quiet, F_OK); i++)
 		poll(NULL, 0, 1);
 	FILE *file = fopen(quiet, "r");
 	if (file && fscanf(file, "%d", &said_pid) != 1)

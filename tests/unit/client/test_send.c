@@ -146,7 +146,7 @@ static void test_flusher(void)
 	YES(arrived(peer, 51, 1, 0));
 	ckt_put_u32(body, CUDA_ERROR_NOT_READY);
 	parts_reply(peer, &(struct ckt_reply_header){.xid = call.xid}, body, sizeof body);
-	for (int i = 0; i < 5000 && !done_count; i++)
+	for (int i = 0; i < 60000 && !done_count; i++)
 		poll(NULL, 0, 1);
 	IS(done_count, 1);
 	/* It ends with the session. */

@@ -105,7 +105,7 @@ static void test_process(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(message, "is not another"));
 	CU_ASSERT_FALSE(ckt_process_is_over(child));
 	close(wait[1]);
-	for (int i = 0; i < 5000 && !ckt_process_is_over(child); i++)
+	for (int i = 0; i < 60000 && !ckt_process_is_over(child); i++)
 		usleep(1000);
 	CU_ASSERT_TRUE(ckt_process_is_over(child));
 	CU_ASSERT_TRUE(ckt_process_describe(child, text, sizeof text));

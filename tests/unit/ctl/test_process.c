@@ -100,7 +100,7 @@ static void test_tree(void)
 	YES(ckt_process_describe(pid, text, sizeof text));
 	NO(ckt_process_is_over(pid));
 	kill(pid, SIGKILL);
-	for (int i = 0; i < 5000 && !ckt_process_is_over(pid); i++)
+	for (int i = 0; i < 60000 && !ckt_process_is_over(pid); i++)
 		usleep(1000);
 	YES(ckt_process_is_over(pid));
 	YES(ckt_process_describe(pid, text, sizeof text));

@@ -80,7 +80,7 @@ void run_for(int ms)
 
 bool run_until(bool (*condition)(void *data), void *data)
 {
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 30000; i++) {
 		if (condition(data))
 			return true;
 		run_for(2);
@@ -130,7 +130,7 @@ static void serve(struct ckt_source *source, uint32_t events)
 	uint8_t *data;
 	size_t size;
 	(void)events;
-	bool open = !ckt_net_read_record(source->fd, CKT_RECORD_MAX, ckt_net_now_ms() + 5000, &data, &size, &passed);
+	bool open = !ckt_net_read_record(source->fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, &size, &passed);
 	if (open) {
 		struct ckt_cursor c = {.p = data, .end = data + size};
 		struct ckt_call_header header = {0};
@@ -235,13 +235,13 @@ struct ckt_peer *peer_last(void)
 
 void send_bytes(int fd, const void *data, size_t size, int pass_fd)
 {
-	IS(ckt_net_write_record(fd, data, size, ckt_net_now_ms() + 5000, pass_fd), 0);
+	IS(ckt_net_write_record(fd, data, size, ckt_net_now_ms() + 60000, pass_fd), 0);
 }
 
 uint8_t *receive(int fd, size_t *ret_size)
 {
 	uint8_t *data = NULL;
-	if (!run_until(is_readable, &fd) || ckt_net_read_record(fd, CKT_RECORD_MAX, ckt_net_now_ms() + 5000, &data, ret_size, NULL))
+	if (!run_until(is_readable, &fd) || ckt_net_read_record(fd, CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, ret_size, NULL))
 		return NULL;
 	return data;
 }

@@ -29,7 +29,7 @@ extern struct fake_worker {
 	unsigned calls[64], descriptors;
 } worker;
 
-/* Runs the loop until the condition holds; false where it does not within some seconds. */
+/* Runs the loop until the condition holds; false where it does not within a minute. */
 bool run_until(bool (*condition)(void *data), void *data);
 /* Runs it that long in any case. */
 void run_for(int ms);

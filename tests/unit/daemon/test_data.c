@@ -24,7 +24,7 @@ static int connect_data(void)
 /* INT_MAX: no answer. */
 static int call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *res)
 {
-	return ckt_net_call(fd, prog, proc, xdr_args, args, xdr_res, res, ckt_net_now_ms() + 5000, -1);
+	return ckt_net_call(fd, prog, proc, xdr_args, args, xdr_res, res, ckt_net_now_ms() + 60000, -1);
 }
 
 static int put(int fd, const char *file, uint64_t offset, const char *text)
@@ -117,7 +117,7 @@ static void test_refused(void)
 	send_bytes(fd, "x", 1, -1);
 	size_t size;
 	uint8_t *record = NULL;
-	IS(ckt_net_read_record(fd, 100, ckt_net_now_ms() + 5000, &record, &size, NULL) < 0, true);
+	IS(ckt_net_read_record(fd, 100, ckt_net_now_ms() + 60000, &record, &size, NULL) < 0, true);
 	close(fd);
 }
 

@@ -106,7 +106,7 @@ static void test_hello(void)
 		write_greeting(fds[1], rows[i].takes_token, rows[i].takes_none);
 		write_answer(fds[1], HELLO_XID, CKT_HELLO_OK);
 		const char *file = rows[i].file && !*rows[i].file ? token_path : rows[i].file;
-		IS(ckt_hello_control(fds[0], rows[i].is_unix, "who", file, ckt_net_now_ms() + 5000, message, sizeof message),
+		IS(ckt_hello_control(fds[0], rows[i].is_unix, "who", file, ckt_net_now_ms() + 60000, message, sizeof message),
 		   rows[i].result);
 		if (rows[i].result)
 			HAS(message, rows[i].says);

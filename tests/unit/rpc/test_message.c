@@ -53,7 +53,7 @@ static void *answer(void *argument)
 	uint8_t *data, reply[CKT_REPLY_HEADER_SIZE];
 	size_t size;
 	struct ckt_call_header header = {0};
-	if (ckt_net_read_record(pair[1], CKT_RECORD_MAX, ckt_net_now_ms() + 5000, &data, &size, NULL))
+	if (ckt_net_read_record(pair[1], CKT_RECORD_MAX, ckt_net_now_ms() + 60000, &data, &size, NULL))
 		return NULL;
 	struct ckt_cursor c = {data, data + size, false};
 	CU_ASSERT_TRUE(ckt_call_header_get(&c, &header));
@@ -63,7 +63,7 @@ static void *answer(void *argument)
 	struct ckt_reply_header head = {.xid = header.xid + (how == OTHER_XID), .accept_stat = how == NOT_ACCEPTED ? 3 : 0};
 	ckt_reply_header_put(reply, &head);
 	if (how != NONE)
-		ckt_net_write_record(pair[1], reply, sizeof reply - (how == SHORT), ckt_net_now_ms() + 5000, -1);
+		ckt_net_write_record(pair[1], reply, sizeof reply - (how == SHORT), ckt_net_now_ms() + 60000, -1);
 	return NULL;
 }
 
@@ -77,7 +77,7 @@ static void test_call(void)
 		pthread_t thread;
 		CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 		pthread_create(&thread, NULL, answer, &how);
-		int64_t deadline_ms = ckt_net_now_ms() + (how == NONE ? 100 : 5000);
+		int64_t deadline_ms = ckt_net_now_ms() + (how == NONE ? 100 : 60000);
 		CU_ASSERT_EQUAL(ckt_net_call(pair[0], 1, 2, nothing, NULL, nothing, NULL, deadline_ms, -1), expected[how]);
 		pthread_join(thread, NULL);
 		close(pair[0]);

@@ -52,7 +52,7 @@ static void test_records(void)
 	pthread_t thread;
 	open_pair();
 	pthread_create(&thread, NULL, slow_writer, NULL);
-	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(pair[1], 3, ckt_net_now_ms() + 5000, &data, &size, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(pair[1], 3, ckt_net_now_ms() + 60000, &data, &size, NULL), 0);
 	pthread_join(thread, NULL);
 	CU_ASSERT_EQUAL(size, 3);
 	CU_ASSERT_EQUAL(memcmp(data, "abc", 3), 0);

@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 		return 1;
 	save(4, mib, "whole, held", NULL, true);
 	wire_release(&wire, true, true, "", "");
-	wire_ended(&wire, 10000);
+	wire_ended(&wire);
 	double begun = now();
 	int fd = open(names[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char message[CKT_MESSAGE_MAX] = "";
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 	}
 	say(mib, "restored, start included", now() - begun, mib << 20, NULL);
 	kill(wire.pid, SIGKILL);
-	wire_ended(&wire, 10000);
+	wire_ended(&wire);
 	remove_all(0);
 	return 0;
 }

@@ -38,7 +38,7 @@ static void session_end(struct wire *w)
 	uint8_t bye[CKT_CALL_HEADER_SIZE];
 	ckt_call_header_put(bye, &(struct ckt_call_header){.xid = 1, .prog = CRICKET_SESSION_PROG, .vers = 1, .proc = CKT_SESSION_BYE, .acked = w->acked});
 	CU_ASSERT_EQUAL(ckt_net_write_record(w->fd, bye, sizeof bye, -1, -1), 0);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 	free(w->log);
 	free(w->printed);
 	free(w);

@@ -27,9 +27,9 @@ static bool ask(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *
 	uint8_t *data;
 	size_t size;
 	MUST(ckt_net_encode_call(5, prog, proc, xdr_args, args, &data, &size), 0);
-	IS(ckt_net_write_record(fd, data, size, ckt_net_now_ms() + 5000, -1), 0);
+	IS(ckt_net_write_record(fd, data, size, ckt_net_now_ms() + 60000, -1), 0);
 	free(data);
-	if (ckt_net_read_record(fd, 1 << 20, ckt_net_now_ms() + 5000, &data, &size, NULL))
+	if (ckt_net_read_record(fd, 1 << 20, ckt_net_now_ms() + 60000, &data, &size, NULL))
 		return false;
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_reply_header header = {0};
@@ -91,8 +91,8 @@ static void test_garbage(void)
 		int fd = connect_new();
 		uint8_t *data = NULL;
 		size_t got;
-		IS(ckt_net_write_record(fd, zeros, size, ckt_net_now_ms() + 5000, -1), 0);
-		YES(ckt_net_read_record(fd, 65536, ckt_net_now_ms() + 5000, &data, &got, NULL) != 0);
+		IS(ckt_net_write_record(fd, zeros, size, ckt_net_now_ms() + 60000, -1), 0);
+		YES(ckt_net_read_record(fd, 65536, ckt_net_now_ms() + 60000, &data, &got, NULL) != 0);
 		close(fd);
 	}
 	int fd = connect_new();

@@ -39,7 +39,7 @@ static unsigned told(struct told *ret, unsigned room)
 static unsigned wait_told(struct told *ret, unsigned wanted)
 {
 	unsigned count = 0;
-	for (int i = 0; i < 5000 && count < wanted; i++) {
+	for (int i = 0; i < 60000 && count < wanted; i++) {
 		ckt_hostcalls_send(&ckt_worker);
 		count += told(ret + count, wanted - count);
 		poll(NULL, 0, 1);

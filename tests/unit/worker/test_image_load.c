@@ -57,7 +57,7 @@ static void make_base(void)
 	/* Replies that stay: nothing of it is acknowledged. */
 	w.acked = 0;
 	CU_ASSERT_EQUAL_FATAL(wire_save(&w, base_path, true, 5000, message), 0);
-	CU_ASSERT_TRUE(wire_ended(&w, 60000));
+	CU_ASSERT_TRUE(wire_ended(&w));
 	free(w.log);
 	free(w.printed);
 }
@@ -197,7 +197,7 @@ static void test_changes(void)
 			xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&listed);
 			kill(w.pid, SIGTERM);
 		}
-		bool right = !died && refused == (changes[n].expected == REFUSED) && refused == (message[0] != 0) && wire_ended(&w, 60000);
+		bool right = !died && refused == (changes[n].expected == REFUSED) && refused == (message[0] != 0) && wire_ended(&w);
 		if (!right || getenv("CKT_TEST_VERBOSE"))
 			fprintf(stderr, "%s: %s%s\n", changes[n].name, died ? "the worker died" : refused ? "refused: " : "taken", message);
 		CU_ASSERT_TRUE(right);

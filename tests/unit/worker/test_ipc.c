@@ -16,7 +16,7 @@ static int listener = -1;
 static void *serve_one(void *unused)
 {
 	struct pollfd p = {.fd = listener, .events = POLLIN};
-	if (poll(&p, 1, 5000) == 1)
+	if (poll(&p, 1, 60000) == 1)
 		ckt_ipc_serve(&ckt_worker);
 	return unused;
 }

@@ -36,7 +36,7 @@ static void test_other_model(void)
 	CU_ASSERT_EQUAL(done(WIRE_CALL(w, module_unload, true, .id = MODULE(1))), CUDA_SUCCESS);
 	remove_directory(again);
 	CU_ASSERT_EQUAL(mkdir(again, 0700), 0);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, again, (ckt_worker_save2_args){.deadline_ms = 5000}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, again, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, 0);
 	load(w, 1, newer);
 	remove_directory(directory);
 	CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
@@ -48,7 +48,7 @@ static void test_other_model(void)
 	restore(w, again);
 	CU_ASSERT_EQUAL(hidden(w, 0, block), 207);
 	kill(w->pid, SIGKILL);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 	/* The refused one restores where it fits. */
 	w->devices = NULL;
 	restore(w, directory);
@@ -77,7 +77,7 @@ static void test_too_little(void)
 		int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		CU_ASSERT_EQUAL(wire_start(w, worker_path, driver_path, 32 * MIB, fd, message), -ENOMEM);
 		CU_ASSERT_PTR_NOT_NULL(strstr(message, "--session-memory"));
-		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		CU_ASSERT_TRUE(wire_ended(w));
 		close(fd);
 	}
 	/* In the middle of it: the last extent finds no memory. */

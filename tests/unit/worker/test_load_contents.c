@@ -20,16 +20,16 @@ static void test_memory(void)
 	uint64_t a = alloc(w, 6 * MIB), b = alloc(w, 2 * MIB);
 	fill(w, a, 3, 6 * MIB);
 	/* Without files it is refused, and so is an increment. */
-	CU_ASSERT_EQUAL(wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = 5000, .to_memory = true}).status, -EINVAL);
+	CU_ASSERT_EQUAL(wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .to_memory = true}).status, -EINVAL);
 	make_files(more);
 	w->memory_fds = more;
-	CU_ASSERT_EQUAL(wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = 5000, .to_memory = true, .incremental = true}).status,
+	CU_ASSERT_EQUAL(wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .to_memory = true, .incremental = true}).status,
 			-EINVAL);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
 	close_files(more);
 	make_files(fds);
 	w->memory_fds = fds;
-	ckt_worker_save2_res saved = wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = 5000, .to_memory = true, .compress = true});
+	ckt_worker_save2_res saved = wire_save2(w, NULL, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .to_memory = true, .compress = true});
 	CU_ASSERT_EQUAL_FATAL(saved.status, 0);
 	CU_ASSERT_TRUE(saved.bytes > 0 && saved.bytes < MIB);
 	/* It runs on, and what it does now is not in that image. */
@@ -45,7 +45,7 @@ static void test_memory(void)
 	CU_ASSERT_EQUAL(get_u32(w, a), 3);
 	CU_ASSERT_EQUAL(get_u32(w, b), 0);
 	kill(w->pid, SIGKILL);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 	/* From a sealed one, twice; from memory it goes on to a directory as ever. */
 	w->memory_fds = more;
 	for (int i = 0; i < 2; i++) {
@@ -55,12 +55,12 @@ static void test_memory(void)
 		CU_ASSERT_EQUAL(get_u32(w, b), 5);
 		if (i == 0) {
 			kill(w->pid, SIGKILL);
-			CU_ASSERT_TRUE(wire_ended(w, 5000));
+			CU_ASSERT_TRUE(wire_ended(w));
 		}
 	}
-	CU_ASSERT_EQUAL(wire_save2(w, other, (ckt_worker_save2_args){.deadline_ms = 5000, .keep_hashes = true}).status, 0);
+	CU_ASSERT_EQUAL(wire_save2(w, other, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .keep_hashes = true}).status, 0);
 	kill(w->pid, SIGKILL);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 	/* Damaged, cut, and without a manifest. */
 	uint8_t byte;
 	CU_ASSERT_EQUAL(pread(fds[0], &byte, 1, 100), 1);

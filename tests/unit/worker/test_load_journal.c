@@ -194,12 +194,12 @@ static void test_journal(void)
 	}
 	/* What was at once before has its place still; one more is one more. */
 	make_streams(w, 150, 3);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, 0);
 	expect_journal(directory, want, COUNT);
 	make_streams(w, 160, 1);
 	remove_directory(directory);
 	CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, 0);
 	ckt_image image;
 	read_image(directory, &image);
 	CU_ASSERT_EQUAL(image.journal.journal_len, COUNT + 1);

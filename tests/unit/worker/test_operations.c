@@ -24,7 +24,7 @@ static void test_hold(void)
 	uint64_t block = alloc(w, 5 << 20);
 	fill(w, block, 7, 5 << 20);
 	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, -EINVAL);
-	ckt_worker_save2_res saved = wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true});
+	ckt_worker_save2_res saved = wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true});
 	CU_ASSERT_EQUAL_FATAL(saved.status, 0);
 	CU_ASSERT_TRUE(saved.stopped_us > 0 && saved.stopped_us < 5000000);
 	CU_ASSERT_EQUAL(saved.memory_bytes, 6 << 20);
@@ -38,13 +38,13 @@ static void test_hold(void)
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
 	/* Parked: the client hears it, however little it reads; nobody waits for a client that keeps its end open. */
 	fill(w, block, 8, 5 << 20);
-	ckt_worker_save2_res again = wire_save2(w, second, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true, .compress = true});
+	ckt_worker_save2_res again = wire_save2(w, second, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true, .compress = true});
 	CU_ASSERT_EQUAL_FATAL(again.status, 0);
 	CU_ASSERT_NOT_EQUAL(memcmp(again.image, saved.image, sizeof saved.image), 0);
 	CU_ASSERT_TRUE(again.bytes < 100000);
 	CU_ASSERT_EQUAL(wire_release(w, true, true, "for the night", "").status, 0);
 	wire_read_to_end(w);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 	CU_ASSERT_STRING_EQUAL(w->parked, "for the night");
 	CU_ASSERT_STRING_EQUAL(w->moved_to, "");
 	restore(w, second);
@@ -52,7 +52,7 @@ static void test_hold(void)
 	/* And moved. */
 	remove_directory(first);
 	CU_ASSERT_EQUAL(mkdir(first, 0700), 0);
-	CU_ASSERT_EQUAL(wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL(wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
 	CU_ASSERT_EQUAL(wire_release(w, true, false, "", "elsewhere:1").status, 0);
 	wire_read_to_end(w);
 	CU_ASSERT_STRING_EQUAL(w->moved_to, "elsewhere:1");
@@ -70,7 +70,7 @@ static void test_quiesce(void)
 	uint64_t block = alloc(w, 1 << 20);
 	fill(w, block, 7, 1 << 20);
 	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_QUIESCE, NULL, NULL).status, -EINVAL);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
 	uint64_t executed = w->executed;
 	WIRE_BATCH(w, memset, .dst = block, .element_size = 4, .value = 9, .width = 1 << 18, .height = 1);
 	uint32_t xid = WIRE_SEND(w, memcpy_dtoh, true, false, .src = block, .size = 4);
@@ -113,7 +113,7 @@ static void test_chain(void)
 			fill(w, a + 8 * MIB - 4, 78, 4);
 			fill(w, a, 1, 2 * MIB); /* written, but the same */
 		}
-		ckt_worker_save2_args args = {.deadline_ms = 5000, .keep_hashes = true, .incremental = i > 0};
+		ckt_worker_save2_args args = {.deadline_ms = WIRE_GUARD_MS, .keep_hashes = true, .incremental = i > 0};
 		if (i)
 			memcpy(args.base, saved[i - 1].image, sizeof args.base);
 		saved[i] = wire_save2(w, names[i], args);
@@ -127,18 +127,18 @@ static void test_chain(void)
 	/* Only on the very last one. */
 	char other[] = "/tmp/ckt-image-XXXXXX";
 	make_directory(other);
-	ckt_worker_save2_args stale = {.deadline_ms = 5000, .incremental = true, .keep_hashes = true};
+	ckt_worker_save2_args stale = {.deadline_ms = WIRE_GUARD_MS, .incremental = true, .keep_hashes = true};
 	memcpy(stale.base, saved[1].image, sizeof stale.base);
 	CU_ASSERT_EQUAL(wire_save2(w, other, stale).status, -ESTALE);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
 	CU_ASSERT_EQUAL(kill(w->pid, SIGKILL), 0);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 	/* Without what it builds on it is refused, and the next attempt succeeds. */
 	const char *chain[IMAGES] = {names[3], names[2], names[1], names[0]};
 	char message[CKT_MESSAGE_MAX] = "";
 	CU_ASSERT_NOT_EQUAL(wire_start_chain(w, worker_path, driver_path, chain, 1, message), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(message, "builds on another"));
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 	/* The third holds nothing of its own, so it is no link of the chain any more. */
 	const char *needed[] = {names[3], names[1], names[0]};
 	int status = wire_start_chain(w, worker_path, driver_path, needed, 3, message);
@@ -172,7 +172,7 @@ static void test_pause(void)
 	uint64_t a = alloc(w, 6 * MIB), small = alloc(w, 4);
 	fill(w, a, 3, 6 * MIB);
 	fill(w, small, 4, 4);
-	ckt_worker_pause_args args = {.deadline_ms = 5000};
+	ckt_worker_pause_args args = {.deadline_ms = WIRE_GUARD_MS};
 	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_UNPAUSE, NULL, NULL).status, -EINVAL);
 	for (uint32_t i = 0; i < 100; i++) {
 		/* Sent into a paused session, executed when it goes on. */
@@ -193,11 +193,11 @@ static void test_pause(void)
 	CU_ASSERT_EQUAL(get_u32(w, small), 4);
 	/* A paused session is saved from the host's memory, and stays paused. */
 	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args).status, 0);
-	CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
 	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, 0);
 	CU_ASSERT_EQUAL(state(w), CKT_STATE_PAUSED);
 	CU_ASSERT_EQUAL(kill(w->pid, SIGKILL), 0);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 	restore(w, directory);
 	CU_ASSERT_EQUAL(get_u32(w, a + 4 * 99), 99);
 	CU_ASSERT_EQUAL(get_u32(w, a + 6 * MIB - 4), 3);
@@ -217,7 +217,7 @@ static void test_pause_faults(void)
 		CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
 		uint64_t a = alloc(w, 6 << 20);
 		fill(w, a, 3, 6 << 20);
-		ckt_worker_pause_args args = {.deadline_ms = 5000};
+		ckt_worker_pause_args args = {.deadline_ms = WIRE_GUARD_MS};
 		ckt_worker_result gone = wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args);
 		if (i < 2) {
 			CU_ASSERT_EQUAL(gone.status, -EIO);
@@ -236,9 +236,9 @@ static void test_pause_faults(void)
 		/* Nothing was lost. */
 		char directory[] = "/tmp/ckt-image-XXXXXX";
 		make_directory(directory);
-		CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000}).status, 0);
+		CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, 0);
 		kill(w->pid, SIGKILL);
-		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		CU_ASSERT_TRUE(wire_ended(w));
 		w->fault[0] = 0;
 		restore(w, directory);
 		CU_ASSERT_EQUAL(get_u32(w, a + 4096), 3);
@@ -259,7 +259,7 @@ static void test_release_fault(void)
 	uint64_t a = alloc(w, 2 << 20);
 	fill(w, a, 3, 2 << 20);
 	for (int again = 0; again < 2; again++) {
-		CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+		CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
 		CU_ASSERT_EQUAL(wire_release(w, true, !again, "stopped", again ? "10.0.0.1:7350" : "").status, -EIO);
 		CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
 		CU_ASSERT_EQUAL(get_u32(w, a + (2 << 20) - 4), 3);
@@ -269,7 +269,7 @@ static void test_release_fault(void)
 		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
 	}
 	/* Let go without an end, it does not come to that point. */
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
 	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, 0);
 	CU_ASSERT_EQUAL(get_u32(w, a), 3);
 	session_end(w);
@@ -287,14 +287,14 @@ static void test_faults(void)
 		struct wire *w = session_new();
 		uint64_t a = alloc(w, 6 << 20);
 		fill(w, a, 3, 6 << 20);
-		CU_ASSERT_EQUAL_FATAL(wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+		CU_ASSERT_EQUAL_FATAL(wire_save2(w, first, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
 		CU_ASSERT_EQUAL(wire_release(w, true, true, "", "").status, 0);
-		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		CU_ASSERT_TRUE(wire_ended(w));
 		strcpy(w->fault, save_faults[i]);
 		restore(w, first);
 		w->may_die = true;
 		bool fails = save_faults[i][0] == 'f';
-		int status = wire_save2(w, second, (ckt_worker_save2_args){.deadline_ms = 5000, .keep_hashes = true}).status;
+		int status = wire_save2(w, second, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .keep_hashes = true}).status;
 		CU_ASSERT_EQUAL(w->died, !fails);
 		CU_ASSERT_TRUE(!fails || status == -EIO);
 		snprintf(manifest, sizeof manifest, "%s/manifest", second);
@@ -303,7 +303,7 @@ static void test_faults(void)
 		if (fails)
 			free(WIRE_CALL(w, ctx_synchronize, false).data);
 		kill(w->pid, SIGKILL);
-		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		CU_ASSERT_TRUE(wire_ended(w));
 		w->fault[0] = 0;
 		w->may_die = w->died = false;
 		restore(w, i == 4 ? second : first);
@@ -322,9 +322,9 @@ static void test_restore_faults(void)
 	struct wire *w = session_new();
 	uint64_t a = alloc(w, 6 << 20);
 	fill(w, a, 3, 6 << 20);
-	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true}).status, 0);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
 	CU_ASSERT_EQUAL(wire_release(w, true, true, "", "").status, 0);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++) {
 		strcpy(w->fault, faults[i]);
@@ -332,7 +332,7 @@ static void test_restore_faults(void)
 		int status = wire_start(w, worker_path, driver_path, 0, fd, message);
 		CU_ASSERT_TRUE(w->died || status != 0);
 		CU_ASSERT_EQUAL(w->died, faults[i][0] != 'f');
-		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		CU_ASSERT_TRUE(wire_ended(w));
 		w->may_die = w->died = false;
 	}
 	w->fault[0] = 0;
@@ -343,7 +343,7 @@ static void test_restore_faults(void)
 	char full[] = "/tmp/ckt-image-XXXXXX";
 	make_directory(full);
 	CU_ASSERT_EQUAL(prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL), 0);
-	CU_ASSERT_EQUAL(wire_save2(w, full, (ckt_worker_save2_args){.deadline_ms = 5000}).status, -EFBIG);
+	CU_ASSERT_EQUAL(wire_save2(w, full, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, -EFBIG);
 	limit.rlim_cur = RLIM_INFINITY;
 	CU_ASSERT_EQUAL(prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL), 0);
 	CU_ASSERT_EQUAL(get_u32(w, a), 3);
@@ -438,7 +438,7 @@ static void test_goldens(void)
 		/* What a session from an old image writes is of today. */
 		remove_directory(directory);
 		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
-		CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000}).status, 0);
+		CU_ASSERT_EQUAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS}).status, 0);
 		session_end(w);
 		remove_directory(directory);
 		found++;

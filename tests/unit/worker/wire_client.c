@@ -17,8 +17,6 @@
 #include "rpc/handle.h"
 #include "rpc/net.h"
 
-enum { DEADLINE_MS = 60000 };
-
 static void die(const char *what, int error)
 {
 	fprintf(stderr, "wire_client: %s: %s\n", what, strerror(error < 0 ? -error : error));
@@ -27,7 +25,7 @@ static void die(const char *what, int error)
 
 static int64_t deadline(void)
 {
-	return ckt_net_now_ms() + DEADLINE_MS;
+	return ckt_net_now_ms() + WIRE_GUARD_MS;
 }
 
 uint32_t wire_proc(const char *name)
@@ -143,12 +141,12 @@ int wire_start_chain(struct wire *wire, const char *worker, const char *driver, 
 	return start(wire, worker, driver, 0, -1, directories, count, ret_message);
 }
 
-bool wire_ended(struct wire *wire, int timeout_ms)
+bool wire_ended(struct wire *wire)
 {
 	enum { SANITIZER_STATUS = 66 };
 	bool ended = false;
 	int status = 0;
-	for (int64_t until = ckt_net_now_ms() + timeout_ms; !ended && ckt_net_now_ms() < until; poll(NULL, 0, 5))
+	for (int64_t until = deadline(); !ended && ckt_net_now_ms() < until; poll(NULL, 0, 5))
 		ended = waitpid(wire->pid, &status, WNOHANG) == wire->pid;
 	if (!ended)
 		return false;

@@ -14,6 +14,9 @@
 #include "rpc/wire.h"
 #include "rpc/worker.h"
 
+/* After which a test gives up what must happen, on a machine however busy. */
+enum { WIRE_GUARD_MS = 60000 };
+
 struct wire {
 	pid_t pid;		/* the worker */
 	char directory[64];	/* holds its control socket */
@@ -51,8 +54,8 @@ struct wire_reply {
 int wire_start(struct wire *wire, const char *worker, const char *driver, uint64_t memory_limit, int image_fd, char *ret_message);
 /* The same from an image and those that it builds on, newest first. */
 int wire_start_chain(struct wire *wire, const char *worker, const char *driver, const char *const *directories, unsigned count, char *ret_message);
-/* Waits for the process to end (at most timeout_ms); true where it ended. Removes the directory. */
-bool wire_ended(struct wire *wire, int timeout_ms);
+/* Waits for the process to end; false where it does not within WIRE_GUARD_MS. Removes the directory. */
+bool wire_ended(struct wire *wire);
 /* Says hello over a fresh socket pair; NEW or RESUME. */
 ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_secret);
 void wire_disconnect(struct wire *wire);

@@ -34,7 +34,7 @@ struct wire *session_new(void)
 
 void session_free(struct wire *w)
 {
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 	free(w->log);
 	free(w->printed);
 	free(w);
@@ -112,9 +112,9 @@ void remove_directory(const char *directory)
 void save_and_stop(struct wire *w, const char *directory)
 {
 	CU_ASSERT_EQUAL_FATAL(
-		wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = 5000, .hold = true, .to_memory = !directory}).status, 0);
+		wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true, .to_memory = !directory}).status, 0);
 	CU_ASSERT_EQUAL(wire_release(w, true, true, "", "").status, 0);
-	CU_ASSERT_TRUE(wire_ended(w, 5000));
+	CU_ASSERT_TRUE(wire_ended(w));
 }
 
 int try_restore(struct wire *w, const char *directory, char ret_message[CKT_MESSAGE_MAX])
@@ -125,7 +125,7 @@ int try_restore(struct wire *w, const char *directory, char ret_message[CKT_MESS
 	if (fd >= 0)
 		close(fd);
 	if (status)
-		CU_ASSERT_TRUE(wire_ended(w, 5000));
+		CU_ASSERT_TRUE(wire_ended(w));
 	return status;
 }
 
