@@ -24,7 +24,10 @@ enum {
 	CKT_CALL_F_ANYWAY = 4,		/* goes through also where the context has a sticky error: it gets rid of the context */
 };
 
+struct ckt_conn;
+
 struct ckt_call {
+	struct ckt_conn *conn;
 	uint8_t *p;			/* where the arguments go */
 	uint8_t *record;		/* the record mark */
 	uint32_t size_bytes;		/* of the record, mark included */
@@ -66,6 +69,8 @@ void ckt_call_wait_until(bool (*finished)(void *data), void *data);
 
 /* The context of the calling thread's next calls (an id, 0 for none): travels in every header. */
 extern __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
+/* The connection that they go over: that of the context's device.  Never NULL. */
+extern __thread struct ckt_conn *ckt_call_conn __attribute__((tls_model("initial-exec")));
 
 /* The thread is inside a host function, where CUDA must not be called: calls give CUDA_ERROR_NOT_PERMITTED. */
 extern __thread bool ckt_call_forbidden __attribute__((tls_model("initial-exec")));

@@ -31,6 +31,7 @@ struct ckt_conn ckt_conn = {
 __thread bool ckt_call_forbidden __attribute__((tls_model("initial-exec")));
 void (*_Atomic ckt_conn_host_call)(const struct ckt_host_call_args *call);
 __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
+__thread struct ckt_conn *ckt_call_conn __attribute__((tls_model("initial-exec"))) = &ckt_conn;
 static __thread uint32_t thread_number __attribute__((tls_model("initial-exec")));
 static _Atomic uint32_t next_thread_number = 1;
 static struct ckt_devices_res devices;
@@ -51,6 +52,7 @@ static uint32_t this_thread(void)
 /* ---- Encoding */
 
 struct room {
+	struct ckt_conn *conn;
 	uint64_t size;
 	uint64_t limit;
 	bool may_ask;
@@ -66,24 +68,25 @@ static uint64_t ring_need(uint64_t tail, uint64_t size)
 static bool has_room(void *data)
 {
 	const struct room *room = data;
-	if (atomic_load(&ckt_conn.state) == CKT_CONN_LOST)
+	struct ckt_conn *conn = room->conn;
+	if (atomic_load(&conn->state) == CKT_CONN_LOST)
 		return true;
-	pthread_mutex_lock(&ckt_conn.lock);
-	bool enough = ckt_conn.tail - ckt_conn.head + ring_need(ckt_conn.tail, room->size) <= room->limit;
+	pthread_mutex_lock(&conn->lock);
+	bool enough = conn->tail - conn->head + ring_need(conn->tail, room->size) <= room->limit;
 	/* An answer that was under way before may tell of too little: then nobody else asks again. */
-	bool ask = room->may_ask && !ckt_conn.ack_pending;
-	pthread_mutex_unlock(&ckt_conn.lock);
+	bool ask = room->may_ask && !conn->ack_pending;
+	pthread_mutex_unlock(&conn->lock);
 	return enough || ask;
 }
 
-static void ask_for_ack(void);
+static void ask_for_ack(struct ckt_conn *conn);
 
 /* Room for one record at tail; waits while the ring is full.  Precondition: conn.lock held (it is given up while waiting). */
-static CUresult ring_reserve(uint32_t size, bool session_proc, uint8_t **ret_record)
+static CUresult ring_reserve(struct ckt_conn *conn, uint32_t size, bool session_proc, uint8_t **ret_record)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	/* The acknowledgement that frees the ring must itself find room: session procedures have a corner of their own. */
-	struct room room = {.size = size, .limit = CKT_RING_SIZE - (session_proc ? 0 : CKT_RING_CORNER), .may_ask = !session_proc};
+	struct room room = {.conn = conn, .size = size, .limit = CKT_RING_SIZE - (session_proc ? 0 : CKT_RING_CORNER),
+			    .may_ask = !session_proc};
 	for (;;) {
 		int state = atomic_load_explicit(&conn->state, memory_order_relaxed);
 		if (state == CKT_CONN_LOST)
@@ -109,15 +112,14 @@ static CUresult ring_reserve(uint32_t size, bool session_proc, uint8_t **ret_rec
 		}
 		pthread_mutex_unlock(&conn->lock);
 		if (ask)
-			ask_for_ack();
-		ckt_call_wait_until(has_room, &room);
+			ask_for_ack(conn);
+		ckt_conn_wait_until(conn, has_room, &room);
 		pthread_mutex_lock(&conn->lock);
 	}
 }
 
-static CUresult begin(struct ckt_call *call, uint32_t prog, uint32_t proc, size_t args_bytes, unsigned flags)
+static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t prog, uint32_t proc, size_t args_bytes, unsigned flags)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	uint32_t size = CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + (uint32_t)args_bytes;
 	if (__builtin_expect(ckt_call_forbidden, 0))
 		return CUDA_ERROR_NOT_PERMITTED;
@@ -128,17 +130,18 @@ static CUresult begin(struct ckt_call *call, uint32_t prog, uint32_t proc, size_
 	uint32_t thread = this_thread();
 	pthread_mutex_lock(&conn->lock);
 	if (__builtin_expect(conn->fault_count, 0) && prog == CKT_CUDA_PROG && !(flags & CKT_CALL_F_ANYWAY)) {
-		CUresult fault = ckt_conn_fault(ckt_call_context);
+		CUresult fault = ckt_conn_fault(conn, ckt_call_context);
 		if (fault) {
 			pthread_mutex_unlock(&conn->lock);
 			return fault;
 		}
 	}
-	CUresult result = ring_reserve(size, prog != CKT_CUDA_PROG, &call->record);
+	CUresult result = ring_reserve(conn, size, prog != CKT_CUDA_PROG, &call->record);
 	if (result) {
 		pthread_mutex_unlock(&conn->lock);
 		return result;
 	}
+	call->conn = conn;
 	call->size_bytes = size;
 	call->xid = conn->next_xid++;
 	call->seq = flags & CKT_CALL_F_NUMBERED ? conn->next_seq++ : 0;
@@ -166,13 +169,13 @@ static CUresult begin(struct ckt_call *call, uint32_t prog, uint32_t proc, size_
 
 CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags)
 {
-	return begin(call, CKT_CUDA_PROG, proc, args_bytes, flags);
+	return begin(ckt_call_conn, call, CKT_CUDA_PROG, proc, args_bytes, flags);
 }
 
 /* Enters the waiter and makes the record visible to senders.  Precondition: conn.lock held; gives it up. */
 static void commit(struct ckt_call *call, struct ckt_waiter *waiter)
 {
-	struct ckt_conn *conn = &ckt_conn;
+	struct ckt_conn *conn = call->conn;
 	uint64_t tail = atomic_load_explicit(&conn->tail, memory_order_relaxed);
 	if (waiter) {
 		waiter->xid = call->xid;
@@ -200,22 +203,22 @@ static void commit(struct ckt_call *call, struct ckt_waiter *waiter)
 
 static void ack_done(void *data, CUresult result, struct ckt_cursor *results)
 {
-	ckt_conn.ack_pending = false;
+	((struct ckt_conn *)data)->ack_pending = false;
 }
 
 /* Asks, without waiting, how far the worker is, so that the ring is freed while the program goes on issuing. */
-static void ask_for_ack(void)
+static void ask_for_ack(struct ckt_conn *conn)
 {
 	struct ckt_call call;
-	if (begin(&call, CRICKET_SESSION_PROG, CKT_SESSION_ACK, 0, 0) == CUDA_SUCCESS)
-		ckt_call_async(&call, ack_done, NULL);
+	if (begin(conn, &call, CRICKET_SESSION_PROG, CKT_SESSION_ACK, 0, 0) == CUDA_SUCCESS)
+		ckt_call_async(&call, ack_done, conn);
 	else
-		ckt_conn.ack_pending = false;
+		conn->ack_pending = false;
 }
 
 CUresult ckt_call_queue(struct ckt_call *call)
 {
-	struct ckt_conn *conn = &ckt_conn;
+	struct ckt_conn *conn = call->conn;
 	if (conn->sync)
 		return ckt_call_wait(call, NULL);
 	uint64_t tail = atomic_load_explicit(&conn->tail, memory_order_relaxed);
@@ -226,21 +229,22 @@ CUresult ckt_call_queue(struct ckt_call *call)
 	}
 	commit(call, NULL);
 	if (ask)
-		ask_for_ack();
-	ckt_conn_flusher_kick();
+		ask_for_ack(conn);
+	ckt_conn_flusher_kick(conn);
 	return CUDA_SUCCESS;
 }
 
 void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data)
 {
+	struct ckt_conn *conn = call->conn;
 	struct ckt_waiter *waiter = calloc(1, sizeof *waiter);
 	if (!waiter)
 		abort();	/* Out of memory with the queue's lock held and half a command encoded: no state to go on from. */
 	waiter->callback = done;
 	waiter->data = data;
-	atomic_fetch_add(&ckt_conn.async_pending, 1);
+	atomic_fetch_add(&conn->async_pending, 1);
 	commit(call, waiter);
-	ckt_conn_flusher_kick();
+	ckt_conn_flusher_kick(conn);
 }
 
 /* ---- Waiting: one of the waiting threads reads for all */
@@ -252,15 +256,14 @@ static int64_t now_us(void)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-void ckt_call_wait_until(bool (*finished)(void *data), void *data)
+void ckt_conn_wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	if (finished(data))
 		return;
 	uint64_t epoch = conn->epoch;
-	int result = ckt_conn_send();
+	int result = ckt_conn_send(conn);
 	if (result)
-		ckt_conn_broken(epoch, result);
+		ckt_conn_broken(conn, epoch, result);
 	int64_t spin_until = conn->spin_us ? now_us() + conn->spin_us : 0;
 	pthread_mutex_lock(&conn->read_lock);
 	while (!finished(data)) {
@@ -274,18 +277,23 @@ void ckt_call_wait_until(bool (*finished)(void *data), void *data)
 		pthread_mutex_unlock(&conn->read_lock);
 		epoch = conn->epoch;
 		bool spin = spin_until && now_us() < spin_until;
-		result = ckt_conn_read(spin ? 0 : 1000);
+		result = ckt_conn_read(conn, spin ? 0 : 1000);
 		pthread_mutex_lock(&conn->read_lock);
 		conn->reading = false;
 		if (conn->sleepers)
 			pthread_cond_broadcast(&conn->read_cond);
 		if (result && result != -EAGAIN) {
 			pthread_mutex_unlock(&conn->read_lock);
-			ckt_conn_broken(epoch, result);
+			ckt_conn_broken(conn, epoch, result);
 			pthread_mutex_lock(&conn->read_lock);
 		}
 	}
 	pthread_mutex_unlock(&conn->read_lock);
+}
+
+void ckt_call_wait_until(bool (*finished)(void *data), void *data)
+{
+	ckt_conn_wait_until(ckt_call_conn, finished, data);
 }
 
 static bool waiter_done(void *data)
@@ -295,6 +303,7 @@ static bool waiter_done(void *data)
 
 CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 {
+	struct ckt_conn *conn = call->conn;
 	struct ckt_waiter waiter;
 	waiter.callback = NULL;
 	waiter.reply = ret_reply;
@@ -304,17 +313,17 @@ CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 		ret_reply->results = (struct ckt_cursor){0};
 	}
 	commit(call, &waiter);
-	ckt_call_wait_until(waiter_done, &waiter);
+	ckt_conn_wait_until(conn, waiter_done, &waiter);
 	if (waiter.message != waiter.message_small)
 		free(waiter.message);
 	CUresult result = waiter.result;
 	if (result) {
 		ckt_reply_release(ret_reply);
-	} else if (__builtin_expect(ckt_conn.deferred != CUDA_SUCCESS, 0)) {
-		pthread_mutex_lock(&ckt_conn.lock);
-		result = ckt_conn.deferred;
-		ckt_conn.deferred = CUDA_SUCCESS;
-		pthread_mutex_unlock(&ckt_conn.lock);
+	} else if (__builtin_expect(conn->deferred != CUDA_SUCCESS, 0)) {
+		pthread_mutex_lock(&conn->lock);
+		result = conn->deferred;
+		conn->deferred = CUDA_SUCCESS;
+		pthread_mutex_unlock(&conn->lock);
 		if (result)
 			ckt_reply_release(ret_reply);
 	}
@@ -329,10 +338,10 @@ void ckt_reply_release(struct ckt_reply *reply)
 	}
 }
 
-CUresult ckt_conn_session_call(uint32_t proc, struct ckt_reply *ret_reply)
+CUresult ckt_conn_session_call(struct ckt_conn *conn, uint32_t proc, struct ckt_reply *ret_reply)
 {
 	struct ckt_call call;
-	CUresult result = begin(&call, CRICKET_SESSION_PROG, proc, 0, 0);
+	CUresult result = begin(conn, &call, CRICKET_SESSION_PROG, proc, 0, 0);
 	return result ? result : ckt_call_wait(&call, ret_reply);
 }
 
@@ -351,14 +360,14 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 
 /* ---- Opening and closing */
 
-static CUresult fetch_devices(void)
+static CUresult fetch_devices(struct ckt_conn *conn)
 {
 	struct ckt_reply reply;
-	CUresult result = ckt_conn_session_call(CKT_SESSION_DEVICES, &reply);
+	CUresult result = ckt_conn_session_call(conn, CKT_SESSION_DEVICES, &reply);
 	if (result)
 		return result;
 	if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_devices_res, &devices) || devices.devices.devices_len == 0) {
-		ckt_log_user("the server at %s sent no usable device list", ckt_conn.address_text);
+		ckt_log_user("the server at %s sent no usable device list", conn->address_text);
 		result = CUDA_ERROR_NO_DEVICE;
 	} else {
 		have_devices = true;
@@ -383,9 +392,8 @@ static void forked_child(void)
 	pthread_mutex_init(&conn->state_lock, NULL);
 }
 
-static CUresult open_session(void)
+static CUresult open_session(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	char message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1];
 	struct ckt_hello_ok ok = {0};
 	ckt_settings_load();
@@ -397,7 +405,7 @@ static CUresult open_session(void)
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	for (int hops = 0;; hops++) {
-		int fd, result = ckt_connect(conn->address_text, CKT_HELLO_NEW, ckt_settings.connect_timeout_ms, &fd, &ok, moved,
+		int fd, result = ckt_connect(conn, conn->address_text, CKT_HELLO_NEW, ckt_settings.connect_timeout_ms, &fd, &ok, moved,
 					     sizeof moved, message, sizeof message);
 		if (!result) {
 			conn->fd = fd;
@@ -428,14 +436,14 @@ static CUresult open_session(void)
 	conn->pid = getpid();
 	pthread_atfork(NULL, NULL, forked_child);
 	atomic_store(&conn->state, CKT_CONN_OPEN);
-	CUresult result = fetch_devices();
+	CUresult result = fetch_devices(conn);
 	if (result) {
 		conn->error = result;
 		atomic_store(&conn->state, CKT_CONN_LOST);
 		return result;
 	}
-	ckt_conn_flusher_start();
-	ckt_conn_watch_start();
+	ckt_conn_flusher_start(conn);
+	ckt_conn_watch_start(conn);
 	ckt_debug("session %s on %s at %s, %u device(s)", conn->session, conn->server, conn->address_text, devices.devices.devices_len);
 	return CUDA_SUCCESS;
 }
@@ -450,7 +458,7 @@ CUresult ckt_conn_open(void)
 	int saved_errno = errno;
 	pthread_mutex_lock(&open_lock);
 	if (!tried) {
-		first_result = open_session();
+		first_result = open_session(&ckt_conn);
 		tried = true;
 	}
 	CUresult result = first_result;
@@ -469,8 +477,8 @@ __attribute__((destructor)) static void close_session(void)
 	if (pthread_mutex_trylock(&conn->lock))
 		return;		/* A thread died or still runs inside a call: the worker notices the end of file instead. */
 	pthread_mutex_unlock(&conn->lock);
-	if (begin(&call, CRICKET_SESSION_PROG, CKT_SESSION_BYE, 0, 0) == CUDA_SUCCESS) {
+	if (begin(conn, &call, CRICKET_SESSION_PROG, CKT_SESSION_BYE, 0, 0) == CUDA_SUCCESS) {
 		commit(&call, NULL);
-		ckt_conn_send();
+		ckt_conn_send(conn);
 	}
 }

@@ -58,6 +58,7 @@ struct ckt_waiter {
 	uint8_t message_small[192];
 };
 
+/* Functions work on the connection that they are given; a thread's calls go over ckt_call_conn. */
 struct ckt_conn {
 	_Atomic int state;			/* enum ckt_conn_state */
 	CUresult error;				/* with CKT_CONN_LOST */
@@ -124,48 +125,50 @@ extern struct ckt_conn ckt_conn;
 CUresult ckt_conn_open(void);
 /* What the server told about its devices; NULL before a successful open.  Immutable, lives as long as the process. */
 const struct ckt_devices_res *ckt_conn_devices(void);
+/* Returns once finished(data) is true; every reply that arrives over this connection makes it look again. */
+void ckt_conn_wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data);
 /* A session procedure without arguments, waited for. */
-CUresult ckt_conn_session_call(uint32_t proc, struct ckt_reply *ret_reply);
+CUresult ckt_conn_session_call(struct ckt_conn *conn, uint32_t proc, struct ckt_reply *ret_reply);
 
 /* ---- connect.c */
 /* Connects, exchanges greeting and hello.  kind: NEW or RESUME.  0, or -errno/-EACCES/... with a sentence; -EAGAIN: worth another try. */
-int ckt_connect(const char *address_text, enum ckt_hello_kind kind, int timeout_ms, int *ret_fd, struct ckt_hello_ok *ret_ok,
-		char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size);
+int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_kind kind, int timeout_ms, int *ret_fd,
+		struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size);
 
 /* ---- send.c */
 /* Writes what is encoded; waits for the socket.  0, or -errno when the connection broke. */
-int ckt_conn_send(void);
-void ckt_conn_flusher_start(void);
-void ckt_conn_flusher_kick(void);
+int ckt_conn_send(struct ckt_conn *conn);
+void ckt_conn_flusher_start(struct ckt_conn *conn);
+void ckt_conn_flusher_kick(struct ckt_conn *conn);
 
 /* ---- reply.c */
 /* Reads what there is, at most waiting timeout_ms, and hands out the replies.  Precondition: the caller holds the reader's place. */
-int ckt_conn_read(int timeout_ms);
-void ckt_conn_trim(uint64_t executed);
+int ckt_conn_read(struct ckt_conn *conn, int timeout_ms);
+void ckt_conn_trim(struct ckt_conn *conn, uint64_t executed);
 /* The sticky error of the context, CUDA_SUCCESS where there is none.  Precondition: conn.lock held. */
-CUresult ckt_conn_fault(uint64_t context);
-void ckt_waiter_finish_all(CUresult error);
+CUresult ckt_conn_fault(const struct ckt_conn *conn, uint64_t context);
+void ckt_waiter_finish_all(struct ckt_conn *conn, CUresult error);
 
 /* Takes the reader's place from whoever has it and gives it up again. */
-void ckt_conn_take_reader(void);
-void ckt_conn_leave_reader(void);
+void ckt_conn_take_reader(struct ckt_conn *conn);
+void ckt_conn_leave_reader(struct ckt_conn *conn);
 /* What the worker sent before its end is still there to be read.  Precondition: the caller holds the reader's place. */
-void ckt_conn_read_last_words(void);
+void ckt_conn_read_last_words(struct ckt_conn *conn);
 
 /* ---- watch.c: a thread that sleeps until the worker ends the connection */
-void ckt_conn_watch_start(void);
+void ckt_conn_watch_start(struct ckt_conn *conn);
 /* Makes the thread leave the descriptor alone.  Precondition: the caller holds the reader's place, and the state is RESUMING. */
-void ckt_conn_watch_leave(void);
+void ckt_conn_watch_leave(struct ckt_conn *conn);
 
 /* ---- quiesce.c */
 /* Told to be quiet.  Precondition: the caller holds the reader's place, the state is RESUMING, and nobody watches the descriptor. */
-void ckt_conn_quiesce(void);
+void ckt_conn_quiesce(struct ckt_conn *conn);
 
 /* ---- resume.c */
 /*
  * The address in the session's file; false where there is none for us: an address of a session that was restored together with a saved
  * process is for that process alone, whose generation is higher.
  */
-bool ckt_conn_file_address(char *ret_address, size_t size);
+bool ckt_conn_file_address(const struct ckt_conn *conn, char *ret_address, size_t size);
 /* The connection of that epoch broke with this error; returns when the session is open again or lost. */
-void ckt_conn_broken(uint64_t epoch, int error);
+void ckt_conn_broken(struct ckt_conn *conn, uint64_t epoch, int error);

@@ -138,8 +138,8 @@ static int memory_for(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX ? ckt_host_memory_file() : -1;
 }
 
-static int send_hello(int fd, const struct ckt_greeting *greeting, enum ckt_hello_kind kind, int64_t deadline_ms, char *ret_message,
-		      size_t message_size)
+static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_greeting *greeting, enum ckt_hello_kind kind, int64_t deadline_ms,
+		      char *ret_message, size_t message_size)
 {
 	uint8_t token[TOKEN_MAX], args[CKT_HELLO_MAX], record[CKT_HELLO_MAX];
 	char program[CKT_NAME_MAX], host[CKT_NAME_MAX];
@@ -156,15 +156,15 @@ static int send_hello(int fd, const struct ckt_greeting *greeting, enum ckt_hell
 	struct ckt_hello_args hello = {
 		.protocol = CKT_PROTOCOL_VERSION,
 		.kind = kind,
-		.session = kind == CKT_HELLO_NEW ? (char *)"" : ckt_conn.session,
-		.generation = kind == CKT_HELLO_NEW ? 0 : ckt_conn.generation,
+		.session = kind == CKT_HELLO_NEW ? (char *)"" : (char *)conn->session,
+		.generation = kind == CKT_HELLO_NEW ? 0 : conn->generation,
 		.program_name = program,
 		.host = host,
 		.pid = (u_int)getpid(),
 		.uid = (u_int)getuid(),
 		.build = (char *)CKT_VERSION,
 	};
-	memcpy(hello.secret, ckt_conn.secret, sizeof hello.secret);
+	memcpy(hello.secret, conn->secret, sizeof hello.secret);
 	struct visible visible;
 	int result = kind == CKT_HELLO_NEW ? put_visible(&visible, ret_message, message_size) : 0;
 	if (result)
@@ -182,7 +182,8 @@ static int send_hello(int fd, const struct ckt_greeting *greeting, enum ckt_hell
 }
 
 /* Splits the server's no into errors that end the attempt for good and -EAGAIN, worth another try. */
-static int refusal(const struct ckt_hello_res *res, char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size)
+static int refusal(struct ckt_conn *conn, const struct ckt_hello_res *res, char *ret_moved_to, size_t moved_size, char *ret_message,
+		   size_t message_size)
 {
 	snprintf(ret_message, message_size, "%s", res->ckt_hello_res_u.refused.message);
 	switch (res->status) {
@@ -192,7 +193,7 @@ static int refusal(const struct ckt_hello_res *res, char *ret_moved_to, size_t m
 	case CKT_HELLO_NO_SESSION:
 		return -ENOENT;
 	case CKT_HELLO_PARKED:
-		atomic_store(&ckt_conn.parked, true);
+		atomic_store(&conn->parked, true);
 		return -EAGAIN;
 	case CKT_HELLO_SHUTTING_DOWN:
 		return -EAGAIN;
@@ -205,8 +206,8 @@ static int refusal(const struct ckt_hello_res *res, char *ret_moved_to, size_t m
 	}
 }
 
-static int read_answer(int fd, int64_t deadline_ms, struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size, char *ret_message,
-		       size_t message_size)
+static int read_answer(struct ckt_conn *conn, int fd, int64_t deadline_ms, struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size,
+		       char *ret_message, size_t message_size)
 {
 	uint8_t *data;
 	size_t size;
@@ -221,15 +222,15 @@ static int read_answer(int fd, int64_t deadline_ms, struct ckt_hello_ok *ret_ok,
 	} else if (res.status == CKT_HELLO_OK) {
 		*ret_ok = res.ckt_hello_res_u.ok;
 	} else {
-		result = refusal(&res, ret_moved_to, moved_size, ret_message, message_size);
+		result = refusal(conn, &res, ret_moved_to, moved_size, ret_message, message_size);
 		xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
 	}
 	free(data);
 	return result;
 }
 
-int ckt_connect(const char *address_text, enum ckt_hello_kind kind, int timeout_ms, int *ret_fd, struct ckt_hello_ok *ret_ok,
-		char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size)
+int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_kind kind, int timeout_ms, int *ret_fd,
+		struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size)
 {
 	struct ckt_address address;
 	struct ckt_greeting greeting = {0};
@@ -250,11 +251,11 @@ int ckt_connect(const char *address_text, enum ckt_hello_kind kind, int timeout_
 	}
 	result = read_greeting(fd, deadline_ms, &greeting);
 	if (!result) {
-		result = send_hello(fd, &greeting, kind, deadline_ms, ret_message, message_size);
+		result = send_hello(conn, fd, &greeting, kind, deadline_ms, ret_message, message_size);
 		xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 	}
 	if (!result)
-		result = read_answer(fd, deadline_ms, ret_ok, ret_moved_to, moved_size, ret_message, message_size);
+		result = read_answer(conn, fd, deadline_ms, ret_ok, ret_moved_to, moved_size, ret_message, message_size);
 	if (result) {
 		close(fd);
 		if (!*ret_message)

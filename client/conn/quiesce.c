@@ -29,9 +29,9 @@
 
 enum { PATH_SIZE = CKT_ADDRESS_TEXT_MAX + CKT_SESSION_ID_SIZE + 16, WAIT_NS = 5000000, IDENTITY_SIZE = 96 };
 
-static void state_path(const char *suffix, char ret_path[PATH_SIZE])
+static void state_path(const struct ckt_conn *conn, const char *suffix, char ret_path[PATH_SIZE])
 {
-	snprintf(ret_path, PATH_SIZE, "%s/%s%s", ckt_settings.state_dir, ckt_conn.session, suffix);
+	snprintf(ret_path, PATH_SIZE, "%s/%s%s", ckt_settings.state_dir, conn->session, suffix);
 }
 
 static bool read_line(const char *path, char *ret_line, size_t size)
@@ -73,9 +73,8 @@ static bool say_quiet(const char *path)
 	return written && rename(temporary, path) == 0;
 }
 
-static void close_socket(void)
+static void close_socket(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	/* A sender that still has the old descriptor holds this lock. */
 	pthread_mutex_lock(&conn->send_lock);
 	if (conn->fd >= 0)
@@ -98,18 +97,17 @@ static void wait_for_end_of(const char *hold, pid_t holder)
 	}
 }
 
-void ckt_conn_quiesce(void)
+void ckt_conn_quiesce(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	char hold[PATH_SIZE], quiet[PATH_SIZE], line[32], before[IDENTITY_SIZE], after[IDENTITY_SIZE];
-	state_path(".hold", hold);
-	state_path(".quiet", quiet);
+	state_path(conn, ".hold", hold);
+	state_path(conn, ".quiet", quiet);
 	pid_t holder = ckt_settings.state_dir[0] && read_line(hold, line, sizeof line) ? (pid_t)strtol(line, NULL, 10) : 0;
 	if (holder <= 0) {
 		ckt_debug("told to be quiet, but nobody on this host wants it: ignoring");
 		return;
 	}
-	close_socket();
+	close_socket(conn);
 	identity(before);
 	if (!say_quiet(quiet)) {
 		ckt_log_user("cannot write %s: %s", quiet, strerror(errno));
@@ -124,7 +122,7 @@ void ckt_conn_quiesce(void)
 	char address[CKT_ADDRESS_TEXT_MAX];
 	conn->generation++;
 	conn->moved_to[0] = 0;
-	if (ckt_conn_file_address(address, sizeof address))
+	if (ckt_conn_file_address(conn, address, sizeof address))
 		memcpy(conn->address_text, address, sizeof conn->address_text);
 	ckt_debug("session %s: this process was restored; looking for generation %llu at %s", conn->session,
 		  (unsigned long long)conn->generation, conn->address_text);

@@ -10,9 +10,9 @@
 #include "rpc/log.h"
 
 /* Takes the waiter of this xid out of the tables; NULL where nobody waits (any more).  Precondition: conn.lock held. */
-static struct ckt_waiter *take_waiter(uint32_t xid)
+static struct ckt_waiter *take_waiter(struct ckt_conn *conn, uint32_t xid)
 {
-	for (struct ckt_waiter **w = &ckt_conn.buckets[xid % CKT_WAITER_BUCKETS]; *w; w = &(*w)->hash_next) {
+	for (struct ckt_waiter **w = &conn->buckets[xid % CKT_WAITER_BUCKETS]; *w; w = &(*w)->hash_next) {
 		if ((*w)->xid == xid) {
 			struct ckt_waiter *found = *w;
 			*w = found->hash_next;
@@ -25,14 +25,14 @@ static struct ckt_waiter *take_waiter(uint32_t xid)
 }
 
 /* Gives the waiter its answer.  A sleeping thread's waiter is gone once `done` is set. */
-static void finish(struct ckt_waiter *waiter, CUresult result, struct ckt_cursor *results)
+static void finish(struct ckt_conn *conn, struct ckt_waiter *waiter, CUresult result, struct ckt_cursor *results)
 {
 	if (waiter->callback) {
 		waiter->callback(waiter->data, result, results);
 		if (waiter->message != waiter->message_small)
 			free(waiter->message);
 		free(waiter);
-		atomic_fetch_sub(&ckt_conn.async_pending, 1);
+		atomic_fetch_sub(&conn->async_pending, 1);
 		return;
 	}
 	if (waiter->reply && !result) {
@@ -51,24 +51,23 @@ static void finish(struct ckt_waiter *waiter, CUresult result, struct ckt_cursor
 	atomic_store_explicit(&waiter->done, true, memory_order_release);
 }
 
-void ckt_waiter_finish_all(CUresult error)
+void ckt_waiter_finish_all(struct ckt_conn *conn, CUresult error)
 {
 	struct ckt_cursor empty = {0};
 	for (;;) {
-		pthread_mutex_lock(&ckt_conn.lock);
-		struct ckt_waiter *waiter = ckt_conn.pending.next;
-		waiter = waiter == &ckt_conn.pending ? NULL : take_waiter(waiter->xid);
-		pthread_mutex_unlock(&ckt_conn.lock);
+		pthread_mutex_lock(&conn->lock);
+		struct ckt_waiter *waiter = conn->pending.next;
+		waiter = waiter == &conn->pending ? NULL : take_waiter(conn, waiter->xid);
+		pthread_mutex_unlock(&conn->lock);
 		if (!waiter)
 			return;
-		finish(waiter, error, &empty);
+		finish(conn, waiter, error, &empty);
 	}
 }
 
 /* Frees the ring up to the first record that the worker may not have executed.  Precondition: conn.lock held. */
-void ckt_conn_trim(uint64_t executed)
+void ckt_conn_trim(struct ckt_conn *conn, uint64_t executed)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	uint64_t sent = atomic_load_explicit(&conn->sent, memory_order_acquire);
 	if (executed > conn->executed)
 		conn->executed = executed;
@@ -114,34 +113,34 @@ static bool is_sticky(CUresult error)
 	}
 }
 
-CUresult ckt_conn_fault(uint64_t context)
+CUresult ckt_conn_fault(const struct ckt_conn *conn, uint64_t context)
 {
-	for (unsigned i = 0; i < ckt_conn.fault_count; i++)
-		if (ckt_conn.faults[i].context == context)
-			return ckt_conn.faults[i].error;
+	for (unsigned i = 0; i < conn->fault_count; i++)
+		if (conn->faults[i].context == context)
+			return conn->faults[i].error;
 	return CUDA_SUCCESS;
 }
 
 CUresult ckt_call_fault(void)
 {
-	pthread_mutex_lock(&ckt_conn.lock);
-	CUresult fault = ckt_conn_fault(ckt_call_context);
-	pthread_mutex_unlock(&ckt_conn.lock);
+	struct ckt_conn *conn = ckt_call_conn;
+	pthread_mutex_lock(&conn->lock);
+	CUresult fault = ckt_conn_fault(conn, ckt_call_context);
+	pthread_mutex_unlock(&conn->lock);
 	return fault;
 }
 
-static void remember_fault(uint64_t context, CUresult error)
+static void remember_fault(struct ckt_conn *conn, uint64_t context, CUresult error)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	pthread_mutex_lock(&conn->lock);
-	if (!ckt_conn_fault(context) && conn->fault_count < CKT_FAULTS_MAX)
+	if (!ckt_conn_fault(conn, context) && conn->fault_count < CKT_FAULTS_MAX)
 		conn->faults[conn->fault_count++] = (struct ckt_fault){.context = context, .error = error};
 	pthread_mutex_unlock(&conn->lock);
 }
 
 void ckt_call_forget_fault(uint64_t context)
 {
-	struct ckt_conn *conn = &ckt_conn;
+	struct ckt_conn *conn = ckt_call_conn;
 	pthread_mutex_lock(&conn->lock);
 	for (unsigned i = 0; i < conn->fault_count; i++)
 		if (conn->faults[i].context == context)
@@ -149,17 +148,16 @@ void ckt_call_forget_fault(uint64_t context)
 	pthread_mutex_unlock(&conn->lock);
 }
 
-static int handle_reply(struct ckt_cursor *c)
+static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	struct ckt_reply_header header = {0};
 	if (!ckt_reply_header_get(c, &header))
 		return -EPROTO;
 	pthread_mutex_lock(&conn->lock);
-	ckt_conn_trim(header.executed);
+	ckt_conn_trim(conn, header.executed);
 	if (header.deferred && !conn->deferred)
 		conn->deferred = (CUresult)header.deferred;
-	struct ckt_waiter *waiter = take_waiter(header.xid);
+	struct ckt_waiter *waiter = take_waiter(conn, header.xid);
 	pthread_mutex_unlock(&conn->lock);
 	if (!waiter)
 		return 0;	/* Asked again after a break and answered twice. */
@@ -172,9 +170,9 @@ static int handle_reply(struct ckt_cursor *c)
 		if (c->bad)
 			result = CUDA_ERROR_UNKNOWN;
 		if (__builtin_expect(result != CUDA_SUCCESS, 0) && is_sticky(result))
-			remember_fault(waiter->context, result);
+			remember_fault(conn, waiter->context, result);
 	}
-	finish(waiter, result, c);
+	finish(conn, waiter, result, c);
 	return 0;
 }
 
@@ -196,7 +194,7 @@ static void output(const struct ckt_output_args *args)
 	}
 }
 
-static int handle_callback(struct ckt_cursor *c)
+static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 {
 	struct ckt_call_header header = {0};
 	if (!ckt_call_header_get(c, &header) || header.prog != CRICKET_CALLBACK_PROG)
@@ -211,13 +209,13 @@ static int handle_callback(struct ckt_cursor *c)
 		struct ckt_moved_args args = {0};
 		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_moved_args, &args))
 			return -EPROTO;
-		snprintf(ckt_conn.moved_to, sizeof ckt_conn.moved_to, "%s", args.address);
+		snprintf(conn->moved_to, sizeof conn->moved_to, "%s", args.address);
 		xdr_free((xdrproc_t)xdr_ckt_moved_args, (char *)&args);
 	}
 	if (header.proc == CKT_CALLBACK_PARKED)
-		atomic_store(&ckt_conn.parked, true);
+		atomic_store(&conn->parked, true);
 	else if (header.proc == CKT_CALLBACK_QUIESCE)
-		atomic_store(&ckt_conn.quiesce, true);
+		atomic_store(&conn->quiesce, true);
 	else if (header.proc == CKT_CALLBACK_HOST_CALL) {
 		struct ckt_host_call_args args = {0};
 		void (*host_call)(const struct ckt_host_call_args *call) = ckt_conn_host_call;
@@ -229,20 +227,19 @@ static int handle_callback(struct ckt_cursor *c)
 	return 0;	/* A later server may tell more than this client knows. */
 }
 
-static int handle_record(const uint8_t *data, size_t size)
+static int handle_record(struct ckt_conn *conn, const uint8_t *data, size_t size)
 {
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	if (size < 8)
 		return -EPROTO;
 	uint32_t type;
 	memcpy(&type, data + 4, sizeof type);
-	return type ? handle_reply(&c) : handle_callback(&c);
+	return type ? handle_reply(conn, &c) : handle_callback(conn, &c);
 }
 
 /* Hands out every whole record in the buffer. */
-static int handle_received(void)
+static int handle_received(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	while (conn->receive_end - conn->receive_start >= CKT_MARK_SIZE) {
 		const uint8_t *p = conn->receive + conn->receive_start;
 		uint32_t mark;
@@ -253,7 +250,7 @@ static int handle_received(void)
 			return -EPROTO;
 		if (conn->receive_end - conn->receive_start < CKT_MARK_SIZE + size)
 			break;
-		int result = handle_record(p + CKT_MARK_SIZE, size);
+		int result = handle_record(conn, p + CKT_MARK_SIZE, size);
 		if (result)
 			return result;
 		conn->receive_start += CKT_MARK_SIZE + size;
@@ -268,15 +265,14 @@ static int handle_received(void)
 	return 0;
 }
 
-int ckt_conn_read(int timeout_ms)
+int ckt_conn_read(struct ckt_conn *conn, int timeout_ms)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	int saved_errno = errno, result = 0;
 	for (;;) {
 		ssize_t n = recv(conn->fd, conn->receive + conn->receive_end, CKT_RECEIVE_SIZE - conn->receive_end, MSG_DONTWAIT);
 		if (n > 0) {
 			conn->receive_end += (size_t)n;
-			result = handle_received();
+			result = handle_received(conn);
 			break;
 		}
 		if (n == 0) {

@@ -23,14 +23,14 @@
 enum place { PLACE_MOVED, PLACE_ADDRESS, PLACE_FILE, PLACE_STANDBY };
 
 /* The first line of the session's file is the address; a second one, "generation N", says whom it is for. */
-bool ckt_conn_file_address(char *ret_address, size_t size)
+bool ckt_conn_file_address(const struct ckt_conn *conn, char *ret_address, size_t size)
 {
 	char path[CKT_ADDRESS_TEXT_MAX + CKT_SESSION_ID_SIZE + 2], line[64] = "";
 	unsigned long long generation = 0;
 	bool found = false;
 	if (!ckt_settings.state_dir[0])
 		return false;
-	snprintf(path, sizeof path, "%s/%s", ckt_settings.state_dir, ckt_conn.session);
+	snprintf(path, sizeof path, "%s/%s", ckt_settings.state_dir, conn->session);
 	FILE *file = fopen(path, "re");
 	if (!file)
 		return false;
@@ -39,22 +39,22 @@ bool ckt_conn_file_address(char *ret_address, size_t size)
 		found = *ret_address;
 	}
 	if (found && fgets(line, sizeof line, file) && sscanf(line, "generation %llu", &generation) == 1)
-		found = generation <= ckt_conn.generation;
+		found = generation <= conn->generation;
 	fclose(file);
 	return found;
 }
 
-static bool candidate(unsigned index, char *ret_address, size_t size)
+static bool candidate(const struct ckt_conn *conn, unsigned index, char *ret_address, size_t size)
 {
 	switch (index) {
 	case PLACE_MOVED:
-		snprintf(ret_address, size, "%s", ckt_conn.moved_to);
-		return ckt_conn.moved_to[0];
+		snprintf(ret_address, size, "%s", conn->moved_to);
+		return conn->moved_to[0];
 	case PLACE_ADDRESS:
-		snprintf(ret_address, size, "%s", ckt_conn.address_text);
+		snprintf(ret_address, size, "%s", conn->address_text);
 		return true;
 	case PLACE_FILE:
-		return ckt_conn_file_address(ret_address, size);
+		return ckt_conn_file_address(conn, ret_address, size);
 	default:
 		if (index - PLACE_STANDBY >= ckt_settings.standby_count)
 			return false;
@@ -67,28 +67,27 @@ static bool candidate(unsigned index, char *ret_address, size_t size)
  * A copy whose past is not ours any more: of an earlier generation, or saved before commands whose execution was already reported, which
  * have left the ring and cannot be sent again.
  */
-static bool is_older(const struct ckt_hello_ok *ok)
+static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 {
-	pthread_mutex_lock(&ckt_conn.lock);
-	bool older = ok->generation < ckt_conn.generation || ok->executed < ckt_conn.executed;
-	pthread_mutex_unlock(&ckt_conn.lock);
+	pthread_mutex_lock(&conn->lock);
+	bool older = ok->generation < conn->generation || ok->executed < conn->executed;
+	pthread_mutex_unlock(&conn->lock);
 	return older;
 }
 
 /* One round over all places.  0 and the descriptor; -EAGAIN where nobody has it yet. */
-static int find_session(int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
+static int find_session(struct ckt_conn *conn, int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	for (unsigned i = 0; i < PLACE_STANDBY + ckt_settings.standby_count; i++) {
 		char moved[CKT_ADDRESS_MAX + 1], address[CKT_ADDRESS_TEXT_MAX];
-		if (!candidate(i, address, sizeof address))
+		if (!candidate(conn, i, address, sizeof address))
 			continue;
-		int result = ckt_connect(address, CKT_HELLO_RESUME, 3000, ret_fd, ret_ok, moved, sizeof moved, ret_message, message_size);
+		int result = ckt_connect(conn, address, CKT_HELLO_RESUME, 3000, ret_fd, ret_ok, moved, sizeof moved, ret_message, message_size);
 		if (result == -EREMCHG) {
 			snprintf(conn->moved_to, sizeof conn->moved_to, "%s", moved);
 			return -EAGAIN;
 		}
-		if (!result && is_older(ret_ok)) {
+		if (!result && is_older(conn, ret_ok)) {
 			close(*ret_fd);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
 			snprintf(ret_message, message_size, "%.256s holds an older state of the session than the program has seen", address);
@@ -119,11 +118,10 @@ static int write_all(int fd, const uint8_t *p, size_t size)
 }
 
 /* Precondition: send_lock and lock held, nobody reads. */
-static int send_again(int fd, uint64_t executed)
+static int send_again(struct ckt_conn *conn, int fd, uint64_t executed)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	atomic_store(&conn->sent, atomic_load(&conn->tail));
-	ckt_conn_trim(executed);
+	ckt_conn_trim(conn, executed);
 	for (struct ckt_waiter *w = conn->pending.next; w != &conn->pending; w = w->next) {
 		if (w->position >= conn->head)
 			continue;
@@ -137,26 +135,24 @@ static int send_again(int fd, uint64_t executed)
 	return 0;
 }
 
-static void lose(CUresult error, const char *message)
+static void lose(struct ckt_conn *conn, CUresult error, const char *message)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	ckt_log_user("session %s on %s is lost: %s", conn->session, conn->address_text, message);
 	pthread_mutex_lock(&conn->lock);
 	conn->error = error;
 	atomic_store(&conn->state, CKT_CONN_LOST);
 	pthread_mutex_unlock(&conn->lock);
-	ckt_waiter_finish_all(error);
+	ckt_waiter_finish_all(conn, error);
 	pthread_mutex_lock(&conn->read_lock);
 	pthread_cond_broadcast(&conn->read_cond);
 	pthread_mutex_unlock(&conn->read_lock);
-	ckt_conn_flusher_kick();
+	ckt_conn_flusher_kick(conn);
 	pthread_cond_broadcast(&conn->state_cond);
 }
 
 /* So that nobody reads while descriptor and buffer change. */
-void ckt_conn_take_reader(void)
+void ckt_conn_take_reader(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	pthread_mutex_lock(&conn->read_lock);
 	while (conn->reading) {
 		conn->sleepers++;
@@ -168,28 +164,26 @@ void ckt_conn_take_reader(void)
 }
 
 /* Where a write failed first, replies are still there, and why it ended. */
-void ckt_conn_read_last_words(void)
+void ckt_conn_read_last_words(struct ckt_conn *conn)
 {
-	while (ckt_conn_read(0) == 0)
+	while (ckt_conn_read(conn, 0) == 0)
 		;
-	ckt_conn.receive_start = ckt_conn.receive_end = 0;
+	conn->receive_start = conn->receive_end = 0;
 }
 
-void ckt_conn_leave_reader(void)
+void ckt_conn_leave_reader(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	pthread_mutex_lock(&conn->read_lock);
 	conn->reading = false;
 	pthread_cond_broadcast(&conn->read_cond);
 	pthread_mutex_unlock(&conn->read_lock);
 }
 
-static int switch_to(int fd, const struct ckt_hello_ok *ok)
+static int switch_to(struct ckt_conn *conn, int fd, const struct ckt_hello_ok *ok)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	pthread_mutex_lock(&conn->send_lock);
 	pthread_mutex_lock(&conn->lock);
-	int result = send_again(fd, ok->executed);
+	int result = send_again(conn, fd, ok->executed);
 	if (!result) {
 		conn->generation = ok->generation;
 		snprintf(conn->server, sizeof conn->server, "%s", ok->server);
@@ -213,18 +207,17 @@ static int tell_host_memory(int fd, const struct ckt_hello_ok *ok)
 }
 
 /* Looks until the session is found or the time is up.  False: give up. */
-static bool look_for_session(char *message, size_t message_size)
+static bool look_for_session(struct ckt_conn *conn, char *message, size_t message_size)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	int64_t began_ms = ckt_net_now_ms();
 	bool told = false;
 	for (unsigned wait_ms = 5;; wait_ms = wait_ms < 500 ? wait_ms * 2 : 500) {
 		struct ckt_hello_ok ok = {0};
-		int fd, result = find_session(&fd, &ok, message, message_size);
+		int fd, result = find_session(conn, &fd, &ok, message, message_size);
 		if (!result) {
 			result = tell_host_memory(fd, &ok);
 			if (!result)
-				result = switch_to(fd, &ok);
+				result = switch_to(conn, fd, &ok);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 			if (!result) {
 				if (told)
@@ -248,33 +241,32 @@ static bool look_for_session(char *message, size_t message_size)
 	}
 }
 
-static void resume(int error)
+static void resume(struct ckt_conn *conn, int error)
 {
 	char message[CKT_MESSAGE_MAX] = "";
-	ckt_debug("connection to %s broke: %s", ckt_conn.address_text, strerror(-error));
-	ckt_conn_take_reader();
-	ckt_conn_read_last_words();
-	ckt_conn_watch_leave();
-	if (atomic_exchange(&ckt_conn.quiesce, false))
-		ckt_conn_quiesce();
-	if (!look_for_session(message, sizeof message)) {
+	ckt_debug("connection to %s broke: %s", conn->address_text, strerror(-error));
+	ckt_conn_take_reader(conn);
+	ckt_conn_read_last_words(conn);
+	ckt_conn_watch_leave(conn);
+	if (atomic_exchange(&conn->quiesce, false))
+		ckt_conn_quiesce(conn);
+	if (!look_for_session(conn, message, sizeof message)) {
 		char cause[CKT_MESSAGE_MAX + 64];
 		snprintf(cause, sizeof cause, "%s (connection: %s)", message, strerror(-error));
-		lose(CUDA_ERROR_DEVICE_UNAVAILABLE, cause);
+		lose(conn, CUDA_ERROR_DEVICE_UNAVAILABLE, cause);
 	}
-	ckt_conn_leave_reader();
-	ckt_conn_send();	/* An error now shows itself to the next reader. */
+	ckt_conn_leave_reader(conn);
+	ckt_conn_send(conn);	/* An error now shows itself to the next reader. */
 }
 
-void ckt_conn_broken(uint64_t epoch, int error)
+void ckt_conn_broken(struct ckt_conn *conn, uint64_t epoch, int error)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	int saved_errno = errno;
 	pthread_mutex_lock(&conn->state_lock);
 	/* Whoever comes second finds another connection, or the session lost. */
 	if (conn->epoch == epoch && atomic_load(&conn->state) == CKT_CONN_OPEN) {
 		atomic_store(&conn->state, CKT_CONN_RESUMING);
-		resume(error);
+		resume(conn, error);
 	}
 	pthread_mutex_unlock(&conn->state_lock);
 	errno = saved_errno;

@@ -18,26 +18,25 @@
 #include "rpc/log.h"
 
 /* Precondition: read_lock held. */
-static bool reader_free(void)
+static bool reader_free(const struct ckt_conn *conn)
 {
-	return !ckt_conn.reading && atomic_load(&ckt_conn.state) == CKT_CONN_OPEN;
+	return !conn->reading && atomic_load(&conn->state) == CKT_CONN_OPEN;
 }
 
 /*
  * The socket is full.  The worker may in turn be waiting for us to take its replies, so whoever waits here also reads when nobody does.
  */
-static void wait_writable(int fd)
+static void wait_writable(struct ckt_conn *conn, int fd)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	struct pollfd p = {.fd = fd, .events = POLLIN | POLLOUT};
 	if (poll(&p, 1, 100) <= 0 || p.revents & POLLOUT)
 		return;
 	pthread_mutex_lock(&conn->read_lock);
-	bool mine = reader_free();
+	bool mine = reader_free(conn);
 	if (mine) {
 		conn->reading = true;
 		pthread_mutex_unlock(&conn->read_lock);
-		ckt_conn_read(0);	/* A broken connection shows itself again to the next send. */
+		ckt_conn_read(conn, 0);	/* A broken connection shows itself again to the next send. */
 		pthread_mutex_lock(&conn->read_lock);
 		conn->reading = false;
 		if (conn->sleepers)
@@ -51,9 +50,8 @@ static void wait_writable(int fd)
 }
 
 /* Precondition: send_lock held. */
-static int send_some(int fd)
+static int send_some(struct ckt_conn *conn, int fd)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	for (;;) {
 		uint64_t sent = atomic_load_explicit(&conn->sent, memory_order_relaxed);
 		uint64_t end = atomic_load_explicit(&conn->tail, memory_order_acquire);
@@ -74,18 +72,17 @@ static int send_some(int fd)
 		if (n >= 0)
 			atomic_store_explicit(&conn->sent, sent + (uint64_t)n, memory_order_release);
 		else if (errno == EAGAIN)
-			wait_writable(fd);
+			wait_writable(conn, fd);
 		else if (errno != EINTR)
 			return -errno;
 	}
 }
 
-int ckt_conn_send(void)
+int ckt_conn_send(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	int saved_errno = errno;
 	pthread_mutex_lock(&conn->send_lock);
-	int result = atomic_load(&conn->state) == CKT_CONN_OPEN ? send_some(conn->fd) : 0;
+	int result = atomic_load(&conn->state) == CKT_CONN_OPEN ? send_some(conn, conn->fd) : 0;
 	pthread_mutex_unlock(&conn->send_lock);
 	errno = saved_errno;
 	return result;
@@ -96,25 +93,24 @@ int ckt_conn_send(void)
 /* An idle program hears within this that its session was stopped or moved, or that the connection broke: nobody else would look. */
 enum { FLUSHER_SPINS = 2000, IDLE_NS = 250000000 };
 
-static bool unsent(void)
+static bool unsent(struct ckt_conn *conn)
 {
-	return atomic_load_explicit(&ckt_conn.sent, memory_order_acquire) != atomic_load_explicit(&ckt_conn.tail, memory_order_acquire);
+	return atomic_load_explicit(&conn->sent, memory_order_acquire) != atomic_load_explicit(&conn->tail, memory_order_acquire);
 }
 
 /* True where something may have come that no thread waits for. */
-static bool flusher_sleep(void)
+static bool flusher_sleep(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	if (conn->spin_us) {
 		for (int i = 0; i < FLUSHER_SPINS; i++) {
-			if (unsent())
+			if (unsent(conn))
 				return false;
 			__builtin_ia32_pause();
 		}
 	}
 	bool late = false;
 	atomic_store(&conn->flusher_asleep, 1);
-	if (!unsent()) {
+	if (!unsent(conn)) {
 		/* Replies that no thread waits for (copies in the background) are read by nobody else: look after them. */
 		struct timespec timeout = {.tv_nsec = atomic_load(&conn->async_pending) ? 1000000 : IDLE_NS};
 		late = syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAIT_PRIVATE, 1, &timeout, NULL, 0) < 0 && errno == ETIMEDOUT;
@@ -123,16 +119,15 @@ static bool flusher_sleep(void)
 	return late || atomic_load(&conn->async_pending);
 }
 
-static void read_in_background(void)
+static void read_in_background(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	uint64_t epoch = conn->epoch;
 	int result = 0;
 	pthread_mutex_lock(&conn->read_lock);
-	if (reader_free()) {
+	if (reader_free(conn)) {
 		conn->reading = true;
 		pthread_mutex_unlock(&conn->read_lock);
-		result = ckt_conn_read(0);
+		result = ckt_conn_read(conn, 0);
 		pthread_mutex_lock(&conn->read_lock);
 		conn->reading = false;
 		if (conn->sleepers)
@@ -140,48 +135,46 @@ static void read_in_background(void)
 	}
 	pthread_mutex_unlock(&conn->read_lock);
 	if (result && result != -EAGAIN)
-		ckt_conn_broken(epoch, result);
+		ckt_conn_broken(conn, epoch, result);
 }
 
-static void *flusher_main(void *unused)
+static void *flusher_main(void *opaque)
 {
-	struct ckt_conn *conn = &ckt_conn;
+	struct ckt_conn *conn = opaque;
 	while (atomic_load(&conn->state) != CKT_CONN_LOST) {
 		if (atomic_load(&conn->state) == CKT_CONN_RESUMING)
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-		bool look = flusher_sleep();
+		bool look = flusher_sleep(conn);
 		uint64_t epoch = conn->epoch;
-		int result = ckt_conn_send();
+		int result = ckt_conn_send(conn);
 		if (result)
-			ckt_conn_broken(epoch, result);
+			ckt_conn_broken(conn, epoch, result);
 		else if (look)
-			read_in_background();
+			read_in_background(conn);
 	}
 	return NULL;
 }
 
-void ckt_conn_flusher_start(void)
+void ckt_conn_flusher_start(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	sigset_t all, before;
 	/* The program's signals are for the program's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	int error = pthread_create(&conn->flusher, NULL, flusher_main, NULL);
+	int error = pthread_create(&conn->flusher, NULL, flusher_main, conn);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	conn->flusher_running = !error;
 	if (error)
 		ckt_debug("no thread to send in the background (%d): ignoring, every call is sent at once", error);
 }
 
-void ckt_conn_flusher_kick(void)
+void ckt_conn_flusher_kick(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	if (__builtin_expect(!conn->flusher_running, 0)) {
 		uint64_t epoch = conn->epoch;
-		int result = ckt_conn_send();
+		int result = ckt_conn_send(conn);
 		if (result)
-			ckt_conn_broken(epoch, result);
+			ckt_conn_broken(conn, epoch, result);
 		return;
 	}
 	if (atomic_load(&conn->flusher_asleep) && atomic_exchange(&conn->flusher_asleep, 0))

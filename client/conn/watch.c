@@ -14,9 +14,8 @@
 #include "rpc/log.h"
 
 /* Waits until the connection of this epoch ends.  False: it is not ours to wait for. */
-static bool wait_for_end(uint64_t epoch)
+static bool wait_for_end(struct ckt_conn *conn, uint64_t epoch)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	pthread_mutex_lock(&conn->read_lock);
 	bool watch = atomic_load(&conn->state) == CKT_CONN_OPEN && conn->epoch == epoch;
 	struct pollfd p = {.fd = conn->fd, .events = POLLRDHUP};
@@ -34,26 +33,24 @@ static bool wait_for_end(uint64_t epoch)
 }
 
 /* Who resumes holds the reader's place, and the state is RESUMING: it stays off what is about to be closed. */
-static void look(uint64_t epoch)
+static void look(struct ckt_conn *conn, uint64_t epoch)
 {
-	struct ckt_conn *conn = &ckt_conn;
-	ckt_conn_take_reader();
+	ckt_conn_take_reader(conn);
 	if (conn->epoch == epoch && atomic_load(&conn->state) == CKT_CONN_OPEN)
-		while (ckt_conn_read(0) == 0)
+		while (ckt_conn_read(conn, 0) == 0)
 			;
-	ckt_conn_leave_reader();
+	ckt_conn_leave_reader(conn);
 	if (atomic_load(&conn->quiesce))
-		ckt_conn_broken(epoch, -ECONNRESET);
+		ckt_conn_broken(conn, epoch, -ECONNRESET);
 }
 
-static void *watch_main(void *unused)
+static void *watch_main(void *opaque)
 {
-	struct ckt_conn *conn = &ckt_conn;
-	(void)unused;
+	struct ckt_conn *conn = opaque;
 	while (atomic_load(&conn->state) != CKT_CONN_LOST) {
 		uint64_t epoch = conn->epoch;
-		if (wait_for_end(epoch))
-			look(epoch);
+		if (wait_for_end(conn, epoch))
+			look(conn, epoch);
 		pthread_mutex_lock(&conn->state_lock);
 		while (conn->epoch == epoch && atomic_load(&conn->state) != CKT_CONN_LOST)
 			pthread_cond_wait(&conn->state_cond, &conn->state_lock);
@@ -62,14 +59,14 @@ static void *watch_main(void *unused)
 	return NULL;
 }
 
-void ckt_conn_watch_start(void)
+void ckt_conn_watch_start(struct ckt_conn *conn)
 {
 	sigset_t all, before;
 	pthread_t thread;
 	/* The program's signals are for the program's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	int error = pthread_create(&thread, NULL, watch_main, NULL);
+	int error = pthread_create(&thread, NULL, watch_main, conn);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)
 		ckt_debug("no thread to watch the connection (%d): ignoring, the process can be saved only while it waits in a call", error);
@@ -77,9 +74,8 @@ void ckt_conn_watch_start(void)
 		pthread_detach(thread);
 }
 
-void ckt_conn_watch_leave(void)
+void ckt_conn_watch_leave(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
 	if (conn->fd >= 0)
 		shutdown(conn->fd, SHUT_RDWR);
 	pthread_mutex_lock(&conn->read_lock);

@@ -17,6 +17,7 @@ enum { WINDOW = 16 };	/* pieces of one copy under way at once */
 /* A copy to the host under way. */
 struct to_host {
 	struct to_host *next, *prev;
+	struct ckt_conn *conn;
 	uint64_t begin, end;		/* the host memory it writes */
 	_Atomic uint32_t outstanding;
 	_Atomic CUresult error;
@@ -101,7 +102,7 @@ static void piece_done(void *data, CUresult result, struct ckt_cursor *results)
 	if (last) {
 		none = CUDA_SUCCESS;
 		if (copy->error)
-			atomic_compare_exchange_strong(&ckt_conn.deferred, &none, copy->error);
+			atomic_compare_exchange_strong(&copy->conn->deferred, &none, copy->error);
 		leave(copy);
 		free(copy);
 	}
@@ -227,6 +228,7 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t
 	struct to_host *copy = calloc(1, sizeof *copy);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	copy->conn = ckt_call_conn;
 	copy->begin = c->dst;
 	copy->end = c->dst + extent;
 	copy->detached = background;

@@ -40,7 +40,7 @@ int parts_open(void)
 void parts_close(int peer)
 {
 	ckt_conn.state = CKT_CONN_CLOSED;
-	ckt_waiter_finish_all(CUDA_ERROR_UNKNOWN);
+	ckt_waiter_finish_all(&ckt_conn, CUDA_ERROR_UNKNOWN);
 	if (ckt_conn.fd >= 0)
 		close(ckt_conn.fd);
 	ckt_conn.fd = -1;

@@ -93,7 +93,7 @@ static int attempt(int status, uint32_t flavour, enum ckt_hello_kind kind, struc
 	server.hello_flavour = 4711;
 	MUST(ckt_net_listen(&address, 0600, &server.listener, message, sizeof message), 0);
 	MUST(pthread_create(&thread, NULL, serve, NULL), 0);
-	int result = ckt_connect(text, kind, 5000, &fd, ret_ok, moved, sizeof moved, message, sizeof message);
+	int result = ckt_connect(&ckt_conn, text, kind, 5000, &fd, ret_ok, moved, sizeof moved, message, sizeof message);
 	IS(fd >= 0, result == 0);
 	if (fd >= 0)
 		close(fd);
@@ -192,12 +192,12 @@ static void test_nobody(void)
 	struct ckt_hello_ok ok = {0};
 	int fd = -1;
 	memset(&ckt_settings, 0, sizeof ckt_settings);
-	IS(ckt_connect("host:port", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved, message, sizeof message), -EINVAL);
+	IS(ckt_connect(&ckt_conn, "host:port", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved, message, sizeof message), -EINVAL);
 	YES(*message);
-	IS(ckt_connect("unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved, message, sizeof message), -ENOENT);
+	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved, message, sizeof message), -ENOENT);
 	HAS(message, "set REMOTE_GPU_ADDRESS to a host that runs cricket-server");
 	ckt_settings.address_given = true;
-	IS(ckt_connect("unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved, message, sizeof message), -ENOENT);
+	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved, message, sizeof message), -ENOENT);
 	HAS(message, "REMOTE_GPU_ADDRESS right?");
 	IS(fd, -1);
 }

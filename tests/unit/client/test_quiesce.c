@@ -37,19 +37,19 @@ static void test_nobody(void)
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		if (texts[i])
 			write_hold(texts[i]);
-		ckt_conn_quiesce();
+		ckt_conn_quiesce(&ckt_conn);
 		YES(ckt_conn.fd >= 0);
 		YES(access(quiet, F_OK) != 0);
 	}
 	/* A link might lead anywhere. */
 	unlink(hold);
 	MUST(symlink("/proc/sys/kernel/pid_max", hold), 0);
-	ckt_conn_quiesce();
+	ckt_conn_quiesce(&ckt_conn);
 	YES(ckt_conn.fd >= 0);
 	unlink(hold);
 	/* Without a state directory there is nowhere to look. */
 	ckt_settings.state_dir[0] = 0;
-	ckt_conn_quiesce();
+	ckt_conn_quiesce(&ckt_conn);
 	YES(ckt_conn.fd >= 0);
 	IS(ckt_conn.generation, 1);
 	parts_close(peer);
@@ -83,7 +83,7 @@ static void test_held(void)
 	snprintf(text, sizeof text, "%d\n", (int)getpid());
 	write_hold(text);
 	MUST(pthread_create(&thread, NULL, let_go, NULL), 0);
-	ckt_conn_quiesce();
+	ckt_conn_quiesce(&ckt_conn);
 	pthread_join(thread, NULL);
 	IS(said_pid, getpid());
 	YES(was_closed);
@@ -105,7 +105,7 @@ static void test_holder_dead(void)
 	set_up();
 	snprintf(text, sizeof text, "%d\n", (int)child);
 	write_hold(text);
-	ckt_conn_quiesce();
+	ckt_conn_quiesce(&ckt_conn);
 	YES(access(hold, F_OK) != 0);
 	YES(access(quiet, F_OK) != 0);
 	IS(ckt_conn.fd, -1);

@@ -41,7 +41,7 @@ static void answer_with(int peer, uint32_t xid, CUresult result)
 	uint8_t body[4];
 	ckt_put_u32(body, result);
 	parts_reply(peer, &(struct ckt_reply_header){.xid = xid}, body, sizeof body);
-	IS(ckt_conn_read(0), 0);
+	IS(ckt_conn_read(&ckt_conn, 0), 0);
 }
 
 static void test_results(void)
@@ -76,12 +76,12 @@ static void test_pieces(void)
 	ckt_put_u32(record, 0x80000000u | (sizeof record - CKT_MARK_SIZE));
 	uint8_t *p = ckt_reply_header_put(record + CKT_MARK_SIZE, &(struct ckt_reply_header){.xid = xid});
 	ckt_put_u32(ckt_put_u32(p, CUDA_SUCCESS), 77);
-	IS(ckt_conn_read(0), -EAGAIN);
-	IS(ckt_conn_read(1), -EAGAIN);
+	IS(ckt_conn_read(&ckt_conn, 0), -EAGAIN);
+	IS(ckt_conn_read(&ckt_conn, 1), -EAGAIN);
 	for (size_t i = 0; i < sizeof record; i++) {
 		IS(answer.count, 0);
 		IS(write(peer, record + i, 1), 1);
-		IS(ckt_conn_read(0), 0);
+		IS(ckt_conn_read(&ckt_conn, 0), 0);
 	}
 	IS(answer.count, 1);
 	IS(answer.first, 77);
@@ -89,7 +89,7 @@ static void test_pieces(void)
 	IS(write(peer, record, sizeof record), sizeof record);
 	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711}, NULL, 0);
 	parts_reply(peer, &(struct ckt_reply_header){.xid = second_xid}, record, 0);
-	IS(ckt_conn_read(0), 0);
+	IS(ckt_conn_read(&ckt_conn, 0), 0);
 	IS(answer.count, 1);
 	IS(second.count, 1);
 	/* Without a CUresult it says nothing. */
@@ -97,7 +97,7 @@ static void test_pieces(void)
 	IS(ckt_conn.async_pending, 0);
 	close(peer);
 	errno = 5;
-	IS(ckt_conn_read(0), -ECONNRESET);
+	IS(ckt_conn_read(&ckt_conn, 0), -ECONNRESET);
 	IS(errno, 5);
 	parts_close(-1);
 }
@@ -144,7 +144,7 @@ static void test_hostile_bytes(void)
 		if (rows[i].flipped)
 			bytes[CKT_MARK_SIZE + 4 * rows[i].flipped + 3] ^= 1;
 		MUST(write(peer, bytes, CKT_MARK_SIZE + rows[i].size), CKT_MARK_SIZE + rows[i].size);
-		unit_is(ckt_conn_read(0), rows[i].result, rows[i].what, __FILE__, __LINE__, false);
+		unit_is(ckt_conn_read(&ckt_conn, 0), rows[i].result, rows[i].what, __FILE__, __LINE__, false);
 		NO(ckt_conn.parked);
 		parts_close(peer);
 	}
@@ -156,7 +156,7 @@ static void test_refused(void)
 	uint32_t xid = ask(0, &answer);
 	parts_stderr_begin();
 	parts_reply(peer, &(struct ckt_reply_header){.xid = xid, .accept_stat = 3}, NULL, 0);
-	IS(ckt_conn_read(0), 0);
+	IS(ckt_conn_read(&ckt_conn, 0), 0);
 	HAS(parts_stderr_end(), "accept_stat 3");
 	IS(answer.result, CUDA_ERROR_NOT_SUPPORTED);
 	IS(ckt_call_fault(), CUDA_SUCCESS);
@@ -205,13 +205,13 @@ static void test_fault_limit(void)
 		answer_with(peer, xids[i], CUDA_ERROR_ILLEGAL_ADDRESS);
 	answer_with(peer, later, CUDA_ERROR_ASSERT);
 	IS(ckt_conn.fault_count, CKT_FAULTS_MAX);
-	IS(ckt_conn_fault(1), CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(ckt_conn_fault(CKT_FAULTS_MAX), CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(ckt_conn_fault(CKT_FAULTS_MAX + 1), CUDA_SUCCESS);
+	IS(ckt_conn_fault(&ckt_conn, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(ckt_conn_fault(&ckt_conn, CKT_FAULTS_MAX), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(ckt_conn_fault(&ckt_conn, CKT_FAULTS_MAX + 1), CUDA_SUCCESS);
 	ckt_call_forget_fault(3);
 	IS(ckt_conn.fault_count, CKT_FAULTS_MAX - 1);
-	IS(ckt_conn_fault(3), CUDA_SUCCESS);
-	IS(ckt_conn_fault(CKT_FAULTS_MAX), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(ckt_conn_fault(&ckt_conn, 3), CUDA_SUCCESS);
+	IS(ckt_conn_fault(&ckt_conn, CKT_FAULTS_MAX), CUDA_ERROR_ILLEGAL_ADDRESS);
 	ckt_call_forget_fault(4711);
 	IS(ckt_conn.fault_count, CKT_FAULTS_MAX - 1);
 	parts_close(peer);
@@ -225,7 +225,7 @@ static void test_deferred(void)
 	int peer = parts_open();
 	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711, .deferred = CUDA_ERROR_INVALID_HANDLE}, NULL, 0);
 	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711, .deferred = CUDA_ERROR_OUT_OF_MEMORY}, NULL, 0);
-	IS(ckt_conn_read(0), 0);
+	IS(ckt_conn_read(&ckt_conn, 0), 0);
 	for (int i = 0; i < 2; i++) {
 		MUST(ckt_call_begin(&call, 7, 0, 0), CUDA_SUCCESS);
 		parts_reply(peer, &(struct ckt_reply_header){.xid = call.xid}, body, sizeof body);
@@ -240,18 +240,18 @@ static void test_trim(void)
 	int peer = parts_open();
 	for (int i = 0; i < 3; i++)
 		parts_queue(16);
-	ckt_conn_trim(0);
+	ckt_conn_trim(&ckt_conn, 0);
 	IS(ckt_conn.head, 0);
-	ckt_conn_trim(1);
+	ckt_conn_trim(&ckt_conn, 1);
 	IS(ckt_conn.head, SIZE + 16);
 	/* A reply that was overtaken says less than is known. */
-	ckt_conn_trim(0);
+	ckt_conn_trim(&ckt_conn, 0);
 	IS(ckt_conn.head, SIZE + 16);
 	IS(ckt_conn.executed, 1);
 	/* What has not been sent stays, whatever the peer says. */
 	ckt_conn.state = CKT_CONN_RESUMING;
 	parts_queue(16);
-	ckt_conn_trim(UINT64_MAX);
+	ckt_conn_trim(&ckt_conn, UINT64_MAX);
 	IS(ckt_conn.head, 3 * (SIZE + 16));
 	parts_close(peer);
 	/* The gap at the ring's end is no record. */
@@ -260,7 +260,7 @@ static void test_trim(void)
 	ckt_conn.sent = ckt_conn.tail = CKT_RING_SIZE - 100;
 	parts_queue(64);
 	IS(ckt_conn.tail, CKT_RING_SIZE + SIZE + 64);
-	ckt_conn_trim(1);
+	ckt_conn_trim(&ckt_conn, 1);
 	IS(ckt_conn.head, CKT_RING_SIZE + SIZE + 64);
 	parts_close(peer);
 }
@@ -269,11 +269,11 @@ static void test_finish_all(void)
 {
 	struct answer answers[3];
 	int peer = parts_open();
-	ckt_waiter_finish_all(CUDA_ERROR_DEVICE_UNAVAILABLE);
+	ckt_waiter_finish_all(&ckt_conn, CUDA_ERROR_DEVICE_UNAVAILABLE);
 	for (size_t i = 0; i < COUNT(answers); i++)
 		ask(0, &answers[i]);
 	IS(ckt_conn.async_pending, COUNT(answers));
-	ckt_waiter_finish_all(CUDA_ERROR_DEVICE_UNAVAILABLE);
+	ckt_waiter_finish_all(&ckt_conn, CUDA_ERROR_DEVICE_UNAVAILABLE);
 	for (size_t i = 0; i < COUNT(answers); i++) {
 		IS(answers[i].count, 1);
 		IS(answers[i].result, CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -292,7 +292,7 @@ static void callback(int peer, uint32_t proc, xdrproc_t xdr, void *args)
 	MUST(ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, proc, xdr, args, &data, &size), 0);
 	MUST(ckt_net_write_record(peer, data, size, -1, -1), 0);
 	free(data);
-	IS(ckt_conn_read(0), 0);
+	IS(ckt_conn_read(&ckt_conn, 0), 0);
 }
 
 static struct ckt_host_call_args seen;

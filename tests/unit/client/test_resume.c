@@ -28,20 +28,20 @@ static void test_file(void)
 	strcpy(ckt_settings.state_dir, "/tmp");
 	snprintf(ckt_conn.session, sizeof ckt_conn.session, "r%011d", (int)getpid());
 	snprintf(path, sizeof path, "/tmp/%s", ckt_conn.session);
-	NO(ckt_conn_file_address(address, sizeof address));
+	NO(ckt_conn_file_address(&ckt_conn, address, sizeof address));
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		FILE *file = fopen(path, "w");
 		MUST(file != NULL, 1);
 		fputs(rows[i].text, file);
 		fclose(file);
-		IS(ckt_conn_file_address(address, sizeof address), rows[i].found);
+		IS(ckt_conn_file_address(&ckt_conn, address, sizeof address), rows[i].found);
 		if (rows[i].found)
 			TEXT(address, rows[i].address);
-		ckt_conn_file_address(small, sizeof small);
+		ckt_conn_file_address(&ckt_conn, small, sizeof small);
 		YES(strlen(small) < sizeof small);
 	}
 	ckt_settings.state_dir[0] = 0;
-	NO(ckt_conn_file_address(address, sizeof address));
+	NO(ckt_conn_file_address(&ckt_conn, address, sizeof address));
 	unlink(path);
 	parts_close(peer);
 }
@@ -61,13 +61,13 @@ static void test_lost(void)
 	MUST(ckt_call_begin(&call, 7, 0, CKT_CALL_F_NUMBERED), CUDA_SUCCESS);
 	ckt_call_async(&call, done, &result);
 	/* Old news: that connection is another's. */
-	ckt_conn_broken(ckt_conn.epoch - 1, -ECONNRESET);
+	ckt_conn_broken(&ckt_conn, ckt_conn.epoch - 1, -ECONNRESET);
 	IS(ckt_conn.state, CKT_CONN_OPEN);
 	/* Its last words still count. */
 	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711, .deferred = CUDA_ERROR_INVALID_HANDLE}, NULL, 0);
 	parts_stderr_begin();
 	errno = 5;
-	ckt_conn_broken(ckt_conn.epoch, -ECONNRESET);
+	ckt_conn_broken(&ckt_conn, ckt_conn.epoch, -ECONNRESET);
 	IS(errno, 5);
 	const char *said = parts_stderr_end();
 	HAS(said, "session " PARTS_SESSION " on unix:/nonexistent is lost");
@@ -78,7 +78,7 @@ static void test_lost(void)
 	IS(ckt_call_begin(&call, 7, 0, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	NO(ckt_conn.reading);
 	/* For good. */
-	ckt_conn_broken(ckt_conn.epoch, -ECONNRESET);
+	ckt_conn_broken(&ckt_conn, ckt_conn.epoch, -ECONNRESET);
 	IS(ckt_conn.state, CKT_CONN_LOST);
 	parts_close(peer);
 }

@@ -38,14 +38,14 @@ static void test_order(void)
 	ckt_conn.state = CKT_CONN_RESUMING;
 	for (int i = 0; i < 5; i++)
 		parts_queue(16);
-	IS(ckt_conn_send(), 0);
+	IS(ckt_conn_send(&ckt_conn), 0);
 	YES(nothing_more(peer));
 	IS(ckt_conn.sent, 0);
 	ckt_conn.state = CKT_CONN_OPEN;
-	IS(ckt_conn_send(), 0);
+	IS(ckt_conn_send(&ckt_conn), 0);
 	YES(arrived(peer, 1, 5, 16));
 	IS(ckt_conn.sent, ckt_conn.tail);
-	IS(ckt_conn_send(), 0);
+	IS(ckt_conn_send(&ckt_conn), 0);
 	YES(nothing_more(peer));
 	parts_close(peer);
 }
@@ -67,7 +67,7 @@ static void test_lap(void)
 			parts_queue(16);
 		IS(ckt_conn.gap_start != UINT64_MAX, rows[i].gap);
 		ckt_conn.state = CKT_CONN_OPEN;
-		IS(ckt_conn_send(), 0);
+		IS(ckt_conn_send(&ckt_conn), 0);
 		YES(arrived(peer, 1, 4, 16));
 		YES(nothing_more(peer));
 		parts_close(peer);
@@ -83,7 +83,7 @@ static void test_lost_socket(void)
 	close(peer);
 	errno = 5;
 	/* An error, not a signal; the record waits for another connection. */
-	IS(ckt_conn_send(), -EPIPE);
+	IS(ckt_conn_send(&ckt_conn), -EPIPE);
 	IS(errno, 5);
 	IS(ckt_conn.sent, 0);
 	IS(ckt_conn.head, 0);
@@ -111,9 +111,9 @@ static void test_full_socket(void)
 		parts_queue(ARGS);
 	ckt_conn.state = CKT_CONN_OPEN;
 	MUST(pthread_create(&thread, NULL, slow_worker, (void *)(intptr_t)peer), 0);
-	IS(ckt_conn_send(), 0);
+	IS(ckt_conn_send(&ckt_conn), 0);
 	/* The rest of the replies, where there was room for all commands before. */
-	while (ckt_conn_read(200) == 0)
+	while (ckt_conn_read(&ckt_conn, 200) == 0)
 		;
 	pthread_join(thread, &good);
 	YES(good != NULL);
@@ -134,7 +134,7 @@ static void test_flusher(void)
 	int peer = parts_open();
 	uint8_t body[4];
 	struct ckt_call call;
-	ckt_conn_flusher_start();
+	ckt_conn_flusher_start(&ckt_conn);
 	MUST(ckt_conn.flusher_running, 1);
 	for (unsigned i = 0; i < 50; i++) {
 		parts_queue(16);
@@ -151,7 +151,7 @@ static void test_flusher(void)
 	IS(done_count, 1);
 	/* It ends with the session. */
 	ckt_conn.state = CKT_CONN_LOST;
-	ckt_conn_flusher_kick();
+	ckt_conn_flusher_kick(&ckt_conn);
 	IS(pthread_join(ckt_conn.flusher, NULL), 0);
 	ckt_conn.flusher_running = false;
 	parts_close(peer);

@@ -29,7 +29,7 @@ static uint64_t executed(void)
 static void test_watch(void)
 {
 	int peer = parts_open();
-	ckt_conn_watch_start();
+	ckt_conn_watch_start(&ckt_conn);
 	YES(watching(true));
 	/* What arrives does not wake it: it is read by whoever makes a call. */
 	parts_reply(peer, &(struct ckt_reply_header){.xid = 4711, .executed = 9}, NULL, 0);
@@ -44,22 +44,22 @@ static void test_watch(void)
 	IS(executed(), 9);
 	IS(ckt_conn.state, CKT_CONN_OPEN);
 	/* Another connection is watched in turn, and left before its descriptor is closed. */
-	ckt_conn_take_reader();
+	ckt_conn_take_reader(&ckt_conn);
 	close(ckt_conn.fd);
 	close(peer);
 	pthread_mutex_lock(&ckt_conn.state_lock);
 	peer = parts_open();
 	pthread_cond_broadcast(&ckt_conn.state_cond);
 	pthread_mutex_unlock(&ckt_conn.state_lock);
-	ckt_conn_leave_reader();
+	ckt_conn_leave_reader(&ckt_conn);
 	YES(watching(true));
-	ckt_conn_take_reader();
+	ckt_conn_take_reader(&ckt_conn);
 	pthread_mutex_lock(&ckt_conn.state_lock);
 	ckt_conn.state = CKT_CONN_RESUMING;
 	pthread_mutex_unlock(&ckt_conn.state_lock);
-	ckt_conn_watch_leave();
+	ckt_conn_watch_leave(&ckt_conn);
 	NO(ckt_conn.watching);
-	ckt_conn_leave_reader();
+	ckt_conn_leave_reader(&ckt_conn);
 	/* It ends with the session. */
 	pthread_mutex_lock(&ckt_conn.state_lock);
 	ckt_conn.state = CKT_CONN_LOST;
