@@ -10,35 +10,11 @@
 #include "client/conn/conn.h"
 #include "client/conn/hostmem.h"
 #include "client/conn/settings.h"
+#include "rpc/greeting.h"
 #include "rpc/log.h"
 #include "rpc/visible.h"
 
 enum { TOKEN_MAX = 4096, HELLO_XID = 0 };
-
-static int read_greeting(int fd, int64_t deadline_ms, struct ckt_greeting *ret_greeting)
-{
-	uint8_t *data;
-	size_t size;
-	int result = ckt_net_read_record(fd, CKT_HELLO_MAX, deadline_ms, &data, &size, NULL);
-	if (result)
-		return result;
-	struct ckt_cursor c = {.p = data, .end = data + size};
-	struct ckt_call_header header = {0};
-	if (!ckt_call_header_get(&c, &header) || header.prog != CRICKET_CALLBACK_PROG || header.proc != CKT_CALLBACK_GREETING)
-		result = -EPROTO;
-	else
-		result = ckt_net_decode(&c, (xdrproc_t)xdr_ckt_greeting, ret_greeting);
-	free(data);
-	return result;
-}
-
-static bool offers(const struct ckt_greeting *greeting, uint32_t flavour)
-{
-	for (u_int i = 0; i < greeting->flavours.flavours_len; i++)
-		if (greeting->flavours.flavours_val[i] == flavour)
-			return true;
-	return false;
-}
 
 /* The file's contents without trailing white space are the token. */
 static int read_token(uint8_t *ret_token, size_t *ret_size, char *ret_message, size_t message_size)
@@ -76,32 +52,19 @@ static void program_name(char *ret_name, size_t size)
 		memmove(ret_name, slash + 1, strlen(slash));
 }
 
-/* CALL header with the credential of the flavour (token: HMAC over nonce and argument bytes), then the arguments. */
+/* The record: its head with the token's credential where there is one (HMAC over nonce and argument bytes), then the arguments. */
 static uint8_t *put_hello(uint8_t *p, const struct ckt_greeting *greeting, const uint8_t *token, size_t token_size, const uint8_t *args,
 			  size_t args_size)
 {
-	p = ckt_put_u32(p, HELLO_XID);
-	p = ckt_put_u32(p, 0);
-	p = ckt_put_u32(p, 2);
-	p = ckt_put_u32(p, CRICKET_SESSION_PROG);
-	p = ckt_put_u32(p, CRICKET_SESSION_VERS);
-	p = ckt_put_u32(p, CKT_SESSION_HELLO);
+	uint8_t digest[CKT_HMAC_SIZE];
 	if (token_size) {
 		struct hmac_sha256_ctx hmac;
-		uint8_t digest[CKT_HMAC_SIZE];
 		hmac_sha256_set_key(&hmac, token_size, token);
 		hmac_sha256_update(&hmac, CKT_NONCE_SIZE, (const uint8_t *)greeting->nonce);
 		hmac_sha256_update(&hmac, args_size, args);
 		hmac_sha256_digest(&hmac, sizeof digest, digest);
-		p = ckt_put_u32(p, CKT_AUTH_CRICKET_TOKEN);
-		p = ckt_put_opaque(p, digest, sizeof digest);
-	} else {
-		p = ckt_put_u32(p, CKT_AUTH_NONE);
-		p = ckt_put_u32(p, 0);
 	}
-	p = ckt_put_u32(p, CKT_AUTH_NONE);
-	p = ckt_put_u32(p, 0);
-	return ckt_put_fixed(p, args, args_size);
+	return ckt_put_fixed(ckt_hello_head_put(p, HELLO_XID, token_size ? digest : NULL), args, args_size);
 }
 
 /* CUDA_VISIBLE_DEVICES is read by who knows the GPUs: it goes along in pieces. */
@@ -141,10 +104,10 @@ static int memory_for(int fd)
 static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_greeting *greeting, enum ckt_hello_kind kind, int64_t deadline_ms,
 		      char *ret_message, size_t message_size)
 {
-	uint8_t token[TOKEN_MAX], args[CKT_HELLO_MAX], record[CKT_HELLO_MAX];
+	uint8_t token[TOKEN_MAX], args[CKT_HELLO_MAX - CKT_HELLO_HEAD_MAX], record[CKT_HELLO_MAX];
 	char program[CKT_NAME_MAX], host[CKT_NAME_MAX];
 	size_t token_size = 0;
-	if (!offers(greeting, CKT_AUTH_NONE)) {
+	if (!ckt_greeting_offers(greeting, CKT_AUTH_NONE)) {
 		int error = read_token(token, &token_size, ret_message, message_size);
 		if (error)
 			return error;
@@ -174,7 +137,7 @@ static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_gree
 		hello.capabilities.capabilities_len = visible.count;
 	}
 	XDR xdr;
-	xdrmem_create(&xdr, (char *)args, sizeof args - 128, XDR_ENCODE);
+	xdrmem_create(&xdr, (char *)args, sizeof args, XDR_ENCODE);
 	if (!xdr_ckt_hello_args(&xdr, &hello))
 		return -EMSGSIZE;
 	uint8_t *end = put_hello(record, greeting, token, token_size, args, xdr_getpos(&xdr));
@@ -209,23 +172,16 @@ static int refusal(struct ckt_conn *conn, const struct ckt_hello_res *res, char 
 static int read_answer(struct ckt_conn *conn, int fd, int64_t deadline_ms, struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size,
 		       char *ret_message, size_t message_size)
 {
-	uint8_t *data;
-	size_t size;
-	int result = ckt_net_read_record(fd, CKT_RECORD_MAX, deadline_ms, &data, &size, NULL);
+	struct ckt_hello_res res = {0};
+	int result = ckt_hello_answer_read(fd, HELLO_XID, deadline_ms, &res);
 	if (result)
 		return result;
-	struct ckt_cursor c = {.p = data, .end = data + size};
-	struct ckt_reply_header header = {0};
-	struct ckt_hello_res res = {0};
-	if (!ckt_reply_header_get(&c, &header) || header.accept_stat || ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_res, &res)) {
-		result = -EPROTO;
-	} else if (res.status == CKT_HELLO_OK) {
+	if (res.status == CKT_HELLO_OK) {
 		*ret_ok = res.ckt_hello_res_u.ok;
-	} else {
-		result = refusal(conn, &res, ret_moved_to, moved_size, ret_message, message_size);
-		xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
+		return 0;
 	}
-	free(data);
+	result = refusal(conn, &res, ret_moved_to, moved_size, ret_message, message_size);
+	xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
 	return result;
 }
 
@@ -249,7 +205,7 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 			snprintf(ret_message, message_size, "%s; is cricket-server running there and REMOTE_GPU_ADDRESS right?", cause);
 		return result;
 	}
-	result = read_greeting(fd, deadline_ms, &greeting);
+	result = ckt_greeting_read(fd, deadline_ms, &greeting);
 	if (!result) {
 		result = send_hello(conn, fd, &greeting, kind, deadline_ms, ret_message, message_size);
 		xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);

@@ -1,0 +1,59 @@
+/* Greeting, hello and its answer; see greeting.h. */
+#include "rpc/greeting.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rpc/net.h"
+
+int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting)
+{
+	uint8_t *data;
+	size_t size;
+	struct ckt_call_header header = {0};
+	int result = ckt_net_read_record(fd, CKT_HELLO_MAX, deadline_ms, &data, &size, NULL);
+	if (result)
+		return result;
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	if (!ckt_call_header_get(&c, &header) || header.prog != CRICKET_CALLBACK_PROG || header.proc != CKT_CALLBACK_GREETING)
+		result = -EPROTO;
+	else
+		result = ckt_net_decode(&c, (xdrproc_t)xdr_ckt_greeting, ret_greeting);
+	free(data);
+	return result;
+}
+
+bool ckt_greeting_offers(const ckt_greeting *greeting, uint32_t flavour)
+{
+	for (u_int i = 0; i < greeting->flavours.flavours_len; i++)
+		if (greeting->flavours.flavours_val[i] == flavour)
+			return true;
+	return false;
+}
+
+uint8_t *ckt_hello_head_put(uint8_t *p, uint32_t xid, const uint8_t *digest)
+{
+	const uint32_t call[] = {xid, 0, 2, CRICKET_SESSION_PROG, CRICKET_SESSION_VERS, CKT_SESSION_HELLO};
+	for (size_t i = 0; i < sizeof call / sizeof *call; i++)
+		p = ckt_put_u32(p, call[i]);
+	p = ckt_put_u32(p, digest ? CKT_AUTH_CRICKET_TOKEN : CKT_AUTH_NONE);
+	p = digest ? ckt_put_opaque(p, digest, CKT_HMAC_SIZE) : ckt_put_u32(p, 0);
+	return ckt_put_u32(ckt_put_u32(p, CKT_AUTH_NONE), 0);
+}
+
+int ckt_hello_answer_read(int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res)
+{
+	uint8_t *data;
+	size_t size;
+	struct ckt_reply_header header = {0};
+	int result = ckt_net_read_record(fd, CKT_RECORD_MAX, deadline_ms, &data, &size, NULL);
+	if (result)
+		return result;
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	if (!ckt_reply_header_get(&c, &header) || header.xid != xid || header.accept_stat)
+		result = -EPROTO;
+	else
+		result = ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_res, ret_res);
+	free(data);
+	return result;
+}
