@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "rpc/sorted.h"
 #include "softgpu/soft.h"
 
 enum { GROW = 64 << 20 };	/* the range is made accessible in steps, so that strict overcommit counts only what is used */
@@ -119,25 +120,18 @@ void ckt_soft_arena_free(struct ckt_soft_arena *arena, uint64_t base, uint64_t s
 		madvise((void *)(uintptr_t)base, size, MADV_DONTNEED);
 	pthread_mutex_lock(&arena->lock);
 	struct ckt_soft_extent *list = arena->free_list;
-	size_t low = 0, high = arena->n_free;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (list[middle].base < base)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	bool joins_before = low > 0 && list[low - 1].base + list[low - 1].size == base;
-	bool joins_after = low < arena->n_free && base + size == list[low].base;
+	size_t at = CKT_SORTED_UPPER(list, arena->n_free, base, base);
+	bool joins_before = at > 0 && list[at - 1].base + list[at - 1].size == base;
+	bool joins_after = at < arena->n_free && base + size == list[at].base;
 	if (joins_before && joins_after) {
-		list[low - 1].size += size + list[low].size;
-		memmove(&list[low], &list[low + 1], (arena->n_free - low - 1) * sizeof(*list));
+		list[at - 1].size += size + list[at].size;
+		memmove(&list[at], &list[at + 1], (arena->n_free - at - 1) * sizeof(*list));
 		arena->n_free--;
 	} else if (joins_before) {
-		list[low - 1].size += size;
+		list[at - 1].size += size;
 	} else if (joins_after) {
-		list[low].base = base;
-		list[low].size += size;
+		list[at].base = base;
+		list[at].size += size;
 	} else {
 		if (arena->n_free == arena->n_free_max) {
 			list = realloc(list, 2 * arena->n_free_max * sizeof(*list));
@@ -149,8 +143,8 @@ void ckt_soft_arena_free(struct ckt_soft_arena *arena, uint64_t base, uint64_t s
 			arena->free_list = list;
 			arena->n_free_max *= 2;
 		}
-		memmove(&list[low + 1], &list[low], (arena->n_free - low) * sizeof(*list));
-		list[low] = (struct ckt_soft_extent){.base = base, .size = size};
+		memmove(&list[at + 1], &list[at], (arena->n_free - at) * sizeof(*list));
+		list[at] = (struct ckt_soft_extent){.base = base, .size = size};
 		arena->n_free++;
 	}
 	pthread_mutex_unlock(&arena->lock);

@@ -4,6 +4,7 @@
 
 #include "client/cuda/advice.h"
 #include "client/cuda/internal.h"
+#include "rpc/sorted.h"
 
 /* Ranges in the order of their addresses, none over another; what lies in none has the defaults. */
 struct segment {
@@ -19,15 +20,7 @@ static size_t segment_count, segment_room;
 /* The first segment that ends behind the address. */
 static size_t behind(uint64_t address)
 {
-	size_t low = 0, high = segment_count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (segments[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return CKT_SORTED_UPPER(segments, segment_count, end, address);
 }
 
 /* Precondition: there is room. */

@@ -8,6 +8,7 @@
 
 #include "client/cuda/internal.h"
 #include "rpc/log.h"
+#include "rpc/sorted.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct ckt_range *ranges;
@@ -17,15 +18,7 @@ static uint64_t next_buffer_id = 1;
 /* Index of the first range whose base is above the address.  Precondition: lock held. */
 static size_t upper(uint64_t address)
 {
-	size_t low = 0, high = count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (ranges[middle].base <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return CKT_SORTED_UPPER(ranges, count, base, address);
 }
 
 void ckt_range_add(const struct ckt_range *range)

@@ -11,6 +11,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/hostmem.h"
 #include "rpc/log.h"
+#include "rpc/sorted.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph.h"
 #include "server/worker/graph_image.h"
@@ -100,15 +101,7 @@ static void unback(struct ckt_worker *worker, const struct ckt_host_mapping *m)
 /* Index of the first mapping behind the address. */
 static size_t upper(const struct ckt_hostmem *host, uint64_t address)
 {
-	size_t low = 0, high = host->count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (host->mappings[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return CKT_SORTED_UPPER(host->mappings, host->count, address, address);
 }
 
 /* Whether something of [address, address + size) is mapped, or it is no range to map at all. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/sorted.h"
 #include "server/worker/driver.h"
 #include "server/worker/scan.h"
 #include "server/worker/worker.h"
@@ -66,15 +67,8 @@ static void relocate(struct ckt_moved *moved, ckt_image *image)
 	qsort(moved->list, moved->count, sizeof *moved->list, by_place);
 	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
 		ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
-		size_t low = 0, high = moved->count;
-		while (low < high) {
-			size_t middle = (low + high) / 2;
-			if (moved->list[middle].from <= chunk->address)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		const struct ckt_moved_variable *variable = low ? &moved->list[low - 1] : NULL;
+		size_t at = CKT_SORTED_UPPER(moved->list, moved->count, from, chunk->address);
+		const struct ckt_moved_variable *variable = at ? &moved->list[at - 1] : NULL;
 		if (!chunk->space && variable && chunk->address - variable->from < variable->size)
 			chunk->address += variable->to - variable->from;
 	}

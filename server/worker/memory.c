@@ -4,25 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/sorted.h"
+
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
 	return (value + to - 1) / to * to;
 }
 
-/* Index of the first entry behind `address` in an array whose entries begin with their address. */
-static size_t upper(const void *array, size_t count, size_t entry_size, uint64_t address)
+/* Index of the first one behind the address. */
+static size_t upper_extent(const struct ckt_memory *memory, uint64_t address)
 {
-	size_t low = 0, high = count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		uint64_t at;
-		memcpy(&at, (const char *)array + middle * entry_size, sizeof at);
-		if (at <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return CKT_SORTED_UPPER(memory->extents, memory->extent_count, address, address);
+}
+
+static size_t upper_block(const struct ckt_memory *memory, uint64_t address)
+{
+	return CKT_SORTED_UPPER(memory->blocks, memory->block_count, address, address);
 }
 
 static void *make_room(void *array, size_t *count, size_t *room, size_t entry_size, size_t index)
@@ -92,7 +89,7 @@ static void cache_drop(struct ckt_memory *memory)
 /* Empties addresses that were just taken: what overlaps them is cached, as they were free. */
 static void extents_clear(struct ckt_memory *memory, uint64_t address, uint64_t size)
 {
-	size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+	size_t i = upper_extent(memory, address);
 	while (i && memory->extents[i - 1].address + memory->extents[i - 1].size > address)
 		extent_release(memory, --i);
 	while (i < memory->extent_count && memory->extents[i].address < address + size)
@@ -102,7 +99,7 @@ static void extents_clear(struct ckt_memory *memory, uint64_t address, uint64_t 
 /* Physical memory behind addresses that were just taken: a cached extent of the very place, or fresh. */
 static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use)
 {
-	size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+	size_t i = upper_extent(memory, address);
 	if (i && memory->extents[i - 1].address == address && memory->extents[i - 1].size == size) {
 		memory->extents[i - 1].use = use;
 		memory->cached -= size;
@@ -117,7 +114,7 @@ static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t
 	}
 	if (result)
 		return result;
-	i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+	i = upper_extent(memory, address);
 	memory->extents = make_room(memory->extents, &memory->extent_count, &memory->extent_room, sizeof e, i);
 	memory->extents[i] = e;
 	return CUDA_SUCCESS;
@@ -139,7 +136,7 @@ static CUresult extent_make(struct ckt_memory *memory, uint64_t size, enum ckt_e
 /* The addresses are free from now on; the physical memory may stay a while. */
 static void extent_free(struct ckt_memory *memory, uint64_t address)
 {
-	size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address) - 1;
+	size_t i = upper_extent(memory, address) - 1;
 	struct ckt_extent *e = &memory->extents[i];
 	ckt_ranges_give(&memory->addresses, e->address, e->size);
 	if (memory->cached + e->size <= CKT_MEMORY_CACHE_MAX) {
@@ -189,7 +186,7 @@ static void account_move(struct ckt_memory *memory, uint64_t pool, int64_t used,
 
 static void block_insert(struct ckt_memory *memory, struct ckt_block block)
 {
-	size_t i = upper(memory->blocks, memory->block_count, sizeof block, block.address);
+	size_t i = upper_block(memory, block.address);
 	memory->blocks = make_room(memory->blocks, &memory->block_count, &memory->block_room, sizeof block, i);
 	memory->blocks[i] = block;
 	memory->used += block.granted;
@@ -197,7 +194,7 @@ static void block_insert(struct ckt_memory *memory, struct ckt_block block)
 
 static struct ckt_block *block_find(struct ckt_memory *memory, uint64_t address)
 {
-	size_t i = upper(memory->blocks, memory->block_count, sizeof *memory->blocks, address);
+	size_t i = upper_block(memory, address);
 	if (i == 0 || memory->blocks[i - 1].address != address)
 		return NULL;
 	return &memory->blocks[i - 1];
@@ -306,7 +303,7 @@ void ckt_memory_free_owned(struct ckt_memory *memory, uint64_t owner)
 bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size)
 {
 	pthread_mutex_lock(&memory->lock);
-	size_t i = upper(memory->blocks, memory->block_count, sizeof *memory->blocks, address);
+	size_t i = upper_block(memory, address);
 	bool holds = false;
 	if (i) {
 		struct ckt_block *block = &memory->blocks[i - 1];
@@ -321,8 +318,8 @@ bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *re
 		       uint64_t *ret_extent_size, uint64_t *ret_piece)
 {
 	pthread_mutex_lock(&memory->lock);
-	size_t b = upper(memory->blocks, memory->block_count, sizeof *memory->blocks, address);
-	size_t e = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+	size_t b = upper_block(memory, address);
+	size_t e = upper_extent(memory, address);
 	const struct ckt_block *block = b ? &memory->blocks[b - 1] : NULL;
 	const struct ckt_extent *extent = e ? &memory->extents[e - 1] : NULL;
 	bool found = block && block->address == address && !block->freeing && !block->pool && extent && address - extent->address < extent->size &&
@@ -521,7 +518,7 @@ CUresult ckt_memory_preload(struct ckt_memory *memory, uint64_t address, uint64_
 	/* Not as others map: where there is no memory, what is cached must stay. */
 	CUresult result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
 	if (!result) {
-		size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+		size_t i = upper_extent(memory, address);
 		memory->extents = make_room(memory->extents, &memory->extent_count, &memory->extent_room, sizeof e, i);
 		memory->extents[i] = e;
 		memory->cached += size;
@@ -533,7 +530,7 @@ CUresult ckt_memory_preload(struct ckt_memory *memory, uint64_t address, uint64_
 void ckt_memory_preload_drop(struct ckt_memory *memory, uint64_t address)
 {
 	pthread_mutex_lock(&memory->lock);
-	size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+	size_t i = upper_extent(memory, address);
 	if (i && memory->extents[i - 1].address == address && memory->extents[i - 1].use == CKT_EXTENT_CACHED)
 		extent_release(memory, i - 1);
 	pthread_mutex_unlock(&memory->lock);
@@ -547,7 +544,7 @@ CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uin
 	pthread_mutex_lock(&memory->lock);
 	bool good;
 	if (granted > CKT_MEMORY_SMALL_MAX) {
-		size_t i = upper(memory->extents, memory->extent_count, sizeof *memory->extents, address);
+		size_t i = upper_extent(memory, address);
 		struct ckt_extent *e = i ? &memory->extents[i - 1] : NULL;
 		good = e && e->use == CKT_EXTENT_BIG && e->address == address && e->size == granted && !block_find(memory, address);
 	} else {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/sorted.h"
+
 static void insert(struct ckt_ranges *ranges, size_t index, struct ckt_range range)
 {
 	if (ranges->count == ranges->room) {
@@ -22,20 +24,6 @@ static void erase(struct ckt_ranges *ranges, size_t index)
 {
 	ranges->count--;
 	memmove(&ranges->list[index], &ranges->list[index + 1], (ranges->count - index) * sizeof *ranges->list);
-}
-
-/* First range that starts behind `start`. */
-static size_t upper(const struct ckt_ranges *ranges, uint64_t start)
-{
-	size_t low = 0, high = ranges->count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (ranges->list[middle].start <= start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
 }
 
 uint64_t ckt_ranges_take(struct ckt_ranges *ranges, uint64_t size)
@@ -56,7 +44,7 @@ uint64_t ckt_ranges_take(struct ckt_ranges *ranges, uint64_t size)
 
 bool ckt_ranges_take_at(struct ckt_ranges *ranges, uint64_t start, uint64_t size)
 {
-	size_t i = upper(ranges, start);
+	size_t i = CKT_SORTED_UPPER(ranges->list, ranges->count, start, start);
 	if (i == 0)
 		return false;
 	struct ckt_range *range = &ranges->list[--i];
@@ -75,7 +63,7 @@ bool ckt_ranges_take_at(struct ckt_ranges *ranges, uint64_t start, uint64_t size
 
 struct ckt_range ckt_ranges_give(struct ckt_ranges *ranges, uint64_t start, uint64_t size)
 {
-	size_t i = upper(ranges, start);
+	size_t i = CKT_SORTED_UPPER(ranges->list, ranges->count, start, start);
 	struct ckt_range *before = i ? &ranges->list[i - 1] : NULL;
 	struct ckt_range *after = i < ranges->count ? &ranges->list[i] : NULL;
 	assert(!before || before->start + before->size <= start);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/sorted.h"
+
 void ckt_replies_init(struct ckt_replies *replies)
 {
 	*replies = (struct ckt_replies){0};
@@ -74,18 +76,11 @@ void ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc
 
 struct ckt_stored *ckt_replies_find(struct ckt_replies *replies, uint64_t seq)
 {
-	size_t low = 0, high = replies->count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		struct ckt_stored *stored = &replies->list[replies->first + middle];
-		if (stored->seq == seq)
-			return stored;
-		if (stored->seq < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	if (!replies->count)
+		return NULL;
+	struct ckt_stored *list = &replies->list[replies->first];
+	size_t behind = CKT_SORTED_UPPER(list, replies->count, seq, seq);
+	return behind && list[behind - 1].seq == seq ? &list[behind - 1] : NULL;
 }
 
 void ckt_replies_store(struct ckt_replies *replies, struct ckt_stored *stored, uint8_t *body, size_t size, int32_t deferred, uint32_t accept_stat)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rpc/gen/cuda_codec.h"
+#include "rpc/sorted.h"
 #include "server/worker/driver.h"
 #include "server/worker/ipc.h"
 #include "server/worker/worker.h"
@@ -101,15 +102,7 @@ void ckt_vmm_physical_unmake(struct ckt_worker *worker, struct ckt_object *physi
 /* Index of the first mapping behind the address. */
 static size_t upper(const struct ckt_vmm *vmm, uint64_t address)
 {
-	size_t low = 0, high = vmm->mapping_count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (vmm->mappings[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return CKT_SORTED_UPPER(vmm->mappings, vmm->mapping_count, address, address);
 }
 
 /* The mappings [*ret_first, *ret_first + *ret_count) that make up exactly this range. */
