@@ -4,17 +4,13 @@
 #include <stdlib.h>
 
 #include "server/worker/driver.h"
+#include "server/worker/grow.h"
 #include "server/worker/object.h"
 
 static void push(void **array, size_t *count, size_t *room, void *entry)
 {
 	void ***list = (void ***)array;
-	if (*count == *room) {
-		*room = *room ? *room * 2 : 16;
-		*list = realloc(*list, *room * sizeof(void *));
-		if (!*list)
-			abort();
-	}
+	CKT_GROW(*list, *count, *room, 16);
 	(*list)[(*count)++] = entry;
 }
 

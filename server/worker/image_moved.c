@@ -8,17 +8,13 @@
 
 #include "rpc/sorted.h"
 #include "server/worker/driver.h"
+#include "server/worker/grow.h"
 #include "server/worker/scan.h"
 #include "server/worker/worker.h"
 
 static void add(struct ckt_moved *moved, struct ckt_moved_variable variable)
 {
-	if (moved->count == moved->room) {
-		moved->room = moved->room ? moved->room * 2 : 64;
-		moved->list = realloc(moved->list, moved->room * sizeof *moved->list);
-		if (!moved->list)
-			abort();
-	}
+	CKT_GROW(moved->list, moved->count, moved->room, 64);
 	moved->list[moved->count++] = variable;
 }
 
@@ -115,12 +111,7 @@ static void cut(struct items *items, uint64_t address, uint64_t size)
 {
 	uint64_t end = address + size;
 	for (uint64_t at = (address + 7) & ~7ull; at < end && end - at >= sizeof(uint64_t); at += CKT_IMAGE_CHUNK) {
-		if (items->count == items->room) {
-			items->room = items->room ? items->room * 2 : 1024;
-			items->list = realloc(items->list, items->room * sizeof *items->list);
-			if (!items->list)
-				abort();
-		}
+		CKT_GROW(items->list, items->count, items->room, 1024);
 		uint64_t left = (end - at) & ~7ull;
 		items->list[items->count++] = (struct ckt_scan_item){at, left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK};
 	}

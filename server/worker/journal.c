@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/worker/driver.h"
+#include "server/worker/grow.h"
 #include "server/worker/worker.h"
 
 enum { JOURNAL_MAX = 100000 };
@@ -190,12 +191,7 @@ CUresult ckt_journal_make_ahead(struct ckt_worker *worker, const struct ckt_jour
 		CUresult result = make(worker, kind, entry->flags, priority, &real);
 		if (result)
 			return result;
-		if (ahead[kind].count == ahead[kind].room) {
-			ahead[kind].room = ahead[kind].room ? ahead[kind].room * 2 : 64;
-			ahead[kind].list = realloc(ahead[kind].list, ahead[kind].room * sizeof *ahead[kind].list);
-			if (!ahead[kind].list)
-				abort();
-		}
+		CKT_GROW(ahead[kind].list, ahead[kind].count, ahead[kind].room, 64);
 		ahead[kind].list[ahead[kind].count++] = (struct made){worker->current->id, entry->flags, priority, real};
 	}
 	return CUDA_SUCCESS;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rpc/sorted.h"
+#include "server/worker/grow.h"
 
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
@@ -20,20 +21,6 @@ static size_t upper_extent(const struct ckt_memory *memory, uint64_t address)
 static size_t upper_block(const struct ckt_memory *memory, uint64_t address)
 {
 	return CKT_SORTED_UPPER(memory->blocks, memory->block_count, address, address);
-}
-
-static void *make_room(void *array, size_t *count, size_t *room, size_t entry_size, size_t index)
-{
-	if (*count == *room) {
-		*room = *room ? *room * 2 : 16;
-		array = realloc(array, *room * entry_size);
-		if (!array)
-			abort();
-	}
-	char *at = (char *)array + index * entry_size;
-	memmove(at + entry_size, at, (*count - index) * entry_size);
-	++*count;
-	return array;
 }
 
 static void drop(void *array, size_t *count, size_t entry_size, size_t index)
@@ -115,7 +102,7 @@ static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t
 	if (result)
 		return result;
 	i = upper_extent(memory, address);
-	memory->extents = make_room(memory->extents, &memory->extent_count, &memory->extent_room, sizeof e, i);
+	CKT_GROW_AT(memory->extents, memory->extent_count, memory->extent_room, 16, i);
 	memory->extents[i] = e;
 	return CUDA_SUCCESS;
 }
@@ -162,8 +149,8 @@ static struct ckt_account *account_get(struct ckt_memory *memory, uint64_t pool)
 	struct ckt_account *account = account_find(memory, pool);
 	if (account)
 		return account;
-	memory->accounts = make_room(memory->accounts, &memory->account_count, &memory->account_room, sizeof *account, memory->account_count);
-	account = &memory->accounts[memory->account_count - 1];
+	CKT_GROW(memory->accounts, memory->account_count, memory->account_room, 16);
+	account = &memory->accounts[memory->account_count++];
 	*account = (struct ckt_account){.pool = pool};
 	return account;
 }
@@ -187,7 +174,7 @@ static void account_move(struct ckt_memory *memory, uint64_t pool, int64_t used,
 static void block_insert(struct ckt_memory *memory, struct ckt_block block)
 {
 	size_t i = upper_block(memory, block.address);
-	memory->blocks = make_room(memory->blocks, &memory->block_count, &memory->block_room, sizeof block, i);
+	CKT_GROW_AT(memory->blocks, memory->block_count, memory->block_room, 16, i);
 	memory->blocks[i] = block;
 	memory->used += block.granted;
 }
@@ -519,7 +506,7 @@ CUresult ckt_memory_preload(struct ckt_memory *memory, uint64_t address, uint64_
 	CUresult result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
 	if (!result) {
 		size_t i = upper_extent(memory, address);
-		memory->extents = make_room(memory->extents, &memory->extent_count, &memory->extent_room, sizeof e, i);
+		CKT_GROW_AT(memory->extents, memory->extent_count, memory->extent_room, 16, i);
 		memory->extents[i] = e;
 		memory->cached += size;
 	}

@@ -7,6 +7,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
+#include "server/worker/grow.h"
 #include "server/worker/worker.h"
 
 void ckt_pools_init(struct ckt_worker *worker)
@@ -53,12 +54,7 @@ CUresult ckt_pool_make(struct ckt_worker *worker, uint64_t id, unsigned device, 
 
 static struct ckt_pool_kept *kept_add(struct ckt_pools *pools, struct ckt_pool_kept kept)
 {
-	if (pools->kept_count == pools->kept_room) {
-		pools->kept_room = pools->kept_room ? pools->kept_room * 2 : 64;
-		pools->kept = realloc(pools->kept, pools->kept_room * sizeof *pools->kept);
-		if (!pools->kept)
-			abort();
-	}
+	CKT_GROW(pools->kept, pools->kept_count, pools->kept_room, 64);
 	pools->kept[pools->kept_count] = kept;
 	return &pools->kept[pools->kept_count++];
 }

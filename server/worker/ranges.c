@@ -6,18 +6,12 @@
 #include <string.h>
 
 #include "rpc/sorted.h"
+#include "server/worker/grow.h"
 
 static void insert(struct ckt_ranges *ranges, size_t index, struct ckt_range range)
 {
-	if (ranges->count == ranges->room) {
-		ranges->room = ranges->room ? ranges->room * 2 : 16;
-		ranges->list = realloc(ranges->list, ranges->room * sizeof *ranges->list);
-		if (!ranges->list)
-			abort();
-	}
-	memmove(&ranges->list[index + 1], &ranges->list[index], (ranges->count - index) * sizeof *ranges->list);
+	CKT_GROW_AT(ranges->list, ranges->count, ranges->room, 16, index);
 	ranges->list[index] = range;
-	ranges->count++;
 }
 
 static void erase(struct ckt_ranges *ranges, size_t index)

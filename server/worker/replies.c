@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rpc/sorted.h"
+#include "server/worker/grow.h"
 
 void ckt_replies_init(struct ckt_replies *replies)
 {
@@ -64,10 +65,7 @@ void ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc
 			memmove(replies->list, replies->list + replies->first, replies->count * sizeof *replies->list);
 			replies->first = 0;
 		} else {
-			replies->room = replies->room ? replies->room * 2 : 64;
-			replies->list = realloc(replies->list, replies->room * sizeof *replies->list);
-			if (!replies->list)
-				abort();
+			CKT_GROW(replies->list, replies->room, replies->room, 64);
 		}
 	}
 	replies->list[replies->first + replies->count++] = (struct ckt_stored){.seq = seq, .proc = proc, .xid = xid, .epoch = epoch};

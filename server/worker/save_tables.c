@@ -6,6 +6,7 @@
 
 #include "server/worker/chain.h"
 #include "server/worker/digest.h"
+#include "server/worker/grow.h"
 #include "server/worker/image_save.h"
 #include "server/worker/pause.h"
 
@@ -28,12 +29,7 @@ char *ckt_save_string(const char *text)
 void ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, uint64_t address, const uint8_t *data, uint64_t size)
 {
 	for (uint64_t at = 0; at < size; at += CKT_IMAGE_CHUNK) {
-		if (s->piece_count == s->piece_room) {
-			s->piece_room = s->piece_room ? s->piece_room * 2 : 1024;
-			s->pieces = realloc(s->pieces, s->piece_room * sizeof *s->pieces);
-			if (!s->pieces)
-				abort();
-		}
+		CKT_GROW(s->pieces, s->piece_count, s->piece_room, 1024);
 		uint64_t left = size - at;
 		s->pieces[s->piece_count++] = (struct ckt_piece){.space = space,
 								 .device = device,

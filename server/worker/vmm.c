@@ -7,19 +7,9 @@
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/sorted.h"
 #include "server/worker/driver.h"
+#include "server/worker/grow.h"
 #include "server/worker/ipc.h"
 #include "server/worker/worker.h"
-
-static void *make_room(void *array, size_t count, size_t *room, size_t entry_size)
-{
-	if (count < *room)
-		return array;
-	*room = *room ? *room * 2 : 16;
-	array = realloc(array, *room * entry_size);
-	if (!array)
-		abort();
-	return array;
-}
 
 /* ---- Reservations */
 
@@ -46,7 +36,7 @@ CUresult ckt_vmm_reserve(struct ckt_worker *worker, unsigned device, uint64_t si
 		result = ckt_memory_reserve(&worker->devices[d].memory, size, alignment, 0, ret_address);
 	if (result)
 		return result;
-	vmm->reservations = make_room(vmm->reservations, vmm->reservation_count, &vmm->reservation_room, sizeof *vmm->reservations);
+	CKT_GROW(vmm->reservations, vmm->reservation_count, vmm->reservation_room, 16);
 	vmm->reservations[vmm->reservation_count++] = (struct ckt_reservation){*ret_address, size};
 	return CUDA_SUCCESS;
 }
@@ -132,9 +122,8 @@ CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size,
 	CUresult result = ckt_driver.cuMemMap(address, size, offset, object->physical.handle, 0);
 	if (result)
 		return result;
-	vmm->mappings = make_room(vmm->mappings, vmm->mapping_count, &vmm->mapping_room, sizeof *vmm->mappings);
 	size_t i = upper(vmm, address);
-	memmove(&vmm->mappings[i + 1], &vmm->mappings[i], (vmm->mapping_count++ - i) * sizeof *vmm->mappings);
+	CKT_GROW_AT(vmm->mappings, vmm->mapping_count, vmm->mapping_room, 16, i);
 	vmm->mappings[i] = (struct ckt_mapping){.address = address, .size = size, .offset = offset, .physical = physical};
 	return CUDA_SUCCESS;
 }
