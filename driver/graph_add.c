@@ -286,181 +286,207 @@ CKT_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec exec_handle, CUgraphNod
 	return ckt_graph_leave(result);
 }
 
-/* The one-kind functions.  P is filled from the arguments. */
-#define ADD(kind, ...)                                                                                                           \
-	do {                                                                                                                     \
-		CUgraphNodeParams p_ = {.type = CU_GRAPH_NODE_TYPE_##kind};                                                      \
-		__VA_ARGS__;                                                                                                     \
-		return cuGraphAddNode_v2(ret, graph, list, NULL, count, &p_);                                                    \
-	} while (0)
-#define SET(kind, ...)                                                                                                           \
-	do {                                                                                                                     \
-		CUgraphNodeParams p_ = {.type = CU_GRAPH_NODE_TYPE_##kind};                                                      \
-		__VA_ARGS__;                                                                                                     \
-		return cuGraphNodeSetParams(node, &p_);                                                                          \
-	} while (0)
-#define EXEC_SET(kind, ...)                                                                                                      \
-	do {                                                                                                                     \
-		CUgraphNodeParams p_ = {.type = CU_GRAPH_NODE_TYPE_##kind};                                                      \
-		__VA_ARGS__;                                                                                                     \
-		return cuGraphExecNodeSetParams(exec, node, &p_);                                                                \
-	} while (0)
+/* ---- Functions of one kind of node: their arguments in the union's general form, or NULL where they are none */
+
 #define ADD_ARGUMENTS CUgraphNode *ret, CUgraph graph, const CUgraphNode *list, size_t count
+#define ADD(params) cuGraphAddNode_v2(ret, graph, list, NULL, count, params)
+#define FRESH &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_EMPTY}
 
-CKT_EXPORT CUresult cuGraphAddKernelNode_v2(ADD_ARGUMENTS, const CUDA_KERNEL_NODE_PARAMS *params)
+/* The first version has less behind it. */
+static CUgraphNodeParams *of_kernel(CUgraphNodeParams *p, const void *kernel, size_t size)
 {
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	ADD(KERNEL, memcpy(&p_.kernel, params, sizeof *params));
+	if (!kernel)
+		return NULL;
+	p->type = CU_GRAPH_NODE_TYPE_KERNEL;
+	memcpy(&p->kernel, kernel, size);
+	return p;
 }
 
-CKT_EXPORT CUresult cuGraphAddKernelNode(ADD_ARGUMENTS, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+static CUgraphNodeParams *of_copy(CUgraphNodeParams *p, const CUDA_MEMCPY3D *copy, CUcontext context)
 {
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	ADD(KERNEL, memcpy(&p_.kernel, params, sizeof *params));
+	if (!copy)
+		return NULL;
+	p->type = CU_GRAPH_NODE_TYPE_MEMCPY;
+	p->memcpy.copyParams = *copy;
+	p->memcpy.copyCtx = context;
+	return p;
 }
 
-CKT_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+static CUgraphNodeParams *of_fill(CUgraphNodeParams *p, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
 {
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	SET(KERNEL, memcpy(&p_.kernel, params, sizeof *params));
+	if (!fill)
+		return NULL;
+	p->type = CU_GRAPH_NODE_TYPE_MEMSET;
+	p->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = fill->dst, .pitch = fill->pitch, .value = fill->value, .elementSize = fill->elementSize,
+						 .width = fill->width, .height = fill->height, .ctx = context};
+	return p;
 }
 
-CKT_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+static CUgraphNodeParams *of_host(CUgraphNodeParams *p, const CUDA_HOST_NODE_PARAMS *host)
 {
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	SET(KERNEL, memcpy(&p_.kernel, params, sizeof *params));
+	if (!host)
+		return NULL;
+	p->type = CU_GRAPH_NODE_TYPE_HOST;
+	p->host.fn = host->fn;
+	p->host.userData = host->userData;
+	return p;
 }
 
-CKT_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+static CUgraphNodeParams *of_child(CUgraphNodeParams *p, CUgraph child)
 {
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	EXEC_SET(KERNEL, memcpy(&p_.kernel, params, sizeof *params));
+	p->type = CU_GRAPH_NODE_TYPE_GRAPH;
+	p->graph.graph = child;
+	return p;
 }
 
-CKT_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+static CUgraphNodeParams *of_record(CUgraphNodeParams *p, CUevent event)
 {
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	EXEC_SET(KERNEL, memcpy(&p_.kernel, params, sizeof *params));
+	p->type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+	p->eventRecord.event = event;
+	return p;
+}
+
+static CUgraphNodeParams *of_wait(CUgraphNodeParams *p, CUevent event)
+{
+	p->type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+	p->eventWait.event = event;
+	return p;
+}
+
+static CUgraphNodeParams *of_free(CUgraphNodeParams *p, CUdeviceptr address)
+{
+	p->type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+	p->free.dptr = address;
+	return p;
+}
+
+static CUgraphNodeParams *of_memop(CUgraphNodeParams *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *memop)
+{
+	if (!memop)
+		return NULL;
+	p->type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+	memcpy(&p->memOp, memop, sizeof *memop);
+	return p;
+}
+
+CKT_EXPORT CUresult cuGraphAddKernelNode_v2(ADD_ARGUMENTS, const CUDA_KERNEL_NODE_PARAMS *kernel)
+{
+	return ADD(of_kernel(FRESH, kernel, sizeof *kernel));
+}
+
+CKT_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel)
+{
+	return cuGraphNodeSetParams(node, of_kernel(FRESH, kernel, sizeof *kernel));
+}
+
+CKT_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel)
+{
+	return cuGraphExecNodeSetParams(exec, node, of_kernel(FRESH, kernel, sizeof *kernel));
+}
+
+CKT_EXPORT CUresult cuGraphAddKernelNode(ADD_ARGUMENTS, const CUDA_KERNEL_NODE_PARAMS_v1 *kernel)
+{
+	return ADD(of_kernel(FRESH, kernel, sizeof *kernel));
+}
+
+CKT_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *kernel)
+{
+	return cuGraphNodeSetParams(node, of_kernel(FRESH, kernel, sizeof *kernel));
+}
+
+CKT_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *kernel)
+{
+	return cuGraphExecNodeSetParams(exec, node, of_kernel(FRESH, kernel, sizeof *kernel));
 }
 
 CKT_EXPORT CUresult cuGraphAddMemcpyNode(ADD_ARGUMENTS, const CUDA_MEMCPY3D *copy, CUcontext context)
 {
-	if (!copy)
-		return CUDA_ERROR_INVALID_VALUE;
-	ADD(MEMCPY, p_.memcpy.copyParams = *copy; p_.memcpy.copyCtx = context);
+	return ADD(of_copy(FRESH, copy, context));
 }
 
 CKT_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *copy)
 {
-	if (!copy)
-		return CUDA_ERROR_INVALID_VALUE;
-	SET(MEMCPY, p_.memcpy.copyParams = *copy);
+	return cuGraphNodeSetParams(node, of_copy(FRESH, copy, NULL));
 }
 
 CKT_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy, CUcontext context)
 {
-	if (!copy)
-		return CUDA_ERROR_INVALID_VALUE;
-	EXEC_SET(MEMCPY, p_.memcpy.copyParams = *copy; p_.memcpy.copyCtx = context);
-}
-
-static void put_fill(CUgraphNodeParams *p, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
-{
-	p->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = fill->dst, .pitch = fill->pitch, .value = fill->value, .elementSize = fill->elementSize,
-						 .width = fill->width, .height = fill->height, .ctx = context};
+	return cuGraphExecNodeSetParams(exec, node, of_copy(FRESH, copy, context));
 }
 
 CKT_EXPORT CUresult cuGraphAddMemsetNode(ADD_ARGUMENTS, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
 {
-	if (!fill)
-		return CUDA_ERROR_INVALID_VALUE;
-	ADD(MEMSET, put_fill(&p_, fill, context));
+	return ADD(of_fill(FRESH, fill, context));
 }
 
 CKT_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *fill)
 {
-	if (!fill)
-		return CUDA_ERROR_INVALID_VALUE;
-	SET(MEMSET, put_fill(&p_, fill, NULL));
+	return cuGraphNodeSetParams(node, of_fill(FRESH, fill, NULL));
 }
 
 CKT_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
 {
-	if (!fill)
-		return CUDA_ERROR_INVALID_VALUE;
-	EXEC_SET(MEMSET, put_fill(&p_, fill, context));
+	return cuGraphExecNodeSetParams(exec, node, of_fill(FRESH, fill, context));
 }
 
 CKT_EXPORT CUresult cuGraphAddHostNode(ADD_ARGUMENTS, const CUDA_HOST_NODE_PARAMS *host)
 {
-	if (!host)
-		return CUDA_ERROR_INVALID_VALUE;
-	ADD(HOST, p_.host.fn = host->fn; p_.host.userData = host->userData);
+	return ADD(of_host(FRESH, host));
 }
 
 CKT_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *host)
 {
-	if (!host)
-		return CUDA_ERROR_INVALID_VALUE;
-	SET(HOST, p_.host.fn = host->fn; p_.host.userData = host->userData);
+	return cuGraphNodeSetParams(node, of_host(FRESH, host));
 }
 
 CKT_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *host)
 {
-	if (!host)
-		return CUDA_ERROR_INVALID_VALUE;
-	EXEC_SET(HOST, p_.host.fn = host->fn; p_.host.userData = host->userData);
+	return cuGraphExecNodeSetParams(exec, node, of_host(FRESH, host));
 }
 
 CKT_EXPORT CUresult cuGraphAddChildGraphNode(ADD_ARGUMENTS, CUgraph child)
 {
-	ADD(GRAPH, p_.graph.graph = child);
+	return ADD(of_child(FRESH, child));
 }
 
 CKT_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child)
 {
-	EXEC_SET(GRAPH, p_.graph.graph = child);
+	return cuGraphExecNodeSetParams(exec, node, of_child(FRESH, child));
 }
 
 CKT_EXPORT CUresult cuGraphAddEmptyNode(ADD_ARGUMENTS)
 {
-	ADD(EMPTY);
+	return ADD(FRESH);
 }
 
 CKT_EXPORT CUresult cuGraphAddEventRecordNode(ADD_ARGUMENTS, CUevent event)
 {
-	ADD(EVENT_RECORD, p_.eventRecord.event = event);
+	return ADD(of_record(FRESH, event));
 }
 
 CKT_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
 {
-	SET(EVENT_RECORD, p_.eventRecord.event = event);
+	return cuGraphNodeSetParams(node, of_record(FRESH, event));
 }
 
 CKT_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
-	EXEC_SET(EVENT_RECORD, p_.eventRecord.event = event);
+	return cuGraphExecNodeSetParams(exec, node, of_record(FRESH, event));
 }
 
 CKT_EXPORT CUresult cuGraphAddEventWaitNode(ADD_ARGUMENTS, CUevent event)
 {
-	ADD(WAIT_EVENT, p_.eventWait.event = event);
+	return ADD(of_wait(FRESH, event));
 }
 
 CKT_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event)
 {
-	SET(WAIT_EVENT, p_.eventWait.event = event);
+	return cuGraphNodeSetParams(node, of_wait(FRESH, event));
 }
 
 CKT_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
-	EXEC_SET(WAIT_EVENT, p_.eventWait.event = event);
+	return cuGraphExecNodeSetParams(exec, node, of_wait(FRESH, event));
 }
 
 CKT_EXPORT CUresult cuGraphAddMemAllocNode(ADD_ARGUMENTS, CUDA_MEM_ALLOC_NODE_PARAMS *params)
@@ -478,26 +504,20 @@ CKT_EXPORT CUresult cuGraphAddMemAllocNode(ADD_ARGUMENTS, CUDA_MEM_ALLOC_NODE_PA
 
 CKT_EXPORT CUresult cuGraphAddMemFreeNode(ADD_ARGUMENTS, CUdeviceptr address)
 {
-	ADD(MEM_FREE, p_.free.dptr = address);
+	return ADD(of_free(FRESH, address));
 }
 
-CKT_EXPORT CUresult cuGraphAddBatchMemOpNode(ADD_ARGUMENTS, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+CKT_EXPORT CUresult cuGraphAddBatchMemOpNode(ADD_ARGUMENTS, const CUDA_BATCH_MEM_OP_NODE_PARAMS *memop)
 {
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	ADD(BATCH_MEM_OP, memcpy(&p_.memOp, params, sizeof *params));
+	return ADD(of_memop(FRESH, memop));
 }
 
-CKT_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+CKT_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *memop)
 {
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	SET(BATCH_MEM_OP, memcpy(&p_.memOp, params, sizeof *params));
+	return cuGraphNodeSetParams(node, of_memop(FRESH, memop));
 }
 
-CKT_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+CKT_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *memop)
 {
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	EXEC_SET(BATCH_MEM_OP, memcpy(&p_.memOp, params, sizeof *params));
+	return cuGraphExecNodeSetParams(exec, node, of_memop(FRESH, memop));
 }
