@@ -324,6 +324,27 @@ CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned cap
 	return ckt_soft_texts_add(texts, image, length, "ptx");
 }
 
+/*
+ * The device runtime, which nvlink puts into every relocatable program, has machine code for each generation and PTX for the newest
+ * capability only.  A GPU links that code, so it is no error here; what the program really needs of it, linking finds missing.
+ */
+bool ckt_soft_image_is_library(const void *image, size_t size_bytes, unsigned capability)
+{
+	struct walk walk;
+	struct entry_header entry;
+	const char *payload;
+	bool code = false, later = false;
+	if (!container_open(image, size_bytes, &walk))
+		return false;
+	while (container_next(&walk, &entry, &payload)) {
+		if (entry.kind == KIND_PTX)
+			later |= entry.capability > capability;
+		else
+			code |= entry.capability / 10 == capability / 10 && entry.capability <= capability;
+	}
+	return code && later;
+}
+
 CUresult ckt_soft_image_pack(const struct ckt_soft_texts *texts, unsigned capability, void **ret_image, size_t *ret_size_bytes)
 {
 	size_t size = sizeof(struct container_header);

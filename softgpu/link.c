@@ -77,8 +77,14 @@ static CUresult add_input(struct link_state *state, CUjitInputType type, const v
 	switch (type) {
 	case CU_JIT_INPUT_PTX:
 		return ckt_soft_texts_add(&state->texts, data, strnlen(data, size), NULL);
-	case CU_JIT_INPUT_FATBINARY:
-		return ckt_soft_image_texts(data, size, state->capability, &state->texts, log, log_size);
+	case CU_JIT_INPUT_FATBINARY: {
+		CUresult result = ckt_soft_image_texts(data, size, state->capability, &state->texts, log, log_size);
+		if (result != CUDA_ERROR_NO_BINARY_FOR_GPU || !ckt_soft_image_is_library(data, size, state->capability))
+			return result;
+		ckt_soft_debug("link: %s: only machine code fits, as in the device runtime, ignoring it", name);
+		*log = '\0';
+		return CUDA_SUCCESS;
+	}
 	case CU_JIT_INPUT_LIBRARY:
 	case CU_JIT_INPUT_OBJECT:
 		return ckt_soft_archive_texts(data, size, state->capability, &state->texts, name, log, log_size);

@@ -388,6 +388,8 @@ CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned cap
 /* The PTX of every fat binary in a host object or archive; one without any is ignored, with a debug line. */
 CUresult ckt_soft_archive_texts(const void *data, size_t size_bytes, unsigned capability, struct ckt_soft_texts *texts, const char *name,
 				char *log, size_t log_size_bytes);
+/* Whether a container is one like the device runtime's: code for the capability, but PTX only for later ones. */
+bool ckt_soft_image_is_library(const void *image, size_t size_bytes, unsigned capability);
 /* A fat binary container with all the texts as one linked unit; malloc'd. */
 CUresult ckt_soft_image_pack(const struct ckt_soft_texts *texts, unsigned capability, void **ret_image, size_t *ret_size_bytes);
 CUresult ckt_soft_file_read(const char *path, void **ret_data, size_t *ret_size_bytes);

@@ -200,6 +200,41 @@ static void test_link(void)
 	OK(cuLinkDestroy(state));
 }
 
+/* What only a GPU could link is left out as the device runtime is, and named where something needs it. */
+static void test_library(void)
+{
+	if (!nvcc)
+		return;
+	write_file("l.cu", "extern \"C\" __device__ int plus_one(int x) { return x + 1; }\n");
+	test_context();
+	static const struct {
+		const char *options;
+		CUresult expected;
+	} forms[] = {
+		{"-gencode arch=compute_121,code=compute_121 -gencode arch=compute_120,code=sm_120", CUDA_SUCCESS},
+		{"-gencode arch=compute_121,code=compute_121 -gencode arch=compute_90,code=sm_90", CUDA_ERROR_NO_BINARY_FOR_GPU},
+	};
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		char arguments[512];
+		snprintf(arguments, sizeof(arguments), "-dc -fatbin %s l.cu -o l.fatbin", forms[i].options);
+		if (!run_nvcc(arguments)) {
+			CU_FAIL("nvcc");
+			continue;
+		}
+		size_t size, image_size;
+		void *data = read_whole("l.fatbin", &size), *image;
+		CUlinkState state;
+		OK(cuLinkCreate(0, NULL, NULL, &state));
+		CHECK_RESULT(cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, data, size, "library", 0, NULL, NULL), forms[i].expected);
+		OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)caller, sizeof(caller), "caller", 0, NULL, NULL));
+		CHECK_RESULT(cuLinkComplete(state, &image, &image_size), CUDA_ERROR_INVALID_PTX);
+		OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)callee, sizeof(callee), "callee", 0, NULL, NULL));
+		OK(cuLinkComplete(state, &image, &image_size));
+		OK(cuLinkDestroy(state));
+		free(data);
+	}
+}
+
 /* Relocatable device code: objects go to the linker as they are, and an archive without PTX is ignored. */
 static void test_objects(void)
 {
@@ -239,7 +274,7 @@ int main(void)
 		write_file("k.cu", source);
 	}
 	static const struct soft_test tests[] = {
-		{"forms", test_forms}, {"damage", test_damage}, {"link", test_link}, {"objects", test_objects},
+		{"forms", test_forms}, {"damage", test_damage}, {"link", test_link}, {"library", test_library}, {"objects", test_objects},
 	};
 	int result = RUN_TESTS("soft fatbin", tests);
 	if (nvcc) {
