@@ -166,9 +166,13 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	pthread_mutex_lock(&context->lock);
-	context->limits[limit] = value;
+	/* CUDA: the heap's size is settled by the first kernel that uses it. */
+	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->heap)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		context->limits[limit] = value;
 	pthread_mutex_unlock(&context->lock);
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache *pconfig)

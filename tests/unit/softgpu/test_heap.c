@@ -23,6 +23,10 @@ static void test_limit(void)
 		IS(((unsigned char *)piece[i])[15], i);
 	for (unsigned i = 0; i < 128; i++)
 		ckt_soft_heap_free(c, piece[i]);
+	/* With a heap in use its size stands. */
+	CHECK_RESULT(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8192), CUDA_ERROR_INVALID_VALUE);
+	OK(cuCtxGetLimit(&total, CU_LIMIT_MALLOC_HEAP_SIZE));
+	IS(total, 4096);
 	/* All of it is there again, in one piece. */
 	void *whole = ckt_soft_heap_alloc(c, 4080);
 	YES(whole != NULL);
