@@ -94,6 +94,8 @@ static void complete(struct ckt_worker *worker, struct ckt_pending *pending, CUr
 {
 	struct ckt_pendings *list = &worker->pending;
 	unlink_item(list, pending);
+	/* A copy that blocks makes visible what kernels printed, as a wait does; and the text goes before every reply below. */
+	ckt_printed_send(worker);
 	if (pending->kind == CKT_PENDING_DATA) {
 		deliver_data(worker, pending, result);
 	} else {
@@ -105,7 +107,6 @@ static void complete(struct ckt_worker *worker, struct ckt_pending *pending, CUr
 				release(list, p);
 			}
 		}
-		ckt_printed_send(worker);
 		if (pending->kind == CKT_PENDING_FREE)
 			ckt_memory_free_end(&worker->devices[pending->device].memory, pending->address);
 		ckt_wcall_finish(pending->call, result);

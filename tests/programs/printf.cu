@@ -31,7 +31,14 @@ int main(void)
 		turns<<<1, 40>>>(k);
 	CHECK(cudaDeviceSynchronize());
 	formats<<<1, 1>>>(-1, -0.5f, "x");
-	/* The end of a program does not flush: a synchronisation must. */
+	/* The end of a program does not flush: a synchronisation must, or a copy that blocks. */
 	CHECK(cudaStreamSynchronize(0));
+	int *d, n = 1;
+	CHECK(cudaMalloc(&d, sizeof(n)));
+	CHECK(cudaMemset(d, 0, sizeof(n)));
+	formats<<<1, 1>>>(7, 0.25f, NULL);
+	CHECK(cudaMemcpy(&n, d, sizeof(n), cudaMemcpyDeviceToHost));
+	EXPECT(n == 0);
+	printf("host line behind a copy\n");
 	return finish();
 }
