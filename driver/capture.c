@@ -528,13 +528,14 @@ CKT_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 	CUresult result = ckt_stream_resolve(handle, &stream);
 	if (result)
 		return result;
-	if (!ret_graph)
-		return CUDA_ERROR_INVALID_VALUE;
 	ckt_graph_enter();
 	struct ckt_capture_stream *s = is_legacy(stream) ? NULL : find_stream(stream);
 	if (!s)
-		return ckt_graph_leave(CUDA_ERROR_ILLEGAL_STATE);
+		return ckt_graph_leave(ret_graph ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE);
 	struct capture *c = s->capture;
+	/* Who captured into a graph of theirs has it already. */
+	if (!ret_graph && c->own_graph)
+		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(c->thread, pthread_self())) {
 		/* The attempt ends the capture (seen on an H200): its own thread finds none. */
 		struct ckt_graph *graph = c->own_graph ? c->graph : NULL;
@@ -551,7 +552,8 @@ CKT_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 	struct ckt_graph *graph = c->graph;
 	bool own = c->own_graph;
 	dissolve(c);
-	*ret_graph = result ? NULL : (CUgraph)(uintptr_t)graph->object.id;
+	if (ret_graph)
+		*ret_graph = result ? NULL : (CUgraph)(uintptr_t)graph->object.id;
 	if (result && own)
 		ckt_graph_free(graph);
 	return ckt_graph_leave(result);

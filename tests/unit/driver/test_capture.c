@@ -118,6 +118,36 @@ static void test_kinds(void)
 	OK(cuStreamDestroy(other));
 }
 
+/* The graph that a capture goes into is its owner's already: its end need not tell it. */
+static void test_into(void)
+{
+	CUstream stream;
+	CUgraph graph, made = NULL;
+	CUdeviceptr p;
+	size_t count = 0;
+	test_context();
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&p, 4));
+	CHECK_RESULT(cuStreamEndCapture(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuGraphCreate(&graph, 0));
+	for (unsigned i = 1; i < 3; i++) {
+		OK(cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
+		OK(cuMemsetD8Async(p, 1, 4, stream));
+		OK(cuStreamEndCapture(stream, i == 1 ? NULL : &made));
+		OK(cuGraphGetNodes(graph, NULL, &count));
+		IS(count, i);
+	}
+	YES(made == graph);
+	OK(cuGraphDestroy(graph));
+	/* A graph of the capture's own would be lost. */
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	CHECK_RESULT(cuStreamEndCapture(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(p));
+	OK(cuStreamDestroy(stream));
+}
+
 /* What a capture does not allow spoils it, from any thread in the global mode, and nothing is left of it. */
 static void test_spoilt(void)
 {
@@ -157,4 +187,4 @@ static void test_spoilt(void)
 	OK(cuMemFree(p));
 }
 
-UNIT_SUITE(driver/capture, {"status", test_status}, {"mode", test_mode}, {"kinds", test_kinds}, {"spoilt", test_spoilt})
+UNIT_SUITE(driver/capture, {"into", test_into}, {"status", test_status}, {"mode", test_mode}, {"kinds", test_kinds}, {"spoilt", test_spoilt})
