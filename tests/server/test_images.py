@@ -338,14 +338,14 @@ class Images(ServerTest):
         self.assertEqual(self.state_of(session), "running")
         self.assertEqual(self.ctl("resume", session).returncode, 1)
         self.ok("pause", session, "--for", "1s")
-        wait_until(lambda: self.state_of(session) == "running", 5)
+        wait_until(lambda: self.state_of(session) == "running")
         # The time survives the server.
         self.ok("pause", session, "--for", "2")
         server.kill()
         server.wait()
         time.sleep(1)
         self.start()
-        wait_until(lambda: self.state_of(session) == "running", 5)
+        wait_until(lambda: self.state_of(session) == "running")
         self.assertEqual([n for n in os.listdir(self.socket + ".d") if "paused" in n], [])
         for words in (["--for", "soon"], ["--for", "0"], ["--until", "25:00"], ["--until", "x"], ["--for", "1m", "--until", "18:00"]):
             self.assertEqual(self.ctl("pause", session, *words).returncode, 2, words)
