@@ -404,16 +404,16 @@ static CUresult copy_on_device(const struct ckt_copy2d *c, uint64_t stream)
 			   .width = c->width, .height = c->height, .stream = stream);
 }
 
-/* The GPU reads and writes shared memory itself; but what the program waits for anyway is faster inside a message, while it is small. */
+/*
+ * The GPU writes shared memory itself; but what the program waits for anyway is faster inside an answer, while it is small.  Not so the other
+ * way: a message would hold what is there before the stream has come to the copy.
+ */
 static void prefer_message(struct ckt_copy2d *c)
 {
 	if (c->async || !c->dst_device || !c->src_device || c->width * c->height >= BY_MESSAGE_MAX)
 		return;
-	bool to = ckt_range_is_shared(c->dst, 1), from = ckt_range_is_shared(c->src, 1);
-	if (to && !from)
+	if (ckt_range_is_shared(c->dst, 1) && !ckt_range_is_shared(c->src, 1))
 		c->dst_device = false;
-	else if (from && !to)
-		c->src_device = false;
 }
 
 CUresult ckt_copy_2d(const struct ckt_copy2d *asked)

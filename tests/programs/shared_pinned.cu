@@ -107,6 +107,13 @@ static void copies(cudaStream_t stream)
 		CHECK(cudaMemcpy(b, device, size * 4, cudaMemcpyDeviceToHost));
 		EXPECT(differ(b, size, 1, 2) == 0);
 	}
+	/* A small one comes behind the kernel before, too. */
+	unsigned last = 0;
+	add<<<1, 32>>>(a, n, 1);
+	CHECK(cudaMemcpy(device, a + n - 1, 4, cudaMemcpyHostToDevice));
+	CHECK(cudaMemcpy(&last, device, 4, cudaMemcpyDeviceToHost));
+	EXPECT(last == n - 1 + 3);
+	add<<<64, 256>>>(a, n, ~0u);
 	CHECK(cudaMemset(b, 0x11, n * 4));
 	EXPECT(b[0] == 0x11111111 && b[n - 1] == 0x11111111);
 	CHECK(cudaMemcpy(b, a, n * 4, cudaMemcpyDefault));

@@ -64,8 +64,8 @@ static void test_copies(void)
 	COST(cuMemcpyHtoD(device, from, LARGE), CUDA_SUCCESS, 1, 1);
 	COST(cuMemcpyDtoH(to, device, LARGE), CUDA_SUCCESS, 1, 1);
 	IS(to[0], 99);
-	/* Small ones that are waited for go in one message. */
-	COST(cuMemcpyHtoD(device, to + 1, 4), CUDA_SUCCESS, 0, 1);
+	/* A small one that is waited for comes in the answer; the other way the stream has to be waited for, whose work may write its source. */
+	COST(cuMemcpyHtoD(device, to + 1, 4), CUDA_SUCCESS, 1, 1);
 	COST(cuMemcpyDtoH(to, device, 4), CUDA_SUCCESS, 1, 0);
 	IS(to[0], 1);
 	/* A copy reads when it is its turn, not when it is asked for: the kernel's result, not what lay there before. */
