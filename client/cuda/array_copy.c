@@ -92,6 +92,7 @@ static CUresult check_memory(struct side *s, const CUDA_MEMCPY3D *c, bool write)
 		return CUDA_SUCCESS;
 	if (!span_of(s, c, &span) || !ckt_copy_side_is_right(write ? "copy to" : "copy from", s->address, &s->device, span))
 		return CUDA_ERROR_INVALID_VALUE;
+	s->device = s->device || ckt_registered_side(&s->address, span);
 	return s->device ? ckt_managed_before_access(s->address, span, write) : CUDA_SUCCESS;
 }
 
@@ -154,7 +155,10 @@ CUresult ckt_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool async)
 		copy.src = src.x;
 		return ckt_copy_from_array(&copy, stream);
 	}
-	return on_device(&src, &dst, c, stream);
+	result = on_device(&src, &dst, c, stream);
+	if (result || async || !atomic_load_explicit(&ckt_registered_count, memory_order_relaxed))
+		return result;
+	return ckt_registered_after_wait(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
 }
 
 /* ---- Bytes of an array, row behind row */

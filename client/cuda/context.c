@@ -98,6 +98,7 @@ static void pop(void)
 /* The worker has ended all that was in the context. */
 static void forget_contents(uint64_t context)
 {
+	ckt_registered_forget_context(context);
 	ckt_managed_forget_context(context);
 	ckt_module_forget_context(context);
 	ckt_ipc_forget_context(context);
@@ -490,13 +491,19 @@ CKT_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	return CUDA_SUCCESS;
 }
 
+static CUresult synchronize(const struct ckt_context *context)
+{
+	uint64_t id = context->object.id;
+	return ckt_registered_after_wait(CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = id), id);
+}
+
 CKT_EXPORT CUresult cuCtxSynchronize(void)
 {
 	struct ckt_context *context;
 	CUresult result = ckt_context_current(&context);
 	if (!result)
 		result = ckt_capture_context_check(context->object.id);
-	return result ? result : CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context->object.id);
+	return result ? result : synchronize(context);
 }
 
 CKT_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
@@ -504,7 +511,7 @@ CKT_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
 	struct ckt_context *context = find(handle);
 	if (!handle)
 		return cuCtxSynchronize();
-	return context ? CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context->object.id) : CUDA_ERROR_INVALID_CONTEXT;
+	return context ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* ---- Peer access.  Memory of the session is open to every device that can reach it; who may is kept here, for CUDA's answers. */

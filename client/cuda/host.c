@@ -68,20 +68,19 @@ CKT_EXPORT CUresult cuMemHostUnregister(void *memory)
 	if (!ckt_range_remove((uint64_t)(uintptr_t)memory, CKT_RANGE_HOST_REGISTERED, &range))
 		return ckt_range_find((uint64_t)(uintptr_t)memory, &range) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	ckt_copy_settle(memory, range.size);
-	return CUDA_SUCCESS;
+	return ckt_registered_forget(&range);
 }
 
 CKT_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 {
 	struct ckt_range range;
-	if (!flags || !ckt_range_find((uint64_t)(uintptr_t)memory, &range) || range.kind != CKT_RANGE_HOST_ALLOC)
+	if (!flags || !ckt_range_find((uint64_t)(uintptr_t)memory, &range) || range.kind < CKT_RANGE_HOST_ALLOC)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* All of it may be mapped: unified addressing. */
 	*flags = range.flags | CU_MEMHOSTALLOC_DEVICEMAP;
 	return CUDA_SUCCESS;
 }
 
-/* Memory that the program only registered lies where it lies, and that address cannot be had on the device. */
 CKT_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device_pointer, void *memory, unsigned int flags)
 {
 	static bool once;
@@ -89,10 +88,11 @@ CKT_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device_pointer, vo
 	uint64_t address = (uint64_t)(uintptr_t)memory;
 	if (!device_pointer || flags || !ckt_range_find(address, &range) || range.kind < CKT_RANGE_HOST_ALLOC)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = range.kind == CKT_RANGE_HOST_ALLOC ? ckt_host_map(address) : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t base = range.base;
+	CUresult result = range.kind == CKT_RANGE_HOST_ALLOC ? ckt_host_map(address) : ckt_registered_map(&range, &base);
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
-		return ckt_call_unsupported("cuMemHostGetDevicePointer of registered memory", &once);
+		return ckt_call_unsupported("cuMemHostGetDevicePointer where the worker has no addresses left", &once);
 	if (!result)
-		*device_pointer = address;
+		*device_pointer = base + (address - range.base);
 	return result;
 }

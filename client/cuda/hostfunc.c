@@ -77,6 +77,8 @@ static void run(const struct ckt_host_call_args *call)
 {
 	CUhostFn function = NULL;
 	void *data = NULL;
+	/* What its stream has done is there. */
+	ckt_registered_after_wait(CUDA_SUCCESS, 0);
 	if (!call->exec) {
 		run_registered(call);
 	} else {
@@ -176,6 +178,11 @@ CUresult ckt_host_expect(unsigned count)
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+bool ckt_host_thread(void)
+{
+	return in_host_thread;
 }
 
 void ckt_host_settle_slow(void)

@@ -232,25 +232,58 @@ CUresult ckt_managed_prepare(uint64_t base, uint64_t size, uint64_t context, str
  */
 const void *ckt_managed_wake(struct ckt_managed_region *region);
 
+/* The device has what the program wrote to the regions there, and the program has to fetch again what it reads next. */
+CUresult ckt_managed_hand_over(uint64_t address, uint64_t size);
+
+/* ---- registered.c: memory that the program registered and whose address on the device it asked for */
+extern _Atomic unsigned ckt_registered_count;
+/* Where the device has the registered memory from here on.  Precondition: of kind CKT_RANGE_HOST_REGISTERED. */
+CUresult ckt_registered_map(const struct ckt_range *range, uint64_t *ret_address);
+/* The range is not registered any more: it has what the GPU wrote. */
+CUresult ckt_registered_forget(const struct ckt_range *range);
+void ckt_registered_forget_context(uint64_t context);
+/* Host memory that lies in one of those, all of it: gives the device's address in its place. */
+bool ckt_registered_side(uint64_t *address, uint64_t size);
+CUresult ckt_registered_before_work_slow(void);
+CUresult ckt_registered_after_wait_slow(uint64_t context);
+
+/* What the program wrote is on the device before the GPU does anything. */
+static inline CUresult ckt_registered_before_work(void)
+{
+	return atomic_load_explicit(&ckt_registered_count, memory_order_relaxed) ? ckt_registered_before_work_slow() : CUDA_SUCCESS;
+}
+
+/* The program has what the GPU wrote once it knows of the GPU's being done; context: with all that was in it, 0 with less. */
+static inline CUresult ckt_registered_after_wait(CUresult result, uint64_t context)
+{
+	if (__builtin_expect(atomic_load_explicit(&ckt_registered_count, memory_order_relaxed) == 0, 1) || result)
+		return result;
+	return ckt_registered_after_wait_slow(context);
+}
+
+/* Whether memory of the program has to be looked at before the GPU works. */
+static inline bool ckt_managed_any(void)
+{
+	return __builtin_expect((atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) |
+				 atomic_load_explicit(&ckt_registered_count, memory_order_relaxed)) != 0, 0);
+}
+
 /* Before anything runs that may use any managed memory: a kernel, a graph. */
 static inline CUresult ckt_managed_before_launch(void)
 {
-	return __builtin_expect(atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0) ? ckt_managed_before_launch_slow() :
-													  CUDA_SUCCESS;
+	return ckt_managed_any() ? ckt_managed_before_launch_slow() : CUDA_SUCCESS;
 }
 
 /* A host function has run, and what its stream does next may use any managed memory. */
 static inline CUresult ckt_managed_after_host(void)
 {
-	return atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) ? ckt_managed_after_host_slow() : CUDA_SUCCESS;
+	return ckt_managed_any() ? ckt_managed_after_host_slow() : CUDA_SUCCESS;
 }
 
 /* Before a copy or fill that reads or writes device memory there, wherever the address leads. */
 static inline CUresult ckt_managed_before_access(uint64_t address, uint64_t size, bool write)
 {
-	return __builtin_expect(atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0) ?
-		       ckt_managed_before_access_slow(address, size, write) :
-		       CUDA_SUCCESS;
+	return ckt_managed_any() ? ckt_managed_before_access_slow(address, size, write) : CUDA_SUCCESS;
 }
 
 /* ---- launch.c */

@@ -181,9 +181,8 @@ static CUresult launch_here(CUfunction handle, struct launch *l, CUstream stream
 					       .params = params, .packed = packed, .packed_bytes = size};
 		return ckt_graph_leave(ckt_capture_kernel(capturing, &spec, l->cooperative));
 	}
-	unsigned shared = atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) |
-			  atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed);
-	if (__builtin_expect(shared != 0, 0))
+	bool mappable = atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed);
+	if (__builtin_expect(ckt_managed_any() | mappable, 0))
 		return launch_shared(f, l, params, packed, (uint32_t)size);
 	return l->attr_count ? send_ex(f, l, params, packed, (uint32_t)size) : send_plain(f, l, params, packed, (uint32_t)size);
 }

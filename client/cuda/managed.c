@@ -197,8 +197,11 @@ static CUresult hand_over(struct ckt_managed_region *only, bool close)
 
 CUresult ckt_managed_before_launch_slow(void)
 {
+	CUresult result = ckt_registered_before_work();
+	if (result)
+		return result;
 	pthread_mutex_lock(&lock);
-	CUresult result = hand_over(NULL, true);
+	result = hand_over(NULL, true);
 	work++;
 	pthread_mutex_unlock(&lock);
 	return result;
@@ -209,7 +212,7 @@ CUresult ckt_managed_after_host_slow(void)
 	return ckt_managed_before_launch_slow();
 }
 
-CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool write)
+static CUresult before_access(uint64_t address, uint64_t size, bool write)
 {
 	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
@@ -221,6 +224,17 @@ CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool wr
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+CUresult ckt_managed_before_access_slow(uint64_t address, uint64_t size, bool write)
+{
+	CUresult result = ckt_registered_before_work();
+	return result ? result : before_access(address, size, write);
+}
+
+CUresult ckt_managed_hand_over(uint64_t address, uint64_t size)
+{
+	return before_access(address, size, true);
 }
 
 /* ---- Faults */

@@ -387,13 +387,14 @@ static bool is_sync(uint64_t address)
 
 /*
  * A copy that need not be done when it returns has to be where the program asked for that (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), and where the
- * program can see it happen.
+ * program can see it happen: in memory that is shared, and in registered memory that kernels use.
  */
 static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t stream)
 {
-	if (result || c->async || !(is_sync(c->dst) || (c->src_device && is_sync(c->src))))
+	bool registered = atomic_load_explicit(&ckt_registered_count, memory_order_relaxed);
+	if (result || c->async || !(registered || is_sync(c->dst) || (c->src_device && is_sync(c->src))))
 		return result;
-	return CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream);
+	return ckt_registered_after_wait(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
 }
 
 static CUresult copy_on_device(const struct ckt_copy2d *c, uint64_t stream)
@@ -433,6 +434,8 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 	if (!ckt_copy_side_is_right("copy to", c->dst, &c->dst_device, dst_extent) ||
 	    !ckt_copy_side_is_right("copy from", c->src, &c->src_device, src_extent))
 		return CUDA_ERROR_INVALID_VALUE;
+	c->dst_device = c->dst_device || ckt_registered_side(&c->dst, dst_extent);
+	c->src_device = c->src_device || ckt_registered_side(&c->src, src_extent);
 	struct ckt_capture_stream *capturing;
 	result = ckt_capture_enter(stream, &capturing);
 	if (result)
@@ -453,7 +456,8 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 		return finish(result, c, stream);
 	if (c->dst_device)
 		return finish(c->src_device ? copy_on_device(c, stream) : copy_to_device(c, stream), c, stream);
-	return c->src_device ? copy_to_host(c, 0, stream) : copy_host_to_host(c, stream);
+	result = c->src_device ? copy_to_host(c, 0, stream) : copy_host_to_host(c, stream);
+	return c->async ? result : ckt_registered_after_wait(result, 0);
 }
 
 CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size, CUstream stream, bool async)

@@ -28,7 +28,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 		/* The address is the same; mapping waits for somebody who uses it. */
-		if (!device && !is_mappable(range))
+		if (!device && !is_mappable(range) && !ckt_registered_side(&address, 1))
 			return CUDA_ERROR_INVALID_VALUE;
 		*(CUdeviceptr *)data = address;
 		return CUDA_SUCCESS;
@@ -62,7 +62,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
 		*(size_t *)data = range->size;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(unsigned *)data = device || is_mappable(range);
+		*(unsigned *)data = device || is_mappable(range) || ckt_registered_side(&address, 1);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(unsigned long long *)data = 0;
@@ -90,6 +90,12 @@ CKT_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib
 	/* Who asks for this address alone may well put it where no launch shows it; the runtime asks for everything at once. */
 	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER && is_mappable(&range)) {
 		CUresult result = ckt_host_map(pointer);
+		if (result)
+			return result;
+	}
+	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER && range.kind == CKT_RANGE_HOST_REGISTERED) {
+		uint64_t base;
+		CUresult result = ckt_registered_map(&range, &base);
 		if (result)
 			return result;
 	}

@@ -230,7 +230,7 @@ CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		result = ckt_capture_forbid(id);
-	return result ? result : CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id);
+	return ckt_registered_after_wait(result ? result : CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id), 0);
 }
 
 CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
@@ -239,7 +239,7 @@ CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		result = ckt_capture_forbid(id);
-	return result ? result : CKT_WAITED(stream_query, STREAM_QUERY, 0, NULL, .stream = id);
+	return ckt_registered_after_wait(result ? result : CKT_WAITED(stream_query, STREAM_QUERY, 0, NULL, .stream = id), 0);
 }
 
 CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)

@@ -32,8 +32,9 @@ static void test_registered(void)
 	LOCAL(cuMemHostRegister(NULL, 10, 0), BAD);
 	LOCAL(cuMemHostRegister(memory, 0, 0), BAD);
 	LOCAL(cuMemHostRegister(memory, 10, 0x80), BAD);
-	LOCAL(cuMemHostGetDevicePointer(&pointer, memory, 0), CUDA_ERROR_NOT_SUPPORTED);	/* it lies where it lies */
-	LOCAL(cuMemHostGetFlags(&flags, memory), BAD);
+	LOCAL(cuMemHostGetDevicePointer(&pointer, memory, 1), BAD);
+	LOCAL(cuMemHostGetFlags(&flags, memory), CUDA_SUCCESS);
+	IS(flags, CU_MEMHOSTREGISTER_DEVICEMAP);
 	LOCAL(cuMemHostUnregister(memory + 8), BAD);
 	LOCAL(cuMemHostUnregister(memory), CUDA_SUCCESS);
 	LOCAL(cuMemHostUnregister(memory), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
