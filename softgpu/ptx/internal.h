@@ -44,6 +44,9 @@ enum {
 #define PTX_CODE_WINDOW 0x840000000000ull	/* function addresses: index of the function times 16 */
 #define PTX_WINDOW_SIZE 0x000100000000ull
 #define PTX_SHARED_MAX (1u << 24)	/* what the low bits of a shared address can say */
+/* The end of them is a place of the system's in every block, of which cooperative groups use %reserved_smem_offset_1 and behind. */
+#define PTX_RESERVED_BYTES 1024u
+#define PTX_RESERVED_SHARED (PTX_SHARED_MAX - PTX_RESERVED_BYTES)
 
 enum ptx_type {
 	T_NONE = 0,
@@ -522,7 +525,7 @@ struct ptx_block {
 	uint64_t linear;
 	struct ptx_cluster *cluster, own_cluster;	/* cluster: that of its first block */
 	uint32_t rank;
-	uint8_t *shared;
+	uint8_t *shared, *reserved;
 	uint32_t shared_bytes;
 	uint32_t n_warps, live_warps, n_threads;
 	struct ptx_barrier barriers[PTX_MAX_BARRIERS];

@@ -35,7 +35,7 @@ static size_t align64(size_t n) { return (n + 63) & ~(size_t)63; }
 static size_t block_bytes(const struct ptx_grid *grid, uint32_t n_warps, uint32_t shared_bytes)
 {
 	size_t frame = align64(sizeof(struct ptx_frame)) + align64(grid->entry->reg_bytes);
-	return align64(sizeof(struct ptx_block)) + align64(shared_bytes) +
+	return align64(sizeof(struct ptx_block)) + align64(shared_bytes) + PTX_RESERVED_BYTES +
 	       n_warps * (align64(sizeof(struct ptx_warp)) + frame + align64((size_t)PTX_LANES * grid->stack_bytes));
 }
 
@@ -79,6 +79,7 @@ static struct ptx_block *block_allocate(struct ptx_grid *grid)
 		}
 	}
 	block->shared = at;
+	block->reserved = at + align64(shared_bytes);
 	return block;
 }
 
@@ -96,6 +97,7 @@ static void block_start(struct ptx_block *block, uint64_t number)
 	block->linear = ((uint64_t)block->ctaid[2] * launch->grid[1] + block->ctaid[1]) * launch->grid[0] + block->ctaid[0];
 	block->live_warps = block->n_warps;
 	memset(block->barriers, 0, sizeof block->barriers);
+	memset(block->reserved, 0, PTX_RESERVED_BYTES);
 	block->runners = ckt_ptx_compile_runners(grid->prepared);
 	for (uint32_t n = 0; n < block->n_warps; n++) {
 		struct ptx_warp *w = &block->warps[n];
@@ -403,7 +405,7 @@ enum ckt_ptx_fault ckt_ptx_launch(const struct ckt_ptx_function *function, const
 		return refuse(ret_message, message_size_bytes, function, "bad grid, cluster or block size");
 	if (!function->module->bound || ckt_ptx_prepare(function, &grid.prepared))
 		return refuse(ret_message, message_size_bytes, function, "module not ready, or out of memory");
-	if ((uint64_t)grid.prepared->dynamic_shared_offset + launch->dynamic_shared_bytes >= PTX_SHARED_MAX)
+	if ((uint64_t)grid.prepared->dynamic_shared_offset + launch->dynamic_shared_bytes >= PTX_RESERVED_SHARED)
 		return refuse(ret_message, message_size_bytes, function, "too much shared memory");
 	uint64_t stack = grid.prepared->stack_bytes;
 	if (grid.prepared->recursive)

@@ -11,6 +11,8 @@ static uint8_t *shared(struct ptx_warp *w, unsigned lane, uint64_t address, uint
 		block = block->cluster->blocks[rank - 1];
 		address &= PTX_SHARED_MAX - 1;
 	}
+	if (address >= PTX_RESERVED_SHARED && address + size <= PTX_SHARED_MAX)
+		return block->reserved + (address - PTX_RESERVED_SHARED);
 	if (address + size > block->shared_bytes || address + size < address) {
 		ckt_ptx_fault(w, lane, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "%u bytes at shared address 0x%llx: the block has %u", size,
 			      (unsigned long long)address, block->shared_bytes);

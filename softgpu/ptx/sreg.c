@@ -14,7 +14,7 @@ enum sreg {
 	S_LANEMASK_EQ, S_LANEMASK_LE, S_LANEMASK_LT, S_LANEMASK_GE, S_LANEMASK_GT, S_DYNAMIC_SMEM, S_TOTAL_SMEM, S_AGGR_SMEM,
 	S_CLUSTERID_X, S_CLUSTERID_Y, S_CLUSTERID_Z, S_NCLUSTERID_X, S_NCLUSTERID_Y, S_NCLUSTERID_Z,
 	S_CLUSTER_CTAID_X, S_CLUSTER_CTAID_Y, S_CLUSTER_CTAID_Z, S_CLUSTER_NCTAID_X, S_CLUSTER_NCTAID_Y, S_CLUSTER_NCTAID_Z,
-	S_CLUSTER_CTARANK, S_CLUSTER_NCTARANK, S_IS_EXPLICIT_CLUSTER, S_RESERVED_0, S_RESERVED_1,
+	S_CLUSTER_CTARANK, S_CLUSTER_NCTARANK, S_IS_EXPLICIT_CLUSTER, S_RESERVED_BEGIN, S_RESERVED_END, S_RESERVED_CAP, S_RESERVED_0, S_RESERVED_1,
 	S_ENVREG0, S_PM0 = S_ENVREG0 + 32, S_COUNT = S_PM0 + 8,
 };
 
@@ -35,8 +35,8 @@ static const struct { const char *name; int sreg; enum ptx_type type; } names[] 
 	{"%cluster_nctaid.x", S_CLUSTER_NCTAID_X, T_U32}, {"%cluster_nctaid.y", S_CLUSTER_NCTAID_Y, T_U32},
 	{"%cluster_nctaid.z", S_CLUSTER_NCTAID_Z, T_U32}, {"%cluster_ctarank", S_CLUSTER_CTARANK, T_U32},
 	{"%cluster_nctarank", S_CLUSTER_NCTARANK, T_U32}, {"%is_explicit_cluster", S_IS_EXPLICIT_CLUSTER, T_PRED},
-	{"%reserved_smem_offset_begin", S_RESERVED_0, T_U32}, {"%reserved_smem_offset_end", S_RESERVED_0, T_U32},
-	{"%reserved_smem_offset_cap", S_RESERVED_0, T_U32}, {"%reserved_smem_offset_0", S_RESERVED_0, T_U32},
+	{"%reserved_smem_offset_begin", S_RESERVED_BEGIN, T_U32}, {"%reserved_smem_offset_end", S_RESERVED_END, T_U32},
+	{"%reserved_smem_offset_cap", S_RESERVED_CAP, T_U32}, {"%reserved_smem_offset_0", S_RESERVED_0, T_U32},
 	{"%reserved_smem_offset_1", S_RESERVED_1, T_U32},
 };
 
@@ -97,7 +97,12 @@ static uint64_t uniform(const struct ptx_warp *w, int sreg)
 	case S_GLOBALTIMER_LO: return (uint32_t)now(CLOCK_REALTIME);
 	case S_GLOBALTIMER_HI: return now(CLOCK_REALTIME) >> 32;
 	case S_DYNAMIC_SMEM: return launch->dynamic_shared_bytes;
-	case S_TOTAL_SMEM: case S_AGGR_SMEM: return block->shared_bytes;
+	case S_TOTAL_SMEM: return block->shared_bytes;
+	case S_AGGR_SMEM: return block->shared_bytes + PTX_RESERVED_BYTES;
+	case S_RESERVED_BEGIN: case S_RESERVED_0: return PTX_RESERVED_SHARED;
+	case S_RESERVED_1: return PTX_RESERVED_SHARED + PTX_RESERVED_BYTES / 2;
+	case S_RESERVED_END: return PTX_SHARED_MAX;
+	case S_RESERVED_CAP: return PTX_RESERVED_BYTES;
 	/* Without clusters every block is a cluster of its own. */
 	case S_CLUSTERID_X: case S_CLUSTERID_Y: case S_CLUSTERID_Z: return block->ctaid[sreg - S_CLUSTERID_X] / grid->cluster[sreg - S_CLUSTERID_X];
 	case S_NCLUSTERID_X: case S_NCLUSTERID_Y: case S_NCLUSTERID_Z: return launch->grid[sreg - S_NCLUSTERID_X] / grid->cluster[sreg - S_NCLUSTERID_X];

@@ -1,5 +1,10 @@
-/* Clusters of blocks: their numbers, barrier, each other's shared memory, remote atomics, and bulk copies counted by a barrier there. */
+/*
+ * Clusters of blocks: their numbers, barrier, each other's shared memory, remote atomics, and bulk copies counted by a barrier there.
+ * And groups of several warps, which from compute capability 8.0 on meet in shared memory that is not the kernel's.
+ */
 #include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
 #include <cuda/barrier>
 
 #include "phase.h"
@@ -58,6 +63,21 @@ __global__ void launched(unsigned *out)
 	cluster.sync();
 }
 
+__global__ void warps(int *data, int *out)
+{
+	__shared__ int mine[256];
+	unsigned i = threadIdx.x;
+	auto block = cg::this_thread_block();
+	auto pair = cg::tiled_partition<64>(block);
+	auto four = cg::tiled_partition<128>(block);
+
+	mine[i] = data[blockIdx.x * 256 + i];
+	block.sync();
+	int sum = cg::reduce(pair, mine[i], cg::plus<int>()), before = cg::exclusive_scan(four, mine[i]);
+	pair.sync();
+	out[blockIdx.x * 256 + i] = sum * 7 + before * 3 + mine[255 - i] + pair.shfl(mine[i], 33) + four.any(mine[i] > 98);
+}
+
 int main(void)
 {
 	enum { BLOCKS = 16, THREADS = 256 };
@@ -113,6 +133,19 @@ int main(void)
 		EXPECT(numbers[b] == (unsigned)(b % 4 | 4 << 8 | 4 << 16));
 		for (int t = 0; t < THREADS; t++)
 			EXPECT(out[b * THREADS + t] == data[b * THREADS + 255 - t]);
+	}
+	warps<<<BLOCKS, THREADS>>>(ddata, dout);
+	CHECK(cudaMemcpy(out, dout, sizeof(out), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < BLOCKS * THREADS; i++) {
+		int sum = 0, before = 0, any = 0;
+
+		for (int k = 0; k < 64; k++)
+			sum += data[i / 64 * 64 + k];
+		for (int k = i / 128 * 128; k < i; k++)
+			before += data[k];
+		for (int k = 0; k < 128; k++)
+			any |= data[i / 128 * 128 + k] > 98;
+		EXPECT(out[i] == sum * 7 + before * 3 + data[i / 256 * 256 + 255 - i % 256] + data[i / 64 * 64 + 33] + any);
 	}
 	for (unsigned y = 0; y < 4; y++)
 		for (unsigned x = 0; x < 8; x++)

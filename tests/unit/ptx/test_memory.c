@@ -183,6 +183,31 @@ static void test_faults(void)
 	run(HEAD ".shared .b8 s[64]; mov.u64 x, s; cvta.shared.u64 x, x; ld.global.u32 b, [x]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "space");
 }
 
+/* The system's place in a block's shared memory: none of the kernel's own, cleared for each block, and 1 KiB long. */
+static void test_reserved(void)
+{
+	static const char text[] = HEAD ".shared .b32 s[64]; shl.b32 a, t, 2; mov.u32 b, s; add.u32 a, a, b; not.b32 v, t; st.shared.u32 [a], v;\n"
+		"bar.sync 0; mov.u32 a, %reserved_smem_offset_1; atom.shared.add.u32 b, [a], 1; cvt.u64.u32 x, a; cvta.shared.u64 x, x; red.add.u32 [x+284], 1;\n"
+		"bar.sync 0; ld.shared.u32 c, [a+284]; ld.shared.u32 v, [a]; add.u32 c, c, v;\n"
+		"shl.b32 a, t, 2; mov.u32 b, s; add.u32 a, a, b; ld.shared.u32 v, [a]; not.b32 v, v; setp.eq.u32 p, v, t; @!p mov.u32 c, 0;\n"
+		"setp.eq.u32 p, c, 128; @p red.global.add.u32 [o], 1; ret;\n}\n";
+	const char *texts = text;
+	struct ckt_ptx_module *module = unit_load(&texts, 1, NULL);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(module);
+	words[0] = 0;
+	struct unit_launch u = {.kernel = "k", .grid = 50, .block = 64, .args = {(uint64_t)(uintptr_t)words, 0}};
+	CU_ASSERT_EQUAL(unit_run(module, &u), CKT_PTX_FAULT_NONE);
+	CU_ASSERT_EQUAL(words[0], 50 * 64);
+	ckt_ptx_module_destroy(module);
+	run(HEAD "mov.u32 a, %reserved_smem_offset_begin; mov.u32 b, %reserved_smem_offset_end; sub.u32 c, b, a; mov.u32 b, %reserved_smem_offset_cap;\n"
+		 "sub.u32 c, c, b; ld.shared.v4.u32 {a, a, a, a}, [a+1008]; st.global.u32 [o], b; st.global.u32 [o+4], c; ret;\n}\n",
+	    1, 0, CKT_PTX_FAULT_NONE, NULL);
+	CU_ASSERT_EQUAL(words[0], 1024);
+	CU_ASSERT_EQUAL(words[1], 0);
+	run(HEAD "mov.u32 a, %reserved_smem_offset_begin; ld.shared.u32 b, [a+1024]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "shared");
+	run(HEAD "mov.u32 a, %reserved_smem_offset_begin; ld.shared.u32 b, [a+-4]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "shared");
+}
+
 /* The soft GPU may read pages that it may not write. */
 static void test_read_only(void)
 {
@@ -196,5 +221,5 @@ static void test_read_only(void)
 
 static const struct unit_test tests[] = {{"vectors", test_vectors}, {"generic", test_generic}, {"local", test_local_is_private}, {"atomics", test_atomics},
 	{"policy", test_policy}, {"counting", test_counting}, {"atomic operands", test_atomic_operands},
-	{"atomics between blocks", test_atomics_between_blocks}, {"faults", test_faults}, {"read only", test_read_only}};
+	{"atomics between blocks", test_atomics_between_blocks}, {"faults", test_faults}, {"reserved", test_reserved}, {"read only", test_read_only}};
 UNIT_MAIN("ptx memory", tests)
