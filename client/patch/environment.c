@@ -21,7 +21,7 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_SHARE_MEMORY", "0: pinned memory is not shared with a server on this host"},
 	{"CRICKET_SOFT_COMPILE", "the soft GPU's kernels as machine code: 0 never, 1 from the first launch; those that run a lot unless given"},
 	{"CRICKET_SOFT_DEVICES", "the soft GPU's devices, capability:memory[,...]; 12.0:8G unless given"},
-	{"CRICKET_SOFT_PTX", "1, which cricket-run --soft sets: NVRTC gives PTX where machine code is asked for"},
+	{"CRICKET_SOFT_PTX", "1, which cricket-run --soft sets: NVRTC gives PTX where machine code is asked for, and nvJitLink is not found"},
 	{"CRICKET_SOFT_TRACE", "file for the instructions of one thread on the soft GPU, with the registers that they name"},
 	{"CRICKET_SOFT_TRACE_THREAD", "KERNEL[:BX,BY,BZ[:TX,TY,TZ]]: which thread; the first of the first block of any kernel unless given"},
 	{"CRICKET_SPIN", "microseconds for which a waiting thread polls before it sleeps"},

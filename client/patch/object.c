@@ -71,7 +71,7 @@ bool ckt_object_dynamic(const struct ckt_object *object, struct ckt_dynamic *ret
 }
 
 /* The lookup that the loader itself does (GNU hash: header, Bloom filter, buckets, chains), without regard to versions. */
-void *ckt_dynamic_symbol(const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name)
+const ElfW(Sym) *ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char *name)
 {
 	const uint32_t *table = dynamic->gnu_hash;
 	uint32_t hash = 5381;
@@ -93,10 +93,17 @@ void *ckt_dynamic_symbol(const struct ckt_object *object, const struct ckt_dynam
 
 		if ((value | 1) == (hash | 1) && strcmp(dynamic->strings + symbol->st_name, name) == 0 && symbol->st_shndx != SHN_UNDEF &&
 		    ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
-			return (void *)(object->base + symbol->st_value);
+			return symbol;
 		if (value & 1)
 			return NULL;
 	}
+}
+
+void *ckt_dynamic_symbol(const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name)
+{
+	const ElfW(Sym) *symbol = ckt_dynamic_entry(dynamic, name);
+
+	return symbol ? (void *)(object->base + symbol->st_value) : NULL;
 }
 
 bool ckt_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname)

@@ -31,7 +31,8 @@ void ckt_object_from_info(struct ckt_object *object, const struct dl_phdr_info *
 bool ckt_object_from_link_map(struct ckt_object *object, const struct link_map *map);
 /* False where the object has no dynamic section or one without symbols. */
 bool ckt_object_dynamic(const struct ckt_object *object, struct ckt_dynamic *ret_dynamic);
-/* The address of a function the object exports, or NULL. */
+/* The entry and the address of a function the object exports, or NULL. */
+const ElfW(Sym) *ckt_dynamic_entry(const struct ckt_dynamic *dynamic, const char *name);
 void *ckt_dynamic_symbol(const struct ckt_object *object, const struct ckt_dynamic *dynamic, const char *name);
 bool ckt_dynamic_needs(const struct ckt_dynamic *dynamic, const char *soname);
 /* What to open to read the object's file. */

@@ -1,13 +1,16 @@
 """Numba kernels: elementwise, a shared-memory reduction, atomics and a device function, compiled to PTX and linked by the driver."""
 
 import math
+import os
 import sys
 
 import numpy as np
 from cuda.bindings._internal import nvjitlink
 
 # nvJitLink, where a toolkit is installed, would link to machine code for one model of GPU; without it the driver links the PTX.
-nvjitlink._inspect_function_pointer = lambda name: 0
+# cricket-run --soft sees to that by itself.
+if "CRICKET_SOFT_PTX" not in os.environ:
+    nvjitlink._inspect_function_pointer = lambda name: 0
 
 from numba import cuda, float32, int64  # noqa: E402
 

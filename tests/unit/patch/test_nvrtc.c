@@ -1,4 +1,4 @@
-/* client/patch/nvrtc.c on a library that has NVRTC's name and functions. */
+/* client/patch/nvrtc.c on libraries that have NVRTC's and nvJitLink's names and functions. */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
 #include <dlfcn.h>
@@ -39,6 +39,26 @@ static void test_redirect(void)
 	dlclose(library);
 }
 
+/* nvJitLink: its version is found no more, anything else still is, and twice is as good as once. */
+static void test_linker(void)
+{
+	void *library = dlopen(LINKER, RTLD_NOW | RTLD_LOCAL);
+	struct link_map *map;
+	struct ckt_object object;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(library);
+	CU_ASSERT_EQUAL_FATAL(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+	CU_ASSERT_PTR_NOT_NULL(dlsym(library, "nvJitLinkVersion"));
+	CU_ASSERT_TRUE_FATAL(ckt_object_from_link_map(&object, map));
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_TRUE(ckt_nvrtc_redirect(&object));
+		CU_ASSERT_PTR_NULL(dlsym(library, "nvJitLinkVersion"));
+		int (*create)(void) = (int (*)(void))dlsym(library, "nvJitLinkCreate");
+		CU_ASSERT_PTR_NOT_NULL_FATAL(create);
+		CU_ASSERT_EQUAL(create(), 6);
+	}
+	dlclose(library);
+}
+
 /* libc is another library, and stays as it is. */
 static void test_others(void)
 {
@@ -56,6 +76,7 @@ int main(void)
 	CU_pSuite suite = CU_add_suite("nvrtc", NULL, NULL);
 	CU_add_test(suite, "wanted", test_wanted);
 	CU_add_test(suite, "redirect", test_redirect);
+	CU_add_test(suite, "linker", test_linker);
 	CU_add_test(suite, "others", test_others);
 	CU_basic_run_tests();
 	unsigned failed = CU_get_number_of_failures();
