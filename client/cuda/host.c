@@ -81,18 +81,27 @@ CKT_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 	return CUDA_SUCCESS;
 }
 
+CUresult ckt_host_reach(uint64_t *address)
+{
+	struct ckt_range range;
+	if (!ckt_range_find(*address, &range) || range.kind < CKT_RANGE_HOST_ALLOC)
+		return CUDA_ERROR_INVALID_VALUE;
+	uint64_t base = range.base;
+	CUresult result = range.kind == CKT_RANGE_HOST_ALLOC ? ckt_host_map(*address) : ckt_registered_map(&range, &base);
+	*address = base + (*address - range.base);
+	return result;
+}
+
 CKT_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device_pointer, void *memory, unsigned int flags)
 {
 	static bool once;
-	struct ckt_range range;
 	uint64_t address = (uint64_t)(uintptr_t)memory;
-	if (!device_pointer || flags || !ckt_range_find(address, &range) || range.kind < CKT_RANGE_HOST_ALLOC)
+	if (!device_pointer || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	uint64_t base = range.base;
-	CUresult result = range.kind == CKT_RANGE_HOST_ALLOC ? ckt_host_map(address) : ckt_registered_map(&range, &base);
+	CUresult result = ckt_host_reach(&address);
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		return ckt_call_unsupported("cuMemHostGetDevicePointer where the worker has no addresses left", &once);
 	if (!result)
-		*device_pointer = base + (address - range.base);
+		*device_pointer = address;
 	return result;
 }

@@ -235,6 +235,10 @@ const void *ckt_managed_wake(struct ckt_managed_region *region);
 /* The device has what the program wrote to the regions there, and the program has to fetch again what it reads next. */
 CUresult ckt_managed_hand_over(uint64_t address, uint64_t size);
 
+/* ---- host.c */
+/* Host memory that is allocated or registered: gives the device's address in its place, from here on good there. */
+CUresult ckt_host_reach(uint64_t *address);
+
 /* ---- registered.c: memory that the program registered and whose address on the device it asked for */
 extern _Atomic unsigned ckt_registered_count;
 /* Where the device has the registered memory from here on.  Precondition: of kind CKT_RANGE_HOST_REGISTERED. */

@@ -146,8 +146,10 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, row, &extent))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_range_is_device(dst, extent) && ckt_range_is_pinned((void *)(uintptr_t)dst, extent) && (result = ckt_host_map(dst)))
+	uint64_t address = dst;
+	if (!ckt_range_is_device(dst, extent) && ckt_range_is_pinned((void *)(uintptr_t)dst, extent) && (result = ckt_host_reach(&address)))
 		return result;
+	dst = address;
 	if (!ckt_range_require_device("memset", dst, extent) || out_of_reach(dst, id))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_capture_stream *capturing;
@@ -167,8 +169,11 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 		return result;
 	result = CKT_BATCHED(memset, MEMSET, .dst = dst, .pitch = pitch, .element_size = element_size, .value = value, .width = width,
 			     .height = height, .stream = id);
-	/* The program sees it happen. */
-	return result || stream || !ckt_range_is_shared(dst, extent) ? result : CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id);
+	/* Where the program sees it happen. */
+	bool seen = ckt_range_is_shared(dst, extent) || atomic_load_explicit(&ckt_registered_count, memory_order_relaxed);
+	if (result || stream || !seen)
+		return result;
+	return ckt_registered_after_wait(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id), 0);
 }
 
 #define MEMSET_FUNCTIONS(bits, type)                                                                                             \

@@ -88,14 +88,9 @@ CKT_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib
 	if (!ckt_range_find(pointer, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Who asks for this address alone may well put it where no launch shows it; the runtime asks for everything at once. */
-	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER && is_mappable(&range)) {
-		CUresult result = ckt_host_map(pointer);
-		if (result)
-			return result;
-	}
-	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER && range.kind == CKT_RANGE_HOST_REGISTERED) {
-		uint64_t base;
-		CUresult result = ckt_registered_map(&range, &base);
+	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER && (is_mappable(&range) || range.kind == CKT_RANGE_HOST_REGISTERED)) {
+		uint64_t address = pointer;
+		CUresult result = ckt_host_reach(&address);
 		if (result)
 			return result;
 	}
