@@ -155,14 +155,19 @@ WIDE(s64, int64_t, uint64_t, s128, u128)
 static ptx_handler *const mul_wide_table[I_COUNT] = {mul_wide_u16, mul_wide_s16, mul_wide_u32, mul_wide_s32, mul_wide_u64, mul_wide_s64};
 static ptx_handler *const mad_wide_table[I_COUNT] = {mad_wide_u16, mad_wide_s16, mad_wide_u32, mad_wide_s32, mad_wide_u64, mad_wide_s64};
 
-/* ---- Carry chains: the carry is a predicate, insn->e; x says to write it, y to read it. */
+/*
+ * ---- Carry chains: the carry is a predicate, insn->e; x says to write it, y to read it.
+ *
+ * A subtraction is the addition of the complement, and what it leaves is that addition's carry: set where nothing was borrowed.
+ * Chains of one kind do not show it; what nvcc makes of 128-bit division reads with addc what subc.cc left.
+ */
 
-#define CARRY(name, SLOT, DOUBLE, SHIFT, EXPR)                                                                                 \
+#define CARRY(name, SLOT, DOUBLE, SHIFT, START, EXPR)                                                                                 \
 	static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                              \
 	{                                                                                                                      \
 		const SLOT *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = i->c == PTX_OPERAND_NONE ? a : ptx_at(w, i->c);     \
 		SLOT *d = ptx_at(w, i->d);                                                                                     \
-		uint32_t *cc = ptx_at(w, i->e), in = i->y ? *cc : 0, out = 0;                                                  \
+		uint32_t *cc = ptx_at(w, i->e), in = i->y ? *cc : START, out = 0;                                                 \
 		for (uint32_t rest = m; rest; rest &= rest - 1) {                                                              \
 			unsigned l = (unsigned)__builtin_ctz(rest);                                                            \
 			SLOT x = a[l], y = b[l], z = c[l];                                                                     \
@@ -176,12 +181,12 @@ static ptx_handler *const mad_wide_table[I_COUNT] = {mad_wide_u16, mad_wide_s16,
 		return RUN_NEXT;                                                                                               \
 	}                                                                                                                      \
 	PTX_FORM(name, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
-#define CARRY_PAIR(name, e32, e64) CARRY(name##_32, uint32_t, uint64_t, 32, e32) CARRY(name##_64, uint64_t, u128, 64, e64)
-CARRY_PAIR(addc, (uint64_t)x + y + carry, (u128)x + y + carry)
-CARRY_PAIR(subc, (uint64_t)x - y - carry, (u128)x - y - carry)
-CARRY_PAIR(madc_lo, (uint64_t)(uint32_t)(x * y) + z + carry, (u128)(uint64_t)(x * y) + z + carry)
-CARRY_PAIR(madc_hi_u, (uint64_t)high_u32(x, y) + z + carry, (u128)high_u64(x, y) + z + carry)
-CARRY_PAIR(madc_hi_s, (uint64_t)high_s32((int32_t)x, (int32_t)y) + z + carry, (u128)high_s64((int64_t)x, (int64_t)y) + z + carry)
+#define CARRY_PAIR(name, START, e32, e64) CARRY(name##_32, uint32_t, uint64_t, 32, START, e32) CARRY(name##_64, uint64_t, u128, 64, START, e64)
+CARRY_PAIR(addc, 0, (uint64_t)x + y + carry, (u128)x + y + carry)
+CARRY_PAIR(subc, ~0u, (uint64_t)x + (uint32_t)~y + carry, (u128)x + (uint64_t)~y + carry)
+CARRY_PAIR(madc_lo, 0, (uint64_t)(uint32_t)(x * y) + z + carry, (u128)(uint64_t)(x * y) + z + carry)
+CARRY_PAIR(madc_hi_u, 0, (uint64_t)high_u32(x, y) + z + carry, (u128)high_u64(x, y) + z + carry)
+CARRY_PAIR(madc_hi_s, 0, (uint64_t)high_s32((int32_t)x, (int32_t)y) + z + carry, (u128)high_s64((int64_t)x, (int64_t)y) + z + carry)
 
 /* ---- Dot products of bytes */
 

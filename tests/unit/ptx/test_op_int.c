@@ -41,6 +41,7 @@ E(min_u64, a < b ? a : b) E(max_s64, S64(a) > S64(b) ? a : b) E(min_s16, S16(a) 
 E(sad32, U32(c) + (S32(a) < S32(b) ? S32(b) - S32(a) : S32(a) - S32(b)))
 E(mul24_u, (a & 0xffffff) * (b & 0xffffff)) E(mad24_hi, (((a & 0xffffff) * (b & 0xffffff)) >> 16) + c)
 E(carry, ((u128)a + b) >> 64 ? c + 1 : c) E(borrow, a < b ? c - 1 : c) E(carry32, (U32(a) + U32(b)) >> 32 ? c + 1 : c)
+E(kept32, (uint32_t)a >= (uint32_t)b) E(kept64, a >= b) E(lent32, (U32(a) + U32(b)) >> 32 ? c : c - 1)
 E(madcarry, (U32((uint32_t)a * (uint32_t)b) + U32(c)) >> 32 ? 1 : 0)
 
 static uint64_t dp4a(uint64_t a, uint64_t b, uint64_t c)
@@ -85,6 +86,10 @@ static void test_carry(void)
 		{"sub.cc.u64 xo, xa, xb; subc.u64 xo, xc, 0;", UNIT_64, borrow, NULL},
 		{"add.cc.u32 ro, ra, rb; addc.u32 ro, rc, 0;", UNIT_32, carry32, NULL},
 		{"mad.lo.cc.u32 ro, ra, rb, rc; addc.u32 ro, 0, 0;", UNIT_32, madcarry, NULL},
+		/* One kind after the other: a subtraction leaves the carry of adding the complement. */
+		{"sub.cc.u32 ro, ra, rb; addc.u32 ro, 0, 0;", UNIT_32, kept32, NULL},
+		{"sub.cc.u64 xo, xa, xb; addc.u64 xo, 0, 0;", UNIT_64, kept64, NULL},
+		{"add.cc.u32 ro, ra, rb; subc.u32 ro, rc, 0;", UNIT_32, lent32, NULL},
 	};
 	unit_check(cases, sizeof cases / sizeof *cases, values, N_VALUES);
 }
