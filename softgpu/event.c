@@ -247,20 +247,38 @@ static CUresult record(struct ckt_soft_event *event, struct ckt_soft_stream *str
 	return result;
 }
 
+/* The event and the stream of a call, each with a reference. */
+static CUresult event_on_stream(CUevent event_handle, CUstream stream_handle, unsigned wrong_flags, struct ckt_soft_event **ret_event,
+				struct ckt_soft_stream **ret_stream)
+{
+	struct ckt_soft_context *context;
+	struct ckt_soft_stream *stream = NULL;
+	CUresult result = event_get(event_handle, ret_event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = ckt_soft_enter(&context);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_stream_get(context, stream_handle, &stream);
+	if (result == CUDA_SUCCESS && wrong_flags)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS) {
+		*ret_stream = stream;
+		return result;
+	}
+	if (stream)
+		ckt_soft_object_put(&stream->object);
+	ckt_soft_object_put(&(*ret_event)->object);
+	return result;
+}
+
 CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
 	struct ckt_soft_event *event;
-	CUresult result = event_get(hEvent, &event);
+	struct ckt_soft_stream *stream;
+	CUresult result = event_on_stream(hEvent, hStream, flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL, &event, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_soft_context *context;
-	struct ckt_soft_stream *stream = NULL;
-	result = ckt_soft_enter(&context);
-	if (result == CUDA_SUCCESS)
-		result = ckt_soft_stream_get(context, hStream, &stream);
-	if (result == CUDA_SUCCESS && (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL))
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && stream->context != event->context && !ckt_soft_in_graph)
+	if (stream->context != event->context && !ckt_soft_in_graph)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	bool captured = false;
 	if (result == CUDA_SUCCESS && !ckt_soft_in_graph)
@@ -270,7 +288,7 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
 		result = CUDA_ERROR_ILLEGAL_STATE;
 	if (result == CUDA_SUCCESS && !captured)
 		result = record(event, stream);
-	else if (stream)
+	else
 		ckt_soft_object_put(&stream->object);
 	ckt_soft_object_put(&event->object);
 	return result;
@@ -344,25 +362,13 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 	return result;
 }
 
-static void run_nothing(struct ckt_soft_context *context, void *payload)
-{
-	(void)context;
-	(void)payload;
-}
-
 CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	struct ckt_soft_event *event;
-	CUresult result = event_get(hEvent, &event);
+	struct ckt_soft_stream *stream;
+	CUresult result = event_on_stream(hEvent, hStream, Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL, &event, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct ckt_soft_context *context;
-	struct ckt_soft_stream *stream = NULL;
-	result = ckt_soft_enter(&context);
-	if (result == CUDA_SUCCESS)
-		result = ckt_soft_stream_get(context, hStream, &stream);
-	if (result == CUDA_SUCCESS && (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL))
-		result = CUDA_ERROR_INVALID_VALUE;
 	bool captured = false;
 	if (result == CUDA_SUCCESS && !ckt_soft_in_graph)
 		result = ckt_capture_wait(ckt_soft_stream_number(stream), event->object.handle, Flags, &captured);
@@ -371,13 +377,12 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 	struct recording *last = result == CUDA_SUCCESS && !captured ? event_last(event) : NULL;
 	/* Waiting for an event that was never recorded is no wait. */
 	if (last)
-		result = ckt_soft_stream_submit(stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream, last->ticket,
+		result = ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream, last->ticket,
 						NULL);
 	if (result == CUDA_SUCCESS && !captured && event->shared && ckt_soft_shared_event_latest(event->shared))
 		result = submit_numbered(stream, event->shared, ckt_soft_shared_event_latest(event->shared), run_wait);
 	recording_put(last);
-	if (stream)
-		ckt_soft_object_put(&stream->object);
+	ckt_soft_object_put(&stream->object);
 	ckt_soft_object_put(&event->object);
 	return result;
 }
@@ -426,7 +431,7 @@ CUresult ckt_soft_context_behind(struct ckt_soft_context *context, ckt_soft_work
 		result = ckt_soft_stream_create(context, CU_STREAM_NON_BLOCKING, 0, &aside);
 	if (result == CUDA_SUCCESS) {
 		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-			result = ckt_soft_stream_submit(aside, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, list[i].stream,
+			result = ckt_soft_stream_submit(aside, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, list[i].stream,
 							list[i].ticket, NULL);
 		if (result == CUDA_SUCCESS)
 			result = ckt_soft_stream_submit(aside, run, payload, payload_bytes, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, NULL);
@@ -457,7 +462,7 @@ CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 		result = all_streams(context, &list, &count);
 	}
 	for (size_t i = 1; i < count && result == CUDA_SUCCESS; i++)
-		result = ckt_soft_stream_submit(list[0].stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, list[i].stream,
+		result = ckt_soft_stream_submit(list[0].stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, list[i].stream,
 						list[i].ticket, NULL);
 	if (result == CUDA_SUCCESS) {
 		ckt_soft_object_ref(&list[0].stream->object);
@@ -486,7 +491,7 @@ CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 		if (last)
 			result = all_streams(context, &list, &count);
 		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-			result = ckt_soft_stream_submit(list[i].stream, run_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream,
+			result = ckt_soft_stream_submit(list[i].stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream,
 							last->ticket, NULL);
 		put_streams(list, count);
 		recording_put(last);

@@ -289,12 +289,6 @@ void ckt_soft_pool_forget(const struct ckt_soft_range *range)
 
 /* ---- Allocation */
 
-static void nothing(struct ckt_soft_context *context, void *payload)
-{
-	(void)context;
-	(void)payload;
-}
-
 /* The best block for an allocation on the stream, the newest of them; NULL where there is none. */
 static struct kept **choose(const struct pool *pool, uint64_t size, const struct ckt_soft_stream *stream)
 {
@@ -317,7 +311,7 @@ static CUresult reuse(struct kept *kept, size_t size, struct ckt_soft_stream *st
 	range.size = size;
 	range.id = ckt_soft_range_next_id();
 	range.context = stream->context;
-	CUresult result = ckt_soft_stream_submit(stream, nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, kept->stream, kept->ticket, NULL);
+	CUresult result = ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, kept->stream, kept->ticket, NULL);
 	if (result == CUDA_SUCCESS)
 		result = ckt_soft_range_add(&range);
 	if (result == CUDA_SUCCESS)
@@ -386,7 +380,7 @@ static CUresult keep(const struct ckt_soft_range *range, struct ckt_soft_stream 
 	struct kept *kept = calloc(1, sizeof(*kept));
 	CUresult result = kept ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
-		result = ckt_soft_stream_submit(stream, nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, &kept->ticket);
+		result = ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, &kept->ticket);
 	if (result != CUDA_SUCCESS) {
 		free(kept);
 		ckt_soft_object_put(&stream->object);

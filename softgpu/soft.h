@@ -324,6 +324,8 @@ struct ckt_soft_stream {
 CUresult ckt_soft_stream_get(struct ckt_soft_context *context, CUstream handle, struct ckt_soft_stream **ret_stream);
 /* As driver/ numbers it, in the current context; with a reference too. */
 CUresult ckt_soft_stream_by_number(uint64_t number, struct ckt_soft_stream **ret_stream);
+/* Work that does nothing: its place in the stream is what counts. */
+void ckt_soft_nothing(struct ckt_soft_context *context, void *payload);
 /* Copies payload.  wait_for/wait_ticket: a further condition, or NULL. */
 CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work run, const void *payload, size_t payload_bytes,
 				unsigned flags, struct ckt_soft_stream *wait_for, uint64_t wait_ticket, uint64_t *ret_ticket);

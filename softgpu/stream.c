@@ -237,6 +237,12 @@ static CUresult default_stream_conditions(struct ckt_soft_stream *stream, struct
 	return result;
 }
 
+void ckt_soft_nothing(struct ckt_soft_context *context, void *payload)
+{
+	(void)context;
+	(void)payload;
+}
+
 CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work run, const void *payload, size_t payload_bytes,
 				unsigned flags, struct ckt_soft_stream *wait_for, uint64_t wait_ticket, uint64_t *ret_ticket)
 {

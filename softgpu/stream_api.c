@@ -52,25 +52,26 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream)
 	return ckt_soft_context_result(context);
 }
 
-static void nothing(struct ckt_soft_context *context, void *payload)
+/* For what may not be asked of a stream that captures. */
+static CUresult enter_stream_asked(CUstream handle, struct ckt_soft_stream **ret_stream)
 {
-	(void)context;
-	(void)payload;
+	CUresult result = enter_stream(handle, ret_stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = ckt_soft_capture_forbid(*ret_stream);
+	if (result != CUDA_SUCCESS)
+		ckt_soft_object_put(&(*ret_stream)->object);
+	return result;
 }
 
 CUresult CUDAAPI cuStreamSynchronize(CUstream hStream)
 {
 	struct ckt_soft_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
+	CUresult result = enter_stream_asked(hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct ckt_soft_context *context = stream->context;
-	result = ckt_soft_capture_forbid(stream);
-	if (result != CUDA_SUCCESS) {
-		ckt_soft_object_put(&stream->object);
-		return result;
-	}
-	result = ckt_soft_stream_submit(stream, nothing, NULL, 0, CKT_SOFT_BLOCK | CKT_SOFT_ALWAYS, NULL, 0, NULL);
+	result = ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_BLOCK | CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	ckt_soft_output_flush(context);
 	ckt_soft_pools_settle();
 	if (result == CUDA_SUCCESS)
@@ -82,15 +83,10 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream hStream)
 CUresult CUDAAPI cuStreamQuery(CUstream hStream)
 {
 	struct ckt_soft_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
+	CUresult result = enter_stream_asked(hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct ckt_soft_context *context = stream->context;
-	result = ckt_soft_capture_forbid(stream);
-	if (result != CUDA_SUCCESS) {
-		ckt_soft_object_put(&stream->object);
-		return result;
-	}
 	pthread_mutex_lock(&context->submit_lock);
 	/* The default stream is busy while any stream that blocks it is. */
 	for (struct ckt_soft_stream *s = stream; s; s = s == context->legacy ? context->streams : s->next) {

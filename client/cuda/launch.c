@@ -78,6 +78,16 @@ static void put_params(uint8_t *p, const struct ckt_function *f, void **params)
 	memset(p + end, 0, ckt_padded(f->param_bytes) - end);
 }
 
+/* At p behind the fixed part, which ends with their length. */
+static void put_arguments(uint8_t *p, const struct ckt_function *f, void **params, const void *packed, uint32_t size)
+{
+	ckt_put_u32(p - 4, size);
+	if (packed)
+		ckt_put_fixed(p, packed, size);
+	else
+		put_params(p, f, params);
+}
+
 static CUresult send_plain(const struct ckt_function *f, const struct launch *l, void **params, const void *packed, uint32_t size)
 {
 	struct ckt_launch_kernel_args args = {
@@ -89,12 +99,7 @@ static CUresult send_plain(const struct ckt_function *f, const struct launch *l,
 	CUresult result = ckt_call_begin(&call, CKT_PROC_LAUNCH_KERNEL, fixed + ckt_padded(size), CKT_CALL_F_BATCHED);
 	if (result)
 		return result;
-	uint8_t *p = ckt_launch_kernel_args_put(call.p, &args);
-	ckt_put_u32(p - 4, size);
-	if (packed)
-		ckt_put_fixed(p, packed, size);
-	else
-		put_params(p, f, params);
+	put_arguments(ckt_launch_kernel_args_put(call.p, &args), f, params, packed, size);
 	return ckt_call_queue(&call);
 }
 
@@ -109,12 +114,7 @@ static CUresult send_ex(const struct ckt_function *f, const struct launch *l, vo
 	CUresult result = ckt_call_begin(&call, CKT_PROC_LAUNCH_KERNEL_EX, fixed + ckt_padded(size), CKT_CALL_F_NUMBERED);
 	if (result)
 		return result;
-	uint8_t *p = ckt_launch_kernel_ex_args_put(call.p, &args);
-	ckt_put_u32(p - 4, size);
-	if (packed)
-		ckt_put_fixed(p, packed, size);
-	else
-		put_params(p, f, params);
+	put_arguments(ckt_launch_kernel_ex_args_put(call.p, &args), f, params, packed, size);
 	/* Which attributes a device takes is the driver's to say: this launch waits for its answer. */
 	return ckt_call_wait(&call, NULL);
 }

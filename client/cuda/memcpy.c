@@ -160,6 +160,17 @@ static CUresult send_piece(struct to_host *copy, const struct piece *what, uint6
 	return CUDA_SUCCESS;
 }
 
+/* The rows are packed straight into the queue, at p behind the fixed part, which ends with their length. */
+static CUresult queue_rows(struct ckt_call *call, uint8_t *p, const struct ckt_copy2d *c, uint64_t first, uint64_t rows)
+{
+	uint32_t size = (uint32_t)(rows * c->width);
+	ckt_put_u32(p - 4, size);
+	for (uint64_t i = 0; i < rows; i++, p += c->width)
+		memcpy(p, (const uint8_t *)(uintptr_t)c->src + (first + i) * c->src_pitch, c->width);
+	memset(p, 0, ckt_padded(size) - size);
+	return ckt_call_queue(call);
+}
+
 /* Rows of width bytes; a flat copy is cut into rows by the caller of this function's caller: width is at most CKT_DATA_MAX. */
 static CUresult issue_to_host(struct to_host *copy, const struct ckt_copy2d *c, uint64_t stream)
 {
@@ -279,18 +290,9 @@ static CUresult issue_to_device(void *unused, const struct ckt_copy2d *c, uint64
 		struct ckt_memcpy2d_htod_args args = {.dst = c->dst + row * c->dst_pitch, .dst_pitch = c->dst_pitch, .width = (uint32_t)c->width,
 						      .height = (uint32_t)rows, .stream = stream};
 		struct ckt_call call;
-		uint32_t size = (uint32_t)(rows * c->width);
-		/* The rows are packed straight into the queue, behind the fixed part and the length. */
-		size_t fixed = ckt_memcpy2d_htod_args_size(&args);
-		result = ckt_call_begin(&call, CKT_PROC_MEMCPY2D_HTOD, fixed + ckt_padded(size), CKT_CALL_F_BATCHED);
-		if (result)
-			break;
-		uint8_t *p = ckt_memcpy2d_htod_args_put(call.p, &args);
-		ckt_put_u32(p - 4, size);
-		for (uint64_t i = 0; i < rows; i++, p += c->width)
-			memcpy(p, (const uint8_t *)(uintptr_t)c->src + (row + i) * c->src_pitch, c->width);
-		memset(p, 0, ckt_padded(size) - size);
-		result = ckt_call_queue(&call);
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY2D_HTOD, ckt_memcpy2d_htod_args_size(&args) + ckt_padded(rows * c->width), CKT_CALL_F_BATCHED);
+		if (!result)
+			result = queue_rows(&call, ckt_memcpy2d_htod_args_put(call.p, &args), c, row, rows);
 	}
 	return result;
 }
@@ -304,17 +306,9 @@ static CUresult issue_to_array(void *unused, const struct ckt_copy2d *c, uint64_
 		struct ckt_memcpy_htoa_args args = {.array = c->array.id, .level = c->array.level, .x = c->dst, .y = c->array.y + row,
 						    .z = c->array.z, .width = (uint32_t)c->width, .height = (uint32_t)rows, .stream = stream};
 		struct ckt_call call;
-		uint32_t size = (uint32_t)(rows * c->width);
-		size_t fixed = ckt_memcpy_htoa_args_size(&args);
-		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_HTOA, fixed + ckt_padded(size), CKT_CALL_F_BATCHED);
-		if (result)
-			break;
-		uint8_t *p = ckt_memcpy_htoa_args_put(call.p, &args);
-		ckt_put_u32(p - 4, size);
-		for (uint64_t i = 0; i < rows; i++, p += c->width)
-			memcpy(p, (const uint8_t *)(uintptr_t)c->src + (row + i) * c->src_pitch, c->width);
-		memset(p, 0, ckt_padded(size) - size);
-		result = ckt_call_queue(&call);
+		result = ckt_call_begin(&call, CKT_PROC_MEMCPY_HTOA, ckt_memcpy_htoa_args_size(&args) + ckt_padded(rows * c->width), CKT_CALL_F_BATCHED);
+		if (!result)
+			result = queue_rows(&call, ckt_memcpy_htoa_args_put(call.p, &args), c, row, rows);
 	}
 	return result;
 }
