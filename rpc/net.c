@@ -236,18 +236,56 @@ int ckt_net_local_address(int fd, struct ckt_address *ret_address)
 	return 0;
 }
 
+/* ---- Descriptors */
+
+void ckt_net_fd_put(struct msghdr *message, union ckt_net_fd_room *room, int fd)
+{
+	if (fd < 0)
+		return;
+	*room = (union ckt_net_fd_room){.bytes = {0}};
+	message->msg_control = room;
+	message->msg_controllen = sizeof *room;
+	struct cmsghdr *c = CMSG_FIRSTHDR(message);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(c), &fd, sizeof fd);
+}
+
+void ckt_net_fd_expect(struct msghdr *message, union ckt_net_fd_room *room)
+{
+	message->msg_control = room;
+	message->msg_controllen = sizeof *room;
+}
+
+int ckt_net_fd_take(struct msghdr *message)
+{
+	int taken = -1;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+			int fd;
+			memcpy(&fd, (const char *)c + at, sizeof fd);
+			if (taken < 0)
+				taken = fd;
+			else
+				close(fd);
+		}
+	}
+	return taken;
+}
+
 /* ---- Records */
 
 static int receive(int fd, void *data, size_t size, int64_t deadline_ms, int *ret_fd)
 {
 	uint8_t *p = data;
 	while (size) {
-		union {
-			struct cmsghdr header;
-			char bytes[CMSG_SPACE(sizeof(int))];
-		} control;
+		union ckt_net_fd_room room;
 		struct iovec iov = {.iov_base = p, .iov_len = size};
-		struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+		struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+		ckt_net_fd_expect(&message, &room);
 		ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 		if (n < 0) {
 			if (errno == EINTR)
@@ -259,16 +297,11 @@ static int receive(int fd, void *data, size_t size, int64_t deadline_ms, int *re
 				return result;
 			continue;
 		}
-		for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); n >= 0 && c; c = CMSG_NXTHDR(&message, c)) {
-			if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(sizeof(int)))
-				continue;
-			int passed;
-			memcpy(&passed, CMSG_DATA(c), sizeof passed);
-			if (ret_fd && *ret_fd < 0)
-				*ret_fd = passed;
-			else
-				close(passed);
-		}
+		int passed = ckt_net_fd_take(&message);
+		if (ret_fd && *ret_fd < 0)
+			*ret_fd = passed;
+		else if (passed >= 0)
+			close(passed);
 		if (n == 0)
 			return -ECONNRESET;
 		p += n;
@@ -326,19 +359,8 @@ int ckt_net_write_record(int fd, const uint8_t *data, size_t size, int64_t deadl
 		size_t skip = sent < sizeof mark ? 0 : sent - sizeof mark;
 		iov[parts++] = (struct iovec){.iov_base = (void *)(data + skip), .iov_len = size - skip};
 		struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)parts};
-		union {
-			struct cmsghdr header;
-			char bytes[CMSG_SPACE(sizeof(int))];
-		} control = {0};
-		if (pass_fd >= 0 && sent == 0) {
-			message.msg_control = &control;
-			message.msg_controllen = sizeof control;
-			struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-			c->cmsg_level = SOL_SOCKET;
-			c->cmsg_type = SCM_RIGHTS;
-			c->cmsg_len = CMSG_LEN(sizeof(int));
-			memcpy(CMSG_DATA(c), &pass_fd, sizeof pass_fd);
-		}
+		union ckt_net_fd_room room;
+		ckt_net_fd_put(&message, &room, sent ? -1 : pass_fd);
 		ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n >= 0) {
 			sent += (size_t)n;

@@ -47,6 +47,18 @@ int ckt_net_read_record(int fd, size_t max_bytes, int64_t deadline_ms, uint8_t *
 /* pass_fd: -1 for none; stays the caller's. */
 int ckt_net_write_record(int fd, const uint8_t *data, size_t size, int64_t deadline_ms, int pass_fd);
 
+/* ---- One descriptor beside a message, on a UNIX socket */
+union ckt_net_fd_room {
+	struct cmsghdr header;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+/* It goes along with the message, and stays the caller's; -1: nothing does.  *room lives as long as the message. */
+void ckt_net_fd_put(struct msghdr *message, union ckt_net_fd_room *room, int fd);
+/* Before a message is received: there is room for one.  Ask for MSG_CMSG_CLOEXEC. */
+void ckt_net_fd_expect(struct msghdr *message, union ckt_net_fd_room *room);
+/* The descriptor that came along, now the caller's, or -1.  Whatever else came is closed: the room's padding has room for a second one. */
+int ckt_net_fd_take(struct msghdr *message);
+
 /* ---- Small calls: header (AUTH_CRICKET, not numbered) + xdr(args) -> record; caller frees *ret_data.  args may be NULL with xdr_void. */
 int ckt_net_encode_call(uint32_t xid, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args, uint8_t **ret_data, size_t *ret_size);
 int ckt_net_encode_reply(uint32_t xid, uint64_t executed, xdrproc_t xdr_res, void *res, uint8_t **ret_data, size_t *ret_size);

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "rpc/net.h"
+
 struct ckt_stream_out {
 	struct ckt_stream_out *next;
 	uint8_t mark[CKT_MARK_SIZE];
@@ -40,20 +42,9 @@ static ssize_t write_some(int fd, struct ckt_stream_out *out)
 	else
 		skip = out->sent - CKT_MARK_SIZE;
 	iov[parts++] = (struct iovec){.iov_base = out->data + skip, .iov_len = out->size - skip};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
 	struct msghdr message = {.msg_iov = iov, .msg_iovlen = parts};
-	if (out->fd >= 0 && out->sent == 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof control;
-		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &out->fd, sizeof out->fd);
-	}
+	union ckt_net_fd_room room;
+	ckt_net_fd_put(&message, &room, out->sent ? -1 : out->fd);
 	ssize_t n;
 	do
 		n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -85,27 +76,19 @@ static int flush(struct ckt_stream *stream)
 
 static ssize_t read_some(struct ckt_stream *stream, void *data, size_t size)
 {
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
+	union ckt_net_fd_room room;
 	struct iovec iov = {.iov_base = data, .iov_len = size};
 	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-	if (stream->take_fds) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof control;
-	}
+	if (stream->take_fds)
+		ckt_net_fd_expect(&message, &room);
 	ssize_t n;
 	do
 		n = recvmsg(stream->source.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	for (struct cmsghdr *c = stream->take_fds ? CMSG_FIRSTHDR(&message) : NULL; c; c = CMSG_NXTHDR(&message, c)) {
-		int fd;
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(sizeof fd))
-			continue;
-		memcpy(&fd, CMSG_DATA(c), sizeof fd);
+	int fd = ckt_net_fd_take(&message);
+	if (fd >= 0) {
 		if (stream->passed_fd >= 0)
 			close(stream->passed_fd);
 		stream->passed_fd = fd;

@@ -14,6 +14,7 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/log.h"
+#include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/handlers.h"
 #include "server/worker/worker.h"
@@ -110,19 +111,10 @@ static bool same_secret(const uint8_t *a, const uint8_t *b)
 
 static void send_answer(int connection, const struct answer *answer, int fd)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
+	union ckt_net_fd_room room;
 	struct iovec part = {.iov_base = (void *)answer, .iov_len = sizeof *answer};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-	if (fd >= 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof control.bytes;
-		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-		*c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-		memcpy(CMSG_DATA(c), &fd, sizeof fd);
-	}
+	ckt_net_fd_put(&message, &room, fd);
 	sendmsg(connection, &message, MSG_NOSIGNAL);
 }
 
@@ -253,17 +245,12 @@ void ckt_ipc_forget(uint64_t address_or_id)
 /* False where it is not to be had.  *ret_fd: -1 for an event. */
 static bool receive(int connection, uint32_t kind, struct answer *ret, int *ret_fd)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
+	union ckt_net_fd_room room;
 	struct iovec part = {.iov_base = ret, .iov_len = sizeof *ret};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-	int fd = -1;
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	ckt_net_fd_expect(&message, &room);
 	ssize_t n = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof fd))
-		memcpy(&fd, CMSG_DATA(c), sizeof fd);
+	int fd = n < 0 ? -1 : ckt_net_fd_take(&message);
 	bool good = n == sizeof *ret && ret->found && (fd >= 0) == (kind != CKT_IPC_EVENT);
 	if (kind != CKT_IPC_EVENT)
 		good &= ret->whole && ret->whole % CKT_MEMORY_EXTENT == 0 && ret->offset <= ret->whole && ret->size &&

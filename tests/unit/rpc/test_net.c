@@ -116,6 +116,23 @@ static int open_descriptors(void)
 	return count;
 }
 
+/* A record of one byte, and two descriptors beside it: as many as the room for one has with its padding. */
+static void write_two(int socket)
+{
+	uint8_t bytes[] = {0x80, 0, 0, 1, 'x'};
+	int fds[] = {STDERR_FILENO, STDERR_FILENO};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof fds)];
+	} control = {0};
+	struct iovec part = {.iov_base = bytes, .iov_len = sizeof bytes};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+	*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fds)};
+	memcpy(CMSG_DATA(c), fds, sizeof fds);
+	CU_ASSERT_EQUAL(sendmsg(socket, &message, 0), sizeof bytes);
+}
+
 static void test_descriptors(void)
 {
 	uint8_t *data;
@@ -139,6 +156,18 @@ static void test_descriptors(void)
 	free(data);
 	CU_ASSERT_EQUAL(ckt_net_write_record(pair[0], (const uint8_t *)"too long", 8, -1, STDERR_FILENO), 0);
 	CU_ASSERT_EQUAL(ckt_net_read_record(pair[1], 3, -1, &data, &size, &got), -EMSGSIZE);
+	close_pair();
+	CU_ASSERT_EQUAL(open_descriptors(), before);
+	/* Two at once: one is taken, and the other is not left open. */
+	open_pair();
+	write_two(pair[0]);
+	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(pair[1], 10, -1, &data, &size, &got), 0);
+	free(data);
+	CU_ASSERT_TRUE(got > 2);
+	close(got);
+	write_two(pair[0]);
+	CU_ASSERT_EQUAL_FATAL(ckt_net_read_record(pair[1], 10, -1, &data, &size, NULL), 0);
+	free(data);
 	close_pair();
 	CU_ASSERT_EQUAL(open_descriptors(), before);
 }
