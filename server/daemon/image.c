@@ -399,6 +399,31 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
+/* The worker may open them, which are the user's (0: the server's own); where that cannot be, why is in buffer. */
+static void lend(struct ckt_peer *peer, struct restore *restore, const int *fds, unsigned count, uid_t uid, char buffer[CKT_MESSAGE_MAX])
+{
+	for (unsigned i = 0; i < count && !*buffer; i++)
+		if (ckt_loan_make(peer->server, fds[i], uid, &restore->loans[i], buffer, CKT_MESSAGE_MAX) == 0)
+			restore->count++;
+}
+
+/* The answer comes when the session has started; at once where there is none, whose reason is in buffer.  Takes restore over, which may be NULL. */
+static void answer_restore(struct ckt_peer *peer, struct restore *restore, struct ckt_session *session, char buffer[CKT_MESSAGE_MAX])
+{
+	if (session) {
+		restore->peer = peer;
+		ckt_peer_hold(peer);
+		if (ckt_session_wait_started(session, restore_done, restore) == 0)
+			return;
+		ckt_peer_release(peer);
+		ckt_session_kill(session, "nobody waits for it");
+		snprintf(buffer, CKT_MESSAGE_MAX, "out of memory");
+	}
+	restore_free(restore);
+	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = (char *)""};
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
+}
+
 /* The descriptors of the chain; they stay their owners'. 0, or why not in buffer. */
 static unsigned collect(struct ckt_peer *peer, const ckt_control_stage_args *stages, unsigned count, int ret_fds[CKT_CONTROL_CHAIN_MAX],
 			char buffer[CKT_MESSAGE_MAX])
@@ -436,23 +461,11 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			 ckt_stage_name_good(name) ? name : "?", peer->server->host);
 	else if (kept || count)
 		ckt_control_restore_obstacle(peer, args->gpu, kept ? 0 : fds[0], buffer);
-	for (unsigned i = 0; i < count && !*buffer; i++)
-		if (ckt_loan_make(peer->server, fds[i], args->stages.stages_len ? 0 : peer->who.uid, &restore->loans[i], buffer,
-				  sizeof buffer) == 0)
-			restore->count++;
+	if (!*buffer)
+		lend(peer, restore, fds, count, args->stages.stages_len ? 0 : peer->who.uid, buffer);
 	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .kept = kept, .gpu = args->gpu};
-	if (restore && (kept || count) && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
-		restore->peer = peer;
-		ckt_peer_hold(peer);
-		if (ckt_session_wait_started(session, restore_done, restore) == 0)
-			return;
-		ckt_peer_release(peer);
-		ckt_session_kill(session, "nobody waits for it");
-		snprintf(buffer, sizeof buffer, "out of memory");
-	}
-	restore_free(restore);
-	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = (char *)""};
-	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
+	bool good = restore && (kept || count) && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0;
+	answer_restore(peer, restore, good ? session : NULL, buffer);
 }
 
 /* ---- Ahead of a move */
@@ -495,24 +508,11 @@ void ckt_control_preload(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (count && !*args->copy)
 		ckt_control_restore_obstacle(peer, args->gpu, fds[0], buffer);
-	for (unsigned i = 0; i < count && !*buffer; i++)
-		if (ckt_loan_make(peer->server, fds[i], args->stages.stages_len ? 0 : peer->who.uid, &restore->loans[i], buffer,
-				  sizeof buffer) == 0)
-			restore->count++;
+	if (!*buffer)
+		lend(peer, restore, fds, count, args->stages.stages_len ? 0 : peer->who.uid, buffer);
 	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .gpu = args->gpu,
 					.ahead = !args->last};
 	struct ckt_session *session = count && !*buffer ? begin_ahead(peer, args, &spec, buffer) : NULL;
 	drop_images(peer);
-	if (session) {
-		restore->peer = peer;
-		ckt_peer_hold(peer);
-		if (ckt_session_wait_started(session, restore_done, restore) == 0)
-			return;
-		ckt_peer_release(peer);
-		ckt_session_kill(session, "nobody waits for it");
-		snprintf(buffer, sizeof buffer, "out of memory");
-	}
-	restore_free(restore);
-	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = (char *)""};
-	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
+	answer_restore(peer, restore, session, buffer);
 }

@@ -300,18 +300,24 @@ static void restored_named(struct ckt_session *session, void *context, int error
 	session_live(session);
 }
 
-static void started(struct ckt_session *session, void *context, int error, void *result)
+/* Whether the worker has done what it was told while it starts; where not, whoever waits is told. */
+static bool has_answered(struct ckt_session *session, int error, const struct ckt_worker_start_res *res)
 {
-	struct ckt_worker_start_res *res = result;
-	(void)context;
 	/* With the worker dead, whoever waits is told how it ended by worker_gone. */
 	if (session->phase != CKT_SESSION_STARTING || error == -ECONNRESET)
+		return false;
+	if (!error && !res->status)
+		return true;
+	session_refuse(session, error ? error : res->status > 0 ? -EPROTO : res->status,
+		       error ? "the worker did not understand the server" : res->message);
+	return false;
+}
+
+static void started(struct ckt_session *session, void *context, int error, void *result)
+{
+	(void)context;
+	if (!has_answered(session, error, result))
 		return;
-	if (error || res->status) {
-		session_refuse(session, error ? error : res->status > 0 ? -EPROTO : res->status,
-			       error ? "the worker did not understand the server" : res->message);
-		return;
-	}
 	if (session->restore &&
 	    ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
 			     sizeof(struct ckt_worker_status_res), CALL_TIMEOUT_MS, restored_named, NULL) == 0)
@@ -325,16 +331,10 @@ static void started(struct ckt_session *session, void *context, int error, void 
 /* It stays STARTING: more images come. */
 static void preloaded(struct ckt_session *session, void *context, int error, void *result)
 {
-	struct ckt_worker_start_res *res = result;
 	(void)context;
 	session->preloading = false;
-	if (session->phase != CKT_SESSION_STARTING || error == -ECONNRESET)
+	if (!has_answered(session, error, result))
 		return;
-	if (error || res->status) {
-		session_refuse(session, error ? error : res->status > 0 ? -EPROTO : res->status,
-			       error ? "the worker did not understand the server" : res->message);
-		return;
-	}
 	ckt_timer_clear(&session->timer);
 	ckt_info("session %s: worker %d has taken an image ahead", session->id, (int)session->pid);
 	wait_call_all(&session->on_started, session, 0, "");
