@@ -1,11 +1,8 @@
 /* Long calls of the driver beside the executor; see aside.h. */
 #include "server/worker/aside.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <time.h>
 
-#include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/worker.h"
@@ -95,10 +92,8 @@ int ckt_aside_drain(struct ckt_worker *worker, int64_t deadline_ms)
 		if (!aside.unfinished)
 			return 0;
 		/* A load may wait for the GPU, and the GPU for an answer that only the caller can take. */
-		if (deadline_ms >= 0 && ckt_hostcalls_waiting(worker))
-			return -EAGAIN;
-		if (deadline_ms >= 0 && ckt_net_now_ms() >= deadline_ms)
-			return -ETIMEDOUT;
-		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+		int result = ckt_hostcalls_rest(worker, deadline_ms);
+		if (result)
+			return result;
 	}
 }

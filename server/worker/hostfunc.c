@@ -1,9 +1,12 @@
 /* Host functions; see hostfunc.h. */
 #include "server/worker/hostfunc.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "rpc/gen/cuda_codec.h"
+#include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph.h"
 #include "server/worker/worker.h"
@@ -94,6 +97,16 @@ void ckt_hostcalls_resend(struct ckt_worker *worker)
 bool ckt_hostcalls_waiting(struct ckt_worker *worker)
 {
 	return calls.count > 0;
+}
+
+int ckt_hostcalls_rest(struct ckt_worker *worker, int64_t deadline_ms)
+{
+	if (deadline_ms >= 0 && ckt_hostcalls_waiting(worker))
+		return -EAGAIN;
+	if (deadline_ms >= 0 && ckt_net_now_ms() >= deadline_ms)
+		return -ETIMEDOUT;
+	nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+	return 0;
 }
 
 /* ---- Handlers */

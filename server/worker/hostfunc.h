@@ -33,3 +33,8 @@ void ckt_hostcalls_send(struct ckt_worker *worker);
 void ckt_hostcalls_resend(struct ckt_worker *worker);
 /* True while a host function waits for the client: the GPU will not become idle before it is answered. */
 bool ckt_hostcalls_waiting(struct ckt_worker *worker);
+/*
+ * A moment's rest for who waits for the GPU until deadline_ms: 0, -ETIMEDOUT, or -EAGAIN where a host function waits for the client, whose
+ * answer is a command that only the executor can take.  deadline_ms -1: always 0.
+ */
+int ckt_hostcalls_rest(struct ckt_worker *worker, int64_t deadline_ms);

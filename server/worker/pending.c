@@ -1,11 +1,9 @@
 /* Calls that wait for the GPU; see pending.h. */
 #include "server/worker/pending.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/hostfunc.h"
@@ -281,11 +279,8 @@ int ckt_pending_drain(struct ckt_worker *worker, struct ckt_fences *fences, int6
 		pthread_mutex_unlock(&list->lock);
 		if (!left)
 			return 0;
-		/* The client's answer is a command that only the caller can take. */
-		if (deadline_ms >= 0 && ckt_hostcalls_waiting(worker))
-			return -EAGAIN;
-		if (deadline_ms >= 0 && ckt_net_now_ms() >= deadline_ms)
-			return -ETIMEDOUT;
-		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+		int result = ckt_hostcalls_rest(worker, deadline_ms);
+		if (result)
+			return result;
 	}
 }

@@ -1,8 +1,10 @@
 /* Host functions: the client is told once and in order, told again when it comes back, and its answer lets the stream go on. */
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/net.h"
 #include "server/worker/hostfunc.h"
 #include "tests/unit/worker/inside.h"
 
@@ -52,6 +54,9 @@ static void test_calls(void)
 	struct told t[4] = {0}, again[4] = {0};
 	CUstream real;
 	NO(ckt_hostcalls_waiting(&ckt_worker));
+	IS(ckt_hostcalls_rest(&ckt_worker, -1), 0);
+	IS(ckt_hostcalls_rest(&ckt_worker, ckt_net_now_ms() + 60000), 0);
+	IS(ckt_hostcalls_rest(&ckt_worker, ckt_net_now_ms()), -ETIMEDOUT);
 	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 1), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
 	MUST(ckt_object_stream(&ckt_worker, ID(STREAM, 1), &real), CUDA_SUCCESS);
 	IS(ASK(host_func, .stream = ID(STREAM, 1), .number = 41), CUDA_SUCCESS);
@@ -62,6 +67,8 @@ static void test_calls(void)
 	IS(t[0].status, CUDA_SUCCESS);
 	IS(t[0].instance >> 40, ckt_worker.generation);
 	YES(ckt_hostcalls_waiting(&ckt_worker));
+	IS(ckt_hostcalls_rest(&ckt_worker, ckt_net_now_ms() + 60000), -EAGAIN);
+	IS(ckt_hostcalls_rest(&ckt_worker, -1), 0);
 	/* Once, until a new connection asks; and the second waits for its stream. */
 	ckt_hostcalls_send(&ckt_worker);
 	IS(told(again, 4), 0);
