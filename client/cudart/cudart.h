@@ -224,6 +224,8 @@ static inline cudaError_t ckt_rt_kernel_function(struct ckt_rt_kernel *kernel, C
 /* function.c: from what a program passes as `func`; cudaErrorInvalidDeviceFunction for what was never registered.  Enters. */
 cudaError_t ckt_rt_function(const void *func, CUfunction *ret_function);
 /* launch.c: the driver's form of a configuration, with another stream; points into config. */
+/* Of a node; the thread enters. */
+cudaError_t ckt_rt_kernel_params(const struct cudaKernelNodeParamsV2 *p, CUDA_KERNEL_NODE_PARAMS *ret);
 cudaError_t ckt_rt_launch_config(const cudaLaunchConfig_t *config, cudaStream_t stream, CUlaunchConfig *ret_config);
 /* array.c: the driver's form of a channel description. */
 cudaError_t ckt_rt_format(const struct cudaChannelFormatDesc *desc, CUarray_format *ret_format, unsigned *ret_channels);

@@ -144,18 +144,13 @@ static cudaError_t kernel_params(const struct cudaKernelNodeParams *p, CUDA_KERN
 {
 	if (!p)
 		return cudaErrorInvalidValue;
-	*ret = (CUDA_KERNEL_NODE_PARAMS){
-		.gridDimX = p->gridDim.x,
-		.gridDimY = p->gridDim.y,
-		.gridDimZ = p->gridDim.z,
-		.blockDimX = p->blockDim.x,
-		.blockDimY = p->blockDim.y,
-		.blockDimZ = p->blockDim.z,
-		.sharedMemBytes = p->sharedMemBytes,
-		.kernelParams = p->kernelParams,
-		.extra = p->extra,
-	};
-	return ckt_rt_function(p->func, &ret->func);
+	return ckt_rt_kernel_params(&(struct cudaKernelNodeParamsV2){.func = p->func,
+								     .gridDim = p->gridDim,
+								     .blockDim = p->blockDim,
+								     .sharedMemBytes = p->sharedMemBytes,
+								     .kernelParams = p->kernelParams,
+								     .extra = p->extra},
+				    ret);
 }
 
 CKT_RT_API cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,

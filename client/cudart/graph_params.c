@@ -3,8 +3,7 @@
  */
 #include "cudart.h"
 
-/* Precondition: entered. */
-static cudaError_t kernel_to_driver(const struct cudaKernelNodeParamsV2 *p, CUDA_KERNEL_NODE_PARAMS *ret)
+cudaError_t ckt_rt_kernel_params(const struct cudaKernelNodeParamsV2 *p, CUDA_KERNEL_NODE_PARAMS *ret)
 {
 	*ret = (CUDA_KERNEL_NODE_PARAMS){
 		.gridDimX = p->gridDim.x,
@@ -30,7 +29,7 @@ static cudaError_t params_to_driver(const struct cudaGraphNodeParams *p, CUgraph
 	ret->type = (CUgraphNodeType)p->type;
 	switch (p->type) {
 	case cudaGraphNodeTypeKernel:
-		error = kernel_to_driver(&p->kernel, &kernel);
+		error = ckt_rt_kernel_params(&p->kernel, &kernel);
 		memcpy(&ret->kernel, &kernel, sizeof kernel);
 		break;
 	case cudaGraphNodeTypeMemcpy:

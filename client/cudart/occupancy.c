@@ -30,14 +30,19 @@ CKT_RT_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic
 	return ckt_rt_cu(cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, function, numBlocks, blockSize));
 }
 
+static cudaError_t read_launch(const void *func, const cudaLaunchConfig_t *config, CUfunction *ret_function, CUlaunchConfig *ret_config)
+{
+	if (!config)
+		return cudaErrorInvalidValue;
+	cudaError_t error = ckt_rt_function(func, ret_function);
+	return error ? error : ckt_rt_launch_config(config, config->stream, ret_config);
+}
+
 CKT_RT_API cudaError_t cudaOccupancyMaxPotentialClusterSize(int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig)
 {
 	CUfunction function;
 	CUlaunchConfig config;
-	CKT_RT_REQUIRE(launchConfig, cudaErrorInvalidValue);
-	cudaError_t error = ckt_rt_function(func, &function);
-	if (!error)
-		error = ckt_rt_launch_config(launchConfig, launchConfig->stream, &config);
+	cudaError_t error = read_launch(func, launchConfig, &function, &config);
 	CKT_RT_REQUIRE(!error, error);
 	return ckt_rt_cu(cuOccupancyMaxPotentialClusterSize(clusterSize, function, &config));
 }
@@ -46,10 +51,7 @@ CKT_RT_API cudaError_t cudaOccupancyMaxActiveClusters(int *numClusters, const vo
 {
 	CUfunction function;
 	CUlaunchConfig config;
-	CKT_RT_REQUIRE(launchConfig, cudaErrorInvalidValue);
-	cudaError_t error = ckt_rt_function(func, &function);
-	if (!error)
-		error = ckt_rt_launch_config(launchConfig, launchConfig->stream, &config);
+	cudaError_t error = read_launch(func, launchConfig, &function, &config);
 	CKT_RT_REQUIRE(!error, error);
 	return ckt_rt_cu(cuOccupancyMaxActiveClusters(numClusters, function, &config));
 }

@@ -131,6 +131,19 @@ static unsigned collect(const struct ckt_object *object, const struct symbols *s
 	return is_private && essential == 3 ? count : 0;
 }
 
+static enum ckt_redirect_result write_entries(const struct ckt_object *object, const struct ckt_runtime *runtime, unsigned major,
+					      const struct ckt_redirect_entry *entries, unsigned count)
+{
+	if (!count)
+		return CKT_REDIRECT_NONE;
+	int error = ckt_redirect_write(runtime, major, entries, count);
+	if (error < 0) {
+		ckt_redirect_say_refused(object, error);
+		return CKT_REDIRECT_REFUSED;
+	}
+	return CKT_REDIRECT_DONE;
+}
+
 enum ckt_redirect_result ckt_redirect_by_symbols(const struct ckt_object *object, const struct ckt_runtime *runtime)
 {
 	struct ckt_redirect_entry entries[ENTRIES_MAX];
@@ -143,15 +156,10 @@ enum ckt_redirect_result ckt_redirect_by_symbols(const struct ckt_object *object
 	if (file_symtab(&file, &symbols))
 		count = collect(object, &symbols, entries, &major);
 	munmap((void *)file.bytes, file.size_bytes);
-	if (!count)
-		return CKT_REDIRECT_NONE;
-	int error = ckt_redirect_write(runtime, major, entries, count);
-	if (error < 0) {
-		ckt_redirect_say_refused(object, error);
-		return CKT_REDIRECT_REFUSED;
-	}
-	ckt_say_debug("redirected %u entry points in %s by their names", count, ckt_object_name(object));
-	return CKT_REDIRECT_DONE;
+	enum ckt_redirect_result result = write_entries(object, runtime, major, entries, count);
+	if (result == CKT_REDIRECT_DONE)
+		ckt_say_debug("redirected %u entry points in %s by their names", count, ckt_object_name(object));
+	return result;
 }
 
 enum ckt_redirect_result ckt_redirect_shared(const struct ckt_object *object, const struct ckt_runtime *runtime)
@@ -172,13 +180,8 @@ enum ckt_redirect_result ckt_redirect_shared(const struct ckt_object *object, co
 		if (address && executable_address(object, address))
 			entries[count++] = (struct ckt_redirect_entry){address, i};
 	}
-	if (!count)
-		return CKT_REDIRECT_NONE;
-	int error = ckt_redirect_write(runtime, major, entries, count);
-	if (error < 0) {
-		ckt_redirect_say_refused(object, error);
-		return CKT_REDIRECT_REFUSED;
-	}
-	ckt_say_debug("redirected %u functions of %s", count, ckt_object_name(object));
-	return CKT_REDIRECT_DONE;
+	enum ckt_redirect_result result = write_entries(object, runtime, major, entries, count);
+	if (result == CKT_REDIRECT_DONE)
+		ckt_say_debug("redirected %u functions of %s", count, ckt_object_name(object));
+	return result;
 }
