@@ -31,6 +31,7 @@ static void test_file(void)
 	errno = EXDEV;
 	ckt_info("number %d", 7);
 	ckt_debug("not written");
+	ckt_warning("name '%s'", "a\nerror: b\033[2J\177\tü");
 	CU_ASSERT_EQUAL(errno, EXDEV);
 	memset(longer, 'x', sizeof longer - 1);
 	longer[sizeof longer - 1] = 0;
@@ -44,9 +45,12 @@ static void test_file(void)
 	char *end = strchr(text, '\n');
 	CU_ASSERT_PTR_NOT_NULL_FATAL(end);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "] info: number 7\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "] warning: name 'a?error: b?[2J??ü'\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, " name["));
 	CU_ASSERT_PTR_NULL(strstr(text, "not written"));
 	/* Cut, but still one line. */
+	end = strchr(end + 1, '\n');
+	CU_ASSERT_PTR_NOT_NULL_FATAL(end);
 	CU_ASSERT_PTR_NOT_NULL(strstr(end + 1, "] error: xxx"));
 	CU_ASSERT_PTR_EQUAL(strchr(end + 1, '\n'), text + size - 1);
 }
