@@ -43,15 +43,6 @@ static int read_token(uint8_t *ret_token, size_t *ret_size, char *ret_message, s
 	return 0;
 }
 
-static void program_name(char *ret_name, size_t size)
-{
-	ssize_t n = readlink("/proc/self/exe", ret_name, size - 1);
-	ret_name[n > 0 ? n : 0] = 0;
-	const char *slash = strrchr(ret_name, '/');
-	if (slash)
-		memmove(ret_name, slash + 1, strlen(slash));
-}
-
 /* The record: its head with the token's credential where there is one (HMAC over nonce and argument bytes), then the arguments. */
 static uint8_t *put_hello(uint8_t *p, const struct ckt_greeting *greeting, const uint8_t *token, size_t token_size, const uint8_t *args,
 			  size_t args_size)
@@ -112,7 +103,7 @@ static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_gree
 		if (error)
 			return error;
 	}
-	program_name(program, sizeof program);
+	ckt_program_name(program, sizeof program);
 	if (gethostname(host, sizeof host))
 		strcpy(host, "?");
 	host[sizeof host - 1] = 0;

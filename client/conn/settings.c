@@ -108,3 +108,12 @@ void ckt_settings_load(void)
 	ckt_settings.park_timeout_ms = load_number("CRICKET_PARK_TIMEOUT", 0, 365 * 86400, 0) * 1000;
 	load_state_dir();
 }
+
+void ckt_program_name(char *ret_name, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", ret_name, size - 1);
+	ret_name[n > 0 ? n : 0] = 0;
+	const char *slash = strrchr(ret_name, '/');
+	if (slash)
+		memmove(ret_name, slash + 1, strlen(slash));
+}

@@ -27,3 +27,5 @@ struct ckt_settings {
 extern struct ckt_settings ckt_settings;
 
 void ckt_settings_load(void);
+/* This program's name, as listings and the server's log show it. */
+void ckt_program_name(char *ret_name, size_t size);

@@ -21,21 +21,6 @@ static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
 static _Atomic int64_t failed_ms;	/* when; 0: never */
 static atomic_flag told = ATOMIC_FLAG_INIT;
 
-static void load_settings(void)
-{
-	ckt_settings_load();
-}
-
-/* The name that a listing of the server's log shows. */
-static void program_name(char *ret_name, size_t size)
-{
-	ssize_t n = readlink("/proc/self/exe", ret_name, size - 1);
-	ret_name[n > 0 ? n : 0] = 0;
-	const char *slash = strrchr(ret_name, '/');
-	if (slash)
-		memmove(ret_name, slash + 1, strlen(slash));
-}
-
 static int connect_server(int64_t deadline_ms, int *ret_fd, char *ret_message, size_t message_size)
 {
 	struct ckt_address address;
@@ -52,7 +37,7 @@ static int connect_server(int64_t deadline_ms, int *ret_fd, char *ret_message, s
 		return result;
 	}
 	bool is_unix = getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.ss_family == AF_UNIX;
-	program_name(program, sizeof program);
+	ckt_program_name(program, sizeof program);
 	*ret_message = 0;
 	result = ckt_hello_control(fd, is_unix, program, ckt_settings.token_file, deadline_ms, ret_message, message_size);
 	if (!result) {
@@ -78,10 +63,12 @@ int ckt_nvml_call(uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_r
 {
 	char message[2 * CKT_MESSAGE_MAX + CKT_ADDRESS_TEXT_MAX] = "";
 	int fd, saved = errno;
-	pthread_once(&settings_once, load_settings);
+	pthread_once(&settings_once, ckt_settings_load);
 	int64_t now_ms = ckt_net_now_ms(), last_ms = atomic_load(&failed_ms);
-	if (last_ms && now_ms - last_ms < FAILURE_KEPT_MS)
+	if (last_ms && now_ms - last_ms < FAILURE_KEPT_MS) {
+		errno = saved;
 		return CKT_NVML_DRIVER_NOT_LOADED;
+	}
 	/* One deadline for all of it. */
 	int64_t deadline_ms = now_ms + ckt_settings.connect_timeout_ms;
 	int result = connect_server(deadline_ms, &fd, message, sizeof message);

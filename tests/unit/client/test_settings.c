@@ -178,5 +178,15 @@ static void test_log(void)
 	ckt_log_init("cricket", before, NULL);
 }
 
+static void test_name(void)
+{
+	char name[64], small[4];
+	ckt_program_name(name, sizeof name);
+	TEXT(name, "test_conn_parts");
+	memset(small, 'x', sizeof small);
+	ckt_program_name(small, sizeof small);	/* cut where the path is; never beyond its end */
+	NO(memchr(small, 0, sizeof small) == NULL);
+}
+
 UNIT_SUITE(settings, {"numbers", test_numbers}, {"spin", test_spin}, {"standby", test_standby}, {"paths", test_paths}, {"address", test_address},
-	   {"log", test_log})
+	   {"log", test_log}, {"name", test_name})
