@@ -75,8 +75,9 @@ int ckt_nvml_versioned(unsigned number, const void *device, const void *other, c
 	int result = pass(number, device, other, (const unsigned[CKT_NVML_SELECTORS_MAX]){version}, &res);
 	if (result)
 		return result;
+	/* Which version it is stays the program's word. */
 	if (res.data.data_len == size)
-		memcpy(block, res.data.data_val, size);
+		memcpy((uint8_t *)block + sizeof version, res.data.data_val + sizeof version, size - sizeof version);
 	else
 		result = CKT_NVML_UNKNOWN;
 	done(&res);
@@ -106,10 +107,10 @@ int ckt_nvml_text(unsigned number, const void *device, const void *other, const 
 	return result;
 }
 
-/* Each value has a result of its own. */
+/* Each value has a result of its own; which field it is of stays the program's word. */
 int ckt_nvml_fields(unsigned number, const void *device, int count, void *values)
 {
-	enum { RESULT_OFFSET = 28 };
+	enum { ASKED_BYTES = 2 * sizeof(unsigned), RESULT_OFFSET = 28 };
 	struct ckt_nvml_device *known;
 	int result = ckt_nvml_device(device, &known);
 	if (!result && (count < 1 || !values))
@@ -118,10 +119,10 @@ int ckt_nvml_fields(unsigned number, const void *device, int count, void *values
 		uint8_t *value = (uint8_t *)values + (size_t)i * CKT_NVML_FIELD_BYTES;
 		unsigned selectors[CKT_NVML_SELECTORS_MAX] = {0};
 		ckt_control_nvml_res res;
-		memcpy(selectors, value, 2 * sizeof *selectors);
+		memcpy(selectors, value, ASKED_BYTES);
 		int one = pass(number, device, NULL, selectors, &res);
 		if (!one && res.data.data_len == CKT_NVML_FIELD_BYTES) {
-			memcpy(value, res.data.data_val, CKT_NVML_FIELD_BYTES);
+			memcpy(value + ASKED_BYTES, res.data.data_val + ASKED_BYTES, CKT_NVML_FIELD_BYTES - ASKED_BYTES);
 		} else {
 			int32_t shown = one ? one : CKT_NVML_UNKNOWN;
 			memcpy(value + RESULT_OFFSET, &shown, sizeof shown);

@@ -24,6 +24,11 @@ struct pci_info_v2 {
 	unsigned subsystem_id, reserved[4];
 };
 
+struct pci_info_ext {
+	unsigned version, domain, bus, device, device_id, subsystem_id, base_class, sub_class;
+	char bus_id[32];
+};
+
 struct temperature {
 	unsigned version, sensor;
 	int degrees;
@@ -37,6 +42,7 @@ int nvmlDeviceGetPciInfo_v2(void *device, struct pci_info_v2 *pci);
 int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *pci);
 int nvmlDeviceGetNvLinkRemotePciInfo(void *device, unsigned link, struct pci_info_v2 *pci);
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, struct pci_info *pci);
+int nvmlDeviceGetPciInfoExt(void *device, struct pci_info_ext *pci);
 int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *degrees);
 int nvmlDeviceGetTemperatureV(void *device, struct temperature *temperature);
 int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size);
@@ -74,14 +80,13 @@ const char *nvmlErrorString(int result)
 /* Where the GPU is, is known; which model of whose, only the server's NVML tells. */
 int nvmlDeviceGetPciInfo_v3(void *handle, struct pci_info *pci)
 {
-	enum { NUMBER = 3 };
 	struct ckt_nvml_device *device;
 	int result = ckt_nvml_device(handle, &device);
 	if (!result && !pci)
 		result = CKT_NVML_INVALID_ARGUMENT;
 	if (result)
 		return result;
-	result = ckt_nvml_data(NUMBER, handle, NULL, (const unsigned[CKT_NVML_SELECTORS_MAX]){0}, (void *const[]){pci});
+	result = ckt_nvml_data(ckt_nvml_number("nvmlDeviceGetPciInfo_v3"), handle, NULL, (const unsigned[CKT_NVML_SELECTORS_MAX]){0}, (void *const[]){pci});
 	if (result == CKT_NVML_DRIVER_NOT_LOADED)
 		return result;
 	if (result)
@@ -117,6 +122,24 @@ int nvmlDeviceGetPciInfo(void *device, struct pci_info_v1 *pci)
 	int result = pci ? nvmlDeviceGetPciInfo_v2(device, &info) : CKT_NVML_INVALID_ARGUMENT;
 	if (!result)
 		*pci = info.v1;
+	return result;
+}
+
+/* What is at a link's other end only the server's NVML knows, but its texts must end. */
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, struct pci_info *pci)
+{
+	int result = ckt_nvml_data(ckt_nvml_number("nvmlDeviceGetNvLinkRemotePciInfo_v2"), device, NULL,
+				   (const unsigned[CKT_NVML_SELECTORS_MAX]){link}, (void *const[]){pci});
+	if (!result)
+		pci->bus_id_legacy[sizeof pci->bus_id_legacy - 1] = pci->bus_id[sizeof pci->bus_id - 1] = 0;
+	return result;
+}
+
+int nvmlDeviceGetPciInfoExt(void *device, struct pci_info_ext *pci)
+{
+	int result = ckt_nvml_versioned(ckt_nvml_number("nvmlDeviceGetPciInfoExt"), device, NULL, NULL, pci);
+	if (!result && ckt_nvml_version_size(pci->version) >= sizeof *pci)
+		pci->bus_id[sizeof pci->bus_id - 1] = 0;
 	return result;
 }
 

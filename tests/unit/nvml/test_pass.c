@@ -134,6 +134,7 @@ static void test_versioned(void)
 	IS(nvmlDeviceGetGpuFabricInfoV(devices[0], block), 0);
 	IS(answers.nvml_args.selectors[0], sizeof block | 3u << 24);
 	IS(block[7], 99);
+	IS(block[0], sizeof block | 3u << 24);	/* the program's own word, whatever came */
 	IS(nvmlShutdown(), 0);
 }
 
@@ -155,8 +156,11 @@ static void test_fields(void)
 	IS(nvmlDeviceGetFieldValues(devices[0], 3, values), 0);
 	IS(answers.calls, calls + 3);
 	IS(answers.nvml_args.selectors[0], 13);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 3; i++) {
 		IS(values[i][8], 1234);
+		IS(values[i][0], 11 + i);
+		IS(values[i][1], i == 0);
+	}
 	answers.nvml.result = CKT_NVML_NOT_SUPPORTED;
 	IS(nvmlDeviceGetFieldValues(devices[0], 1, values), 0);
 	IS(values[0][7], CKT_NVML_NOT_SUPPORTED);

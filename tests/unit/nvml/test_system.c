@@ -24,6 +24,8 @@ int nvmlDeviceGetPciInfo(void *device, void *pci);
 int nvmlDeviceGetPciInfo_v2(void *device, void *pci);
 int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *pci);
 int nvmlDeviceGetNvLinkRemotePciInfo(void *device, unsigned link, void *pci);
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, struct pci_info *pci);
+int nvmlDeviceGetPciInfoExt(void *device, void *pci);
 int nvmlDeviceGetTemperatureV(void *device, struct temperature *temperature);
 int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size);
 int nvmlInternalGetExportTable(const void **table, const void *id);
@@ -95,6 +97,34 @@ static void test_pci(void)
 	IS(nvmlShutdown(), 0);
 }
 
+/* Texts of the server's that do not end are ended here. */
+static void test_endless(void)
+{
+	struct pci_info pci;
+	union {
+		unsigned words[16];
+		char bytes[65];
+	} ext = {.words = {64 | 1u << 24}};
+	begin();
+	memset(answers.nvml.data.data_val, 'x', sizeof pci);
+	answers.nvml.data.data_len = sizeof pci;
+	IS(nvmlDeviceGetNvLinkRemotePciInfo_v2(device, 1, &pci), 0);
+	IS(strnlen(pci.legacy, sizeof pci.legacy), sizeof pci.legacy - 1);
+	IS(strnlen(pci.bus_id, sizeof pci.bus_id), sizeof pci.bus_id - 1);
+	IS(pci.device_id, 0x78787878);
+	IS(answers.nvml_args.selectors[0], 1);
+	IS(nvmlDeviceGetNvLinkRemotePciInfo_v2(device, 1, NULL), CKT_NVML_INVALID_ARGUMENT);
+	ext.bytes[64] = 0x77;
+	answers.nvml.data.data_len = 64;
+	IS(nvmlDeviceGetPciInfoExt(device, &ext), 0);
+	IS(ext.words[0], 64 | 1u << 24);
+	IS(ext.words[7], 0x78787878);
+	IS(strnlen(ext.bytes + 32, 32), 31);
+	IS(ext.bytes[64], 0x77);
+	IS(nvmlDeviceGetPciInfoExt(device, NULL), CKT_NVML_INVALID_ARGUMENT);
+	IS(nvmlShutdown(), 0);
+}
+
 static void test_temperature(void)
 {
 	struct temperature temperature = {.version = sizeof temperature | 1u << 24, .degrees = 7};
@@ -140,5 +170,5 @@ static void test_table(void)
 	HAS(stderr_end(), "nvmlInternalGetExportTable is not supported");
 }
 
-UNIT_SUITE(system, {"errors", test_errors}, {"pci", test_pci}, {"temperature", test_temperature}, {"processes", test_processes},
+UNIT_SUITE(system, {"errors", test_errors}, {"pci", test_pci}, {"endless", test_endless}, {"temperature", test_temperature}, {"processes", test_processes},
 	   {"table", test_table})
