@@ -77,6 +77,15 @@ static bool is_or_was(CUcontext handle)
 	return find(handle) || ckt_object_was(ckt_handle_id(handle), CKT_KIND_CONTEXT);
 }
 
+/* More than one context: what is in the one does not wait for the other. */
+static void note_current(uint64_t id)
+{
+	static _Atomic uint64_t first;
+	uint64_t none = 0;
+	if (id && !atomic_compare_exchange_strong(&first, &none, id) && none != id)
+		ckt_stream_beside = true;
+}
+
 static CUresult push(uint64_t id)
 {
 	struct context_stack *s = thread_stack();
@@ -86,6 +95,7 @@ static CUresult push(uint64_t id)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	s->ids[s->depth++] = id;
 	ckt_call_context = id;
+	note_current(id);
 	return CUDA_SUCCESS;
 }
 
@@ -355,6 +365,7 @@ CKT_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
 		return push(ckt_handle_id(handle));
 	s->ids[s->depth - 1] = ckt_handle_id(handle);
 	ckt_call_context = ckt_handle_id(handle);
+	note_current(ckt_call_context);
 	return CUDA_SUCCESS;
 }
 

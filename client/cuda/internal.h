@@ -82,6 +82,11 @@ void ckt_context_init(void);
 void ckt_driver_log_init(void);
 
 /* ---- stream.c */
+/*
+ * Whether work of the program may run beside the legacy default stream, or another process sees its memory: a second context, a stream that
+ * waits for no other, memory that is shared.  Once true it stays so.
+ */
+extern _Atomic bool ckt_stream_beside;
 /* A stream of the context's for our own copies, which waits for no other. */
 CUresult ckt_stream_aside(uint64_t context, uint64_t *ret_id);
 /* What was set on the stream that is an attribute: the stream's own, or the context's for the default stream. */

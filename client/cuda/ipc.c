@@ -40,6 +40,7 @@ CKT_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr addres
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_DEVICE || range.pool)
 		return CUDA_ERROR_INVALID_VALUE;
+	ckt_stream_beside = true;
 	CUresult result = CKT_WAITED(ipc_mem_get, IPC_MEM_GET, CKT_CALL_F_NUMBERED, &reply, .address = range.base);
 	if (result)
 		return result;
@@ -91,6 +92,7 @@ CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle h
 	/* CUDA refuses a process its own memory so. */
 	if (ckt_ipc_own(&ours))
 		return CUDA_ERROR_INVALID_CONTEXT;
+	ckt_stream_beside = true;
 	pthread_mutex_lock(&lock);
 	struct opened *entry = opened;
 	while (entry && (entry->context != context->object.id || memcmp(&entry->handle, &ours, sizeof ours) != 0))

@@ -276,6 +276,42 @@ CUresult ckt_copy_fetch(const struct ckt_copy2d *c, uint64_t exec, uint64_t stre
 	return copy_to_host(c, exec, stream);
 }
 
+/* ---- When a copy returns */
+
+/* The program asked for it (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), or can see it happen: shared memory. */
+static bool is_sync(uint64_t address)
+{
+	struct ckt_range range;
+	return ckt_range_find(address, &range) && (range.sync || range.shared);
+}
+
+/* Pinned memory that the device has as well may be written as soon as a copy from it has returned, and that goes another way. */
+static bool is_mapped(uint64_t address)
+{
+	struct ckt_range range;
+	return ckt_range_find(address, &range) && range.mapped;
+}
+
+/*
+ * What the host gave is on the device when the call returns, also for work that does not wait for the copy's stream; where all there is
+ * waits for it, nobody can tell.
+ */
+static bool is_seen_at_once(const struct ckt_copy2d *c, uint64_t stream)
+{
+	return (c->array.id || c->dst_device) && !c->src_device && (stream > ckt_handle_id(CU_STREAM_LEGACY) || ckt_stream_beside);
+}
+
+/* A copy that blocks has to be where that makes a difference; others are left to go on. */
+static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t stream)
+{
+	if (result || c->async)
+		return result;
+	bool registered = atomic_load_explicit(&ckt_registered_count, memory_order_relaxed);
+	if (!registered && !is_seen_at_once(c, stream) && !is_sync(c->dst) && !(c->src_device && (is_sync(c->src) || is_mapped(c->src))))
+		return result;
+	return ckt_registered_after_wait(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
+}
+
 /* ---- To the device */
 
 static CUresult issue_to_device(void *unused, const struct ckt_copy2d *c, uint64_t stream)
@@ -316,7 +352,7 @@ static CUresult issue_to_array(void *unused, const struct ckt_copy2d *c, uint64_
 CUresult ckt_copy_to_array(const struct ckt_copy2d *c, uint64_t stream)
 {
 	ckt_copy_settle((void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width + (c->depth ? c->depth - 1 : 0) * c->memory_slice);
-	return issue_slices(c, stream, false, issue_to_array, NULL);
+	return finish(issue_slices(c, stream, false, issue_to_array, NULL), c, stream);
 }
 
 static CUresult copy_to_device(const struct ckt_copy2d *c, uint64_t stream)
@@ -371,24 +407,6 @@ bool ckt_copy_side_is_right(const char *what, uint64_t address, bool *device, ui
 		return true;
 	}
 	return ckt_range_require_device(what, address, extent);
-}
-
-static bool is_sync(uint64_t address)
-{
-	struct ckt_range range;
-	return ckt_range_find(address, &range) && (range.sync || range.shared);
-}
-
-/*
- * A copy that need not be done when it returns has to be where the program asked for that (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), and where the
- * program can see it happen: in memory that is shared, and in registered memory that kernels use.
- */
-static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t stream)
-{
-	bool registered = atomic_load_explicit(&ckt_registered_count, memory_order_relaxed);
-	if (result || c->async || !(registered || is_sync(c->dst) || (c->src_device && is_sync(c->src))))
-		return result;
-	return ckt_registered_after_wait(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
 }
 
 static CUresult copy_on_device(const struct ckt_copy2d *c, uint64_t stream)

@@ -23,6 +23,8 @@ static pthread_key_t thread_streams_key;
 static pthread_once_t thread_streams_once = PTHREAD_ONCE_INIT;
 static _Atomic unsigned long long next_unique = 16;
 
+_Atomic bool ckt_stream_beside;
+
 static void destroy_stream(struct ckt_stream *stream)
 {
 	CKT_BATCHED(stream_destroy, STREAM_DESTROY, .id = stream->object.id);
@@ -190,6 +192,8 @@ CKT_EXPORT CUresult cuStreamCreateWithPriority(CUstream *ret_stream, unsigned in
 	struct ckt_stream *stream;
 	if (!ret_stream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_STREAM_NON_BLOCKING)
+		ckt_stream_beside = true;
 	CUresult result = create(flags, priority, &stream);
 	if (!result)
 		*ret_stream = (CUstream)(uintptr_t)stream->object.id;

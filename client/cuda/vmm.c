@@ -220,6 +220,7 @@ CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAlloc
 	struct ckt_physical_export_res res;
 	if (!ret_fd || flags)
 		return result;
+	ckt_stream_beside = true;
 	pthread_mutex_lock(&vmm_lock);
 	struct ckt_physical *physical = find(handle);
 	if (physical && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && physical->prop.requestedHandleTypes & (unsigned)type)
@@ -269,6 +270,7 @@ CKT_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle 
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !ckt_ipc_file_read((int)(intptr_t)fd, &ticket))
 		return CUDA_ERROR_INVALID_VALUE;
+	ckt_stream_beside = true;
 	struct ckt_physical *fresh = calloc(1, sizeof *fresh);
 	if (!fresh || !ckt_object_add(&fresh->object, CKT_KIND_PHYSICAL)) {
 		free(fresh);

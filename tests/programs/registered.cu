@@ -211,6 +211,5 @@ int main(void)
 	CHECK(cudaStreamSynchronize(stream));
 	EXPECT(differ(memory, n, 2) == 0);
 	CHECK(cudaHostUnregister(memory));
-	printf("ok\n");
-	return 0;
+	return finish();
 }

@@ -10,7 +10,7 @@ static void test_unified(void)
 	COST(cuMemcpy((CUdeviceptr)(uintptr_t)words, memory, 8), CUDA_SUCCESS, 1, 0);
 	IS(words[1] * 10 + words[2], 70);
 	words[0] = 9;
-	COST(cuMemcpy(other, (CUdeviceptr)(uintptr_t)words, 4), CUDA_SUCCESS, 0, 1);
+	COST(cuMemcpyAsync(other, (CUdeviceptr)(uintptr_t)words, 4, NULL), CUDA_SUCCESS, 0, 1);
 	COST(cuMemcpy(other + 4, memory, 4), CUDA_SUCCESS, 0, 1);
 	IS(word_at(other) * 10 + word_at(other + 4), 97);
 	/* Behind what the GPU was given. */

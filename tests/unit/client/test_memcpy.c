@@ -20,7 +20,7 @@ static void test_linear(void)
 		unsigned pieces;
 	} cases[] = {{1, 1}, {MIB, 1}, {MIB + 1, 2}, {2 * MIB + MIB / 2, 3}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		COST(cuMemcpyHtoD(memory, data, cases[i].bytes), CUDA_SUCCESS, 0, cases[i].pieces);
+		COST(cuMemcpyHtoDAsync(memory, data, cases[i].bytes, NULL), CUDA_SUCCESS, 0, cases[i].pieces);
 		IS(relay_count("memcpy_htod"), cases[i].pieces);
 		COST(cuMemcpyDtoH(back, memory, cases[i].bytes), CUDA_SUCCESS, cases[i].pieces, 0);
 		IS(memcmp(back, data, cases[i].bytes), 0);
@@ -50,7 +50,7 @@ static void test_rows(void)
 	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = data, .srcPitch = 30, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
 			      .dstDevice = memory, .dstPitch = 512, .WidthInBytes = 20, .Height = 10};
 	/* Rows travel without what lies between them. */
-	COST(cuMemcpy2D(&copy), CUDA_SUCCESS, 0, 1);
+	COST(cuMemcpy2DAsync(&copy, NULL), CUDA_SUCCESS, 0, 1);
 	size_t size;
 	relay_args("memcpy2d_htod", &size);
 	YES(size >= 200 && size < 260);
