@@ -24,6 +24,7 @@ struct ckt_ctl_progress {
 	char phase[CKT_NAME_MAX + 1];	/* empty: the worker is asked */
 	int64_t since_ms;
 	_Atomic uint64_t done, total;
+	uint64_t shown;			/* what was counted when the phase was last drawn; UINT64_MAX: never */
 };
 
 static void draw(struct ckt_ctl_progress *progress, const char *phase, uint64_t done, uint64_t total, int64_t since_ms)
@@ -66,6 +67,13 @@ static void ask(struct ckt_ctl_progress *progress, struct ckt_ctl_server *server
 	xdr_free((xdrproc_t)xdr_ckt_control_progress_res, (char *)&res);
 }
 
+/* Of what is counted here.  Precondition: locked. */
+static void draw_counted(struct ckt_ctl_progress *progress)
+{
+	progress->shown = atomic_load(&progress->done);
+	draw(progress, progress->phase, progress->shown, atomic_load(&progress->total), progress->since_ms);
+}
+
 static void *progress_thread(void *opaque)
 {
 	struct ckt_ctl_progress *progress = opaque;
@@ -83,7 +91,7 @@ static void *progress_thread(void *opaque)
 		if (progress->stop)
 			break;
 		if (*progress->phase) {
-			draw(progress, progress->phase, atomic_load(&progress->done), atomic_load(&progress->total), progress->since_ms);
+			draw_counted(progress);
 		} else if (*progress->address) {
 			pthread_mutex_unlock(&progress->lock);
 			ask(progress, &server, phase, &since_ms);
@@ -113,11 +121,11 @@ struct ckt_ctl_progress *ckt_ctl_progress_begin(const struct ckt_ctl_args *args,
 	return progress;
 }
 
-/* What was too short for a period is seen once, too. */
+/* How a phase ends is seen, also of one that was shorter than a period. */
 static void draw_last(struct ckt_ctl_progress *progress)
 {
-	if (*progress->phase && !progress->drawn)
-		draw(progress, progress->phase, atomic_load(&progress->done), atomic_load(&progress->total), progress->since_ms);
+	if (*progress->phase && progress->shown != atomic_load(&progress->done))
+		draw_counted(progress);
 }
 
 void ckt_ctl_progress_phase(struct ckt_ctl_progress *progress, const char *phase, uint64_t total_bytes)
@@ -128,6 +136,7 @@ void ckt_ctl_progress_phase(struct ckt_ctl_progress *progress, const char *phase
 	draw_last(progress);
 	snprintf(progress->phase, sizeof progress->phase, "%s", phase);
 	progress->since_ms = ckt_net_now_ms();
+	progress->shown = UINT64_MAX;
 	atomic_store(&progress->done, 0);
 	atomic_store(&progress->total, total_bytes);
 	pthread_mutex_unlock(&progress->lock);

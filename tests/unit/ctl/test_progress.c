@@ -65,11 +65,15 @@ static void test_bar(void)
 	for (int i = 0; i < 500 && !seen_count; i++)
 		poll(NULL, 0, 10);
 	poll(NULL, 0, 20);
+	/* And then something is counted, and over at once. */
+	ckt_ctl_progress_phase(progress, "send", 2 << 20);
+	ckt_ctl_progress_add(progress, 2 << 20);
 	ckt_ctl_progress_end(progress);
 	drain(primary, text, sizeof text, 10);
 	dup2(kept, STDERR_FILENO);
 	close(kept);
 	HAS(text, "[###############...............] 1.0 MiB");
+	HAS(text, "send     [##############################] 2.0 MiB");
 	CU_ASSERT_PTR_NULL(strstr(text, "save\033"));	/* its word, but not to the terminal */
 	ckt_control_session_args asked = {0};
 	YES(decode(0, (xdrproc_t)xdr_ckt_control_session_args, &asked));
