@@ -251,7 +251,8 @@ static int gpus(struct ckt_request *request)
 
 static char *stat_name(unsigned index)
 {
-	static const char *const session[] = {"SESSION_NULL", "SESSION_HELLO", "SESSION_DEVICES", "SESSION_BYE", "SESSION_ACK", "SESSION_HOST_FILL"};
+	static const char *const session[] = {"SESSION_NULL", "SESSION_HELLO", "SESSION_DEVICES", "SESSION_BYE", "SESSION_ACK", "SESSION_HOST_FILL",
+					      "SESSION_WINDOW"};
 	if (index < ckt_cuda_proc_count)
 		return (char *)ckt_cuda_procs[index].name;
 	if (index >= CKT_STAT_SESSION && index - CKT_STAT_SESSION < sizeof session / sizeof session[0])

@@ -167,6 +167,16 @@ static bool fill_host(struct ckt_worker *worker, const struct ckt_cursor *args)
 	return true;
 }
 
+static bool take_window(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	ckt_window_args args = {0};
+	if (ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_window_args, &args))
+		return false;
+	ckt_window_res res = {.status = ckt_window_part(worker, args.part, args.parts)};
+	send_results(call, (xdrproc_t)xdr_ckt_window_res, &res);
+	return true;
+}
+
 static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *call)
 {
 	ckt_devices_res devices;
@@ -185,6 +195,12 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 			send_results(call, NULL, NULL);
 		ckt_wcall_free(call);
 		return PROGRESS_BYE;
+	case CKT_SESSION_WINDOW:
+		if (!take_window(worker, call)) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		break;
 	case CKT_SESSION_HOST_FILL:
 		if (!fill_host(worker, &call->args)) {
 			ckt_wcall_free(call);

@@ -66,7 +66,7 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 {
 	struct ckt_worker *worker = l->worker;
 	ckt_image *image = &l->image;
-	if (image->window_base != CKT_WINDOW_BASE || image->window_bytes != CKT_WINDOW_SIZE)
+	if (!ckt_window_holds(image->window_base, image->window_bytes))
 		return ckt_load_refuse(
 			l, -EINVAL,
 			"the session's memory lies at 0x%llx and this Cricket's window at 0x%llx: restore it with a build of the same kind",
@@ -82,7 +82,8 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 						       (unsigned long long)(ckt_load_bytes_on(image, d) >> 20),
 						       (unsigned long long)(args->memory_limit_bytes >> 20));
 	if (ckt_preload_active()) {
-		if (worker->device_count != image->devices.devices_len || worker->slice_size != image->slice_bytes)
+		if (worker->device_count != image->devices.devices_len || worker->slice_size != image->slice_bytes ||
+		    worker->window_base != image->window_base)
 			return ckt_load_refuse(l, -ESTALE, "the session is another than the one that was pre-loaded");
 		for (unsigned d = 0; d < worker->device_count; d++) {
 			int error = check_device(l, d);
@@ -94,6 +95,8 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 	/* More GPUs than it had stay unseen, so that its slices are as they were. */
 	worker->device_count = image->devices.devices_len;
 	worker->slice_size = image->slice_bytes;
+	worker->window_base = image->window_base;
+	worker->window_size = image->window_bytes;
 	worker->memory_limit = image->memory_limit_bytes;
 	for (unsigned d = 0; d < worker->device_count; d++) {
 		ckt_memory_fini(&worker->devices[d].memory);

@@ -38,6 +38,16 @@ void ckt_memory_init(struct ckt_memory *memory, unsigned device, uint64_t base, 
 	ckt_ranges_give(&memory->addresses, base, size);
 }
 
+void ckt_memory_move(struct ckt_memory *memory, uint64_t base, uint64_t size)
+{
+	pthread_mutex_lock(&memory->lock);
+	ckt_ranges_fini(&memory->addresses);
+	memory->base = base;
+	memory->size = size;
+	ckt_ranges_give(&memory->addresses, base, size);
+	pthread_mutex_unlock(&memory->lock);
+}
+
 void ckt_memory_fini(struct ckt_memory *memory)
 {
 	if (!memory->ops)

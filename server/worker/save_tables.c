@@ -59,8 +59,8 @@ static void take_identity(struct ckt_saving *s)
 		abort();
 	memcpy(s->save->image, image->id, sizeof image->id);
 	image->hash_kind = CKT_IMAGE_BLAKE3;
-	image->window_base = CKT_WINDOW_BASE;
-	image->window_bytes = CKT_WINDOW_SIZE;
+	image->window_base = worker->window_base;
+	image->window_bytes = worker->window_size;
 	image->slice_bytes = worker->slice_size;
 	image->memory_limit_bytes = worker->memory_limit;
 }

@@ -1,4 +1,5 @@
 /* The window of addresses and the physical memory behind it, by the driver's virtual memory management. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -85,6 +86,12 @@ static void unmap(void *opaque, unsigned device, uint64_t address, uint64_t size
 
 static const struct ckt_memory_ops window_ops = {.map = map, .unmap = unmap};
 
+/* A slice per device; in whole extents. */
+static void slice(struct ckt_worker *worker)
+{
+	worker->slice_size = worker->window_size / (worker->device_count ? worker->device_count : 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
+}
+
 CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t message_size)
 {
 	CUdeviceptr at = 0;
@@ -100,14 +107,39 @@ CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t
 			 (unsigned long long)(CKT_WINDOW_SIZE >> 30), (unsigned long long)CKT_WINDOW_BASE, result);
 		return result;
 	}
-	/* A slice per device; in whole extents. */
-	worker->slice_size = CKT_WINDOW_SIZE / (worker->device_count ? worker->device_count : 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
+	worker->window_base = CKT_WINDOW_BASE;
+	worker->window_size = CKT_WINDOW_SIZE;
+	slice(worker);
 	return CUDA_SUCCESS;
 }
 
 void ckt_window_init_device(struct ckt_worker *worker, unsigned device)
 {
 	uint64_t limit = worker->memory_limit;
-	ckt_memory_init(&worker->devices[device].memory, device, CKT_WINDOW_BASE + device * worker->slice_size, worker->slice_size, limit, &window_ops,
-			worker);
+	uint64_t base = worker->window_base + device * worker->slice_size;
+	ckt_memory_init(&worker->devices[device].memory, device, base, worker->slice_size, limit, &window_ops, worker);
+}
+
+int ckt_window_part(struct ckt_worker *worker, unsigned part, unsigned parts)
+{
+	if (!parts || parts > CKT_WINDOW_PARTS_MAX || part >= parts)
+		return -EINVAL;
+	uint64_t size = CKT_WINDOW_SIZE / parts / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT, base = CKT_WINDOW_BASE + part * size;
+	if (worker->window_base == base && worker->window_size == size)
+		return 0;
+	/* What has an address keeps it. */
+	if (atomic_load(&worker->replies.executed))
+		return -EBUSY;
+	worker->window_base = base;
+	worker->window_size = size;
+	slice(worker);
+	for (unsigned d = 0; d < worker->device_count; d++)
+		ckt_memory_move(&worker->devices[d].memory, base + d * worker->slice_size, worker->slice_size);
+	return 0;
+}
+
+bool ckt_window_holds(uint64_t base, uint64_t size)
+{
+	uint64_t offset = base - CKT_WINDOW_BASE;
+	return base >= CKT_WINDOW_BASE && base % CKT_MEMORY_EXTENT == 0 && size && offset < CKT_WINDOW_SIZE && size <= CKT_WINDOW_SIZE - offset;
 }

@@ -94,6 +94,7 @@ struct ckt_worker {
 	unsigned device_count;
 	struct ckt_worker_device devices[CKT_DEVICES_MAX];
 	uint64_t memory_limit, slice_size;
+	uint64_t window_base, window_size;	/* where the slices are: the window, or a part of it */
 	unsigned claim_timeout_ms, disconnect_timeout_ms;
 	int driver_version;
 	int64_t started;		/* seconds since the epoch */
@@ -186,6 +187,10 @@ void ckt_worker_note(struct ckt_worker *worker, const char *format, ...) __attri
 bool ckt_device_can_access(const struct ckt_worker *worker, unsigned device, unsigned peer);
 
 /* ---- window.c */
+/* Keeps to a part of the window; see CKT_SESSION_WINDOW.  0 or -errno. */
+int ckt_window_part(struct ckt_worker *worker, unsigned part, unsigned parts);
+/* Whether that is the window or a part of it. */
+bool ckt_window_holds(uint64_t base, uint64_t size);
 CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t message_size);
 /* Physical memory of the device, mapped nowhere. */
 CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size, uint64_t *ret_handle);

@@ -87,6 +87,8 @@ static const struct {
 	PROTOCOL(ckt_control_gpu_args),
 	PROTOCOL(ckt_control_gpu_use_res),
 	PROTOCOL(ckt_worker_gpus_res),
+	PROTOCOL(ckt_window_args),
+	PROTOCOL(ckt_window_res),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };

@@ -1,4 +1,5 @@
 /* server/worker/window.c: the window: slices of devices, memory mapped and given back, and nothing left where the driver refuses. */
+#include <errno.h>
 #include <string.h>
 
 #include "tests/unit/worker/inside.h"
@@ -55,4 +56,48 @@ static void test_map(void)
 	YES(ckt_driver.cuMemcpyDtoH_v2(&word, at, 4) != CUDA_SUCCESS);
 }
 
-UNIT_SUITE(window, {"slices", test_slices}, {"map", test_map})
+/* Of several servers' sessions each keeps to its part, from before it has anything. */
+static void test_parts(void)
+{
+	uint64_t base = ckt_worker.window_base, size = ckt_worker.window_size, executed = atomic_load(&ckt_worker.replies.executed), address;
+	const struct {
+		unsigned part, parts;
+		int result;
+	} bad[] = {{0, 0, -EINVAL}, {2, 2, -EINVAL}, {0, CKT_WINDOW_PARTS_MAX + 1, -EINVAL}, {UINT32_MAX, 2, -EINVAL}, {0, UINT32_MAX, -EINVAL}};
+	for (size_t i = 0; i < COUNT(bad); i++)
+		IS(ckt_window_part(&ckt_worker, bad[i].part, bad[i].parts), bad[i].result);
+	IS(ckt_worker.window_base, base);
+	IS(ckt_worker.window_size, size);
+	/* What it is already it may be asked again. */
+	IS(ckt_window_part(&ckt_worker, 0, 1), 0);
+	atomic_store(&ckt_worker.replies.executed, 1);
+	IS(ckt_window_part(&ckt_worker, 1, 2), -EBUSY);
+	atomic_store(&ckt_worker.replies.executed, 0);
+	for (unsigned part = 0; part < CKT_WINDOW_PARTS_MAX; part++) {
+		struct ckt_worker fresh = {.device_count = 2, .window_base = CKT_WINDOW_BASE, .window_size = CKT_WINDOW_SIZE};
+		for (unsigned d = 0; d < 2; d++)
+			ckt_window_init_device(&fresh, d);
+		IS(ckt_window_part(&fresh, part, CKT_WINDOW_PARTS_MAX), 0);
+		IS(ckt_window_part(&fresh, part, CKT_WINDOW_PARTS_MAX), 0);
+		YES(ckt_window_holds(fresh.window_base, fresh.window_size));
+		YES(fresh.window_base == CKT_WINDOW_BASE + part * fresh.window_size);
+		YES(2 * fresh.slice_size <= fresh.window_size);
+		for (unsigned d = 0; d < 2; d++) {
+			IS(fresh.devices[d].memory.base, fresh.window_base + d * fresh.slice_size);
+			MUST(ckt_memory_reserve(&fresh.devices[d].memory, CKT_MEMORY_EXTENT, 0, 0, &address), CUDA_SUCCESS);
+			IS(address, fresh.window_base + d * fresh.slice_size);
+			ckt_memory_fini(&fresh.devices[d].memory);
+		}
+	}
+	atomic_store(&ckt_worker.replies.executed, executed);
+	/* An image's. */
+	YES(ckt_window_holds(CKT_WINDOW_BASE, CKT_WINDOW_SIZE));
+	NO(ckt_window_holds(CKT_WINDOW_BASE, 0));
+	NO(ckt_window_holds(CKT_WINDOW_BASE - CKT_MEMORY_EXTENT, CKT_MEMORY_EXTENT));
+	NO(ckt_window_holds(CKT_WINDOW_BASE + 4096, CKT_MEMORY_EXTENT));
+	NO(ckt_window_holds(CKT_WINDOW_BASE + CKT_MEMORY_EXTENT, CKT_WINDOW_SIZE));
+	NO(ckt_window_holds(CKT_WINDOW_BASE + CKT_WINDOW_SIZE, CKT_MEMORY_EXTENT));
+	NO(ckt_window_holds(UINT64_MAX - CKT_MEMORY_EXTENT + 1, CKT_MEMORY_EXTENT));
+}
+
+UNIT_SUITE(window, {"parts", test_parts}, {"slices", test_slices}, {"map", test_map})
