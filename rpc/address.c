@@ -96,3 +96,54 @@ void ckt_address_format(const struct ckt_address *address, char *ret_text, size_
 		break;
 	}
 }
+
+static bool is_there(char (*texts)[CKT_ADDRESS_TEXT_MAX], unsigned count, const char *text)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (strcmp(texts[i], text) == 0)
+			return true;
+	return false;
+}
+
+int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX], unsigned *ret_count, char *ret_message,
+		      size_t message_size)
+{
+	unsigned count = 0;
+	for (const char *p = text;; p++) {
+		char one[CKT_ADDRESS_TEXT_MAX], whole[CKT_ADDRESS_TEXT_MAX];
+		struct ckt_address address;
+		size_t length = strcspn(p, ",");
+		if (!length) {
+			snprintf(ret_message, message_size, "address %u of the list '%.200s' is empty: take out the comma too many", count + 1, text);
+			return -EINVAL;
+		}
+		if (length >= sizeof one) {
+			snprintf(ret_message, message_size, "address %u of the list is longer than %zu characters", count + 1, sizeof one - 1);
+			return -EINVAL;
+		}
+		snprintf(one, sizeof one, "%.*s", (int)length, p);
+		if (strncmp(one, "local:", 6) == 0) {
+			snprintf(ret_message, message_size, "'%.200s' is this machine's own driver and stands alone: take it out of the list", one);
+			return -EINVAL;
+		}
+		int result = ckt_address_parse(one, &address, ret_message, message_size);
+		if (result)
+			return result;
+		/* As one form: `a` and `a:7350` are the same server. */
+		ckt_address_format(&address, whole, sizeof whole);
+		if (is_there(ret_texts, count, whole)) {
+			snprintf(ret_message, message_size, "'%.200s' is in the list twice: a program has one session at a server", whole);
+			return -EINVAL;
+		}
+		if (count == CKT_ADDRESSES_MAX) {
+			snprintf(ret_message, message_size, "the list has more than %d addresses", CKT_ADDRESSES_MAX);
+			return -E2BIG;
+		}
+		strcpy(ret_texts[count++], whole);
+		p += length;
+		if (!*p)
+			break;
+	}
+	*ret_count = count;
+	return 0;
+}

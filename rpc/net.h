@@ -27,6 +27,13 @@ struct ckt_address {
  * `host`, `host:port`, `[v6]:port`, `unix:/path`, `file:PATH`.  Bad text: -EINVAL and a sentence in ret_message.
  */
 int ckt_address_parse(const char *text, struct ckt_address *ret_address, char *ret_message, size_t message_size);
+/*
+ * The servers of a list separated by commas, each in its one text form: `a` comes out as `a:7350`.  Not 0: -errno and a sentence that says
+ * which address it is and what to do: one is empty, or there twice, or is none.
+ */
+enum { CKT_ADDRESSES_MAX = 8 };		/* as many as the window has parts: CKT_WINDOW_PARTS_MAX */
+int ckt_address_split(const char *text, char ret_texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX], unsigned *ret_count, char *ret_message,
+		      size_t message_size);
 /* The text form back. */
 void ckt_address_format(const struct ckt_address *address, char *ret_text, size_t text_size);
 

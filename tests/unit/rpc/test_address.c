@@ -53,12 +53,57 @@ static void test_bad(void)
 	}
 }
 
+static void test_split(void)
+{
+	static const struct {
+		const char *list, *first, *last;
+		unsigned count;
+	} good[] = {
+		{"a,b:7351", "a:7350", "b:7351", 2},
+		{"one", "one:7350", "one:7350", 1},
+		{"unix:/s,::1,file:x", "unix:/s", "file:x", 3},
+		{"a:1,a:2,a:3,a:4,a:5,a:6,a:7,a:8", "a:1", "a:8", 8},
+	};
+	static const struct {
+		const char *list, *says;
+	} bad[] = {
+		{"", "address 1 of the list '' is empty"},
+		{",a", "address 1 of the list"},
+		{"a,", "address 2 of the list 'a,' is empty: take out the comma too many"},
+		{"a,,b", "address 2 of the list"},
+		{"a,a:7350", "'a:7350' is in the list twice"},
+		{"unix:/s,unix:/s", "'unix:/s' is in the list twice"},
+		{"a,local:", "'local:' is this machine's own driver and stands alone"},
+		{"local:/x/libcuda.so.1,a", "stands alone"},
+		{"a,b:x", "'b:x': 'x' is no port number"},
+		{"a:1,a:2,a:3,a:4,a:5,a:6,a:7,a:8,a:9", "more than 8 addresses"},
+	};
+	char texts[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX], message[512], longest[CKT_ADDRESS_TEXT_MAX + 8] = "a,";
+	unsigned count;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		CU_ASSERT_EQUAL_FATAL(ckt_address_split(good[i].list, texts, &count, message, sizeof message), 0);
+		CU_ASSERT_EQUAL_FATAL(count, good[i].count);
+		CU_ASSERT_STRING_EQUAL(texts[0], good[i].first);
+		CU_ASSERT_STRING_EQUAL(texts[count - 1], good[i].last);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		count = 77;
+		CU_ASSERT_NOT_EQUAL(ckt_address_split(bad[i].list, texts, &count, message, sizeof message), 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(message, bad[i].says));
+		CU_ASSERT_EQUAL(count, 77);
+	}
+	memset(longest + 2, 'b', CKT_ADDRESS_TEXT_MAX);
+	CU_ASSERT_NOT_EQUAL(ckt_address_split(longest, texts, &count, message, sizeof message), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(message, "address 2 of the list is longer"));
+}
+
 int main(void)
 {
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("address", NULL, NULL);
 	CU_add_test(suite, "addresses", test_good);
 	CU_add_test(suite, "no addresses", test_bad);
+	CU_add_test(suite, "lists", test_split);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();
