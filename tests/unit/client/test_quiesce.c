@@ -14,7 +14,8 @@ static char directory[] = "/tmp/ckt-quiesce-XXXXXX", hold[64], quiet[64];
 
 static void set_up(void)
 {
-	if (directory[strlen(directory) - 1] == 'X')
+	/* A name that was made may end in an X, too. */
+	if (strcmp(directory + strlen(directory) - 6, "XXXXXX") == 0)
 		MUST(mkdtemp(directory) != NULL, 1);
 	snprintf(hold, sizeof hold, "%s/%s.hold", directory, PARTS_SESSION);
 	snprintf(quiet, sizeof quiet, "%s/%s.quiet", directory, PARTS_SESSION);
