@@ -139,6 +139,7 @@ CKT_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps
 	if (!pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pool->device = device;
+	pool->object.context = ckt_handle_primary((unsigned)device);
 	if (!ckt_object_add(&pool->object, CKT_KIND_POOL)) {
 		free(pool);
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -69,15 +69,38 @@ void ckt_call_wait_until(bool (*finished)(void *data), void *data);
 
 /* The context of the calling thread's next calls (an id, 0 for none): travels in every header. */
 extern __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
-/* The connection that they go over: that of the context's device.  Never NULL. */
+/* The connection that they go over: the one to the context's device.  Never NULL. */
 extern __thread struct ckt_conn *ckt_call_conn __attribute__((tls_model("initial-exec")));
+
+enum { CKT_NODES_MAX = 8 };	/* CKT_ADDRESSES_MAX */
+/* How many servers the program has sessions at: 1, but for a list of addresses. */
+extern unsigned ckt_conn_count;
+/* Which of them the thread's calls go to, from 0. */
+unsigned ckt_call_node(void);
+/* The connection to the device of that number. */
+struct ckt_conn *ckt_call_conn_of(unsigned device);
+/* Numbers of devices and ids that are made of them (rpc/handle.h) are the program's; the device's server counts its own. */
+uint32_t ckt_call_device_slow(unsigned device);
+uint64_t ckt_call_id_slow(uint64_t id);
+/* The program's number of what the current connection's server calls so. */
+uint32_t ckt_call_device_back(uint32_t number);
+
+static inline uint32_t ckt_call_device(unsigned device)
+{
+	return __builtin_expect(ckt_conn_count > 1, 0) ? ckt_call_device_slow(device) : device;
+}
+
+static inline uint64_t ckt_call_id(uint64_t id)
+{
+	return __builtin_expect(ckt_conn_count > 1, 0) ? ckt_call_id_slow(id) : id;
+}
 
 /* The thread is inside a host function, where CUDA must not be called: calls give CUDA_ERROR_NOT_PERMITTED. */
 extern __thread bool ckt_call_forbidden __attribute__((tls_model("initial-exec")));
 
 /* Gets the calls of host functions that the worker sends, on whichever thread reads; it must not call back into the connection. */
 struct ckt_host_call_args;
-extern void (*_Atomic ckt_conn_host_call)(const struct ckt_host_call_args *call);
+extern void (*_Atomic ckt_conn_host_call)(struct ckt_conn *conn, const struct ckt_host_call_args *call);
 
 /* The context was reset: what its kernels did is forgotten. */
 void ckt_call_forget_fault(uint64_t context);

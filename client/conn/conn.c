@@ -29,7 +29,7 @@ struct ckt_conn ckt_conn = {
 };
 
 __thread bool ckt_call_forbidden __attribute__((tls_model("initial-exec")));
-void (*_Atomic ckt_conn_host_call)(const struct ckt_host_call_args *call);
+void (*_Atomic ckt_conn_host_call)(struct ckt_conn *conn, const struct ckt_host_call_args *call);
 __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
 __thread struct ckt_conn *ckt_call_conn __attribute__((tls_model("initial-exec"))) = &ckt_conn;
 static __thread uint32_t thread_number __attribute__((tls_model("initial-exec")));
@@ -160,10 +160,13 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 		acked = call->seq - 1;
 	/* What gets rid of a context, or brings one, is not done in one: the thread's own may be gone. */
 	uint64_t context = flags & CKT_CALL_F_ANYWAY ? 0 : ckt_call_context;
+	unsigned mode = conn->mode;
+	if (__builtin_expect(mode & CKT_CONN_SEVERAL, 0))
+		context = ckt_call_id_slow(context);
 	ckt_put_u32(call->record, 0x80000000u | (size - CKT_MARK_SIZE));
 	call->p = ckt_call_header_put(call->record + CKT_MARK_SIZE, &(struct ckt_call_header){
 		.xid = call->xid, .prog = prog, .vers = 1, .proc = proc, .seq = call->seq, .acked = acked, .thread = thread,
-		.flags = (flags & CKT_CALL_F_BATCHED) && !conn->sync ? CKT_CALL_BATCHED : 0, .context = context});
+		.flags = (flags & CKT_CALL_F_BATCHED) && !(mode & CKT_CONN_SYNC) ? CKT_CALL_BATCHED : 0, .context = context});
 	return CUDA_SUCCESS;
 }
 
@@ -219,7 +222,7 @@ static void ask_for_ack(struct ckt_conn *conn)
 CUresult ckt_call_queue(struct ckt_call *call)
 {
 	struct ckt_conn *conn = call->conn;
-	if (conn->sync)
+	if (conn->mode & CKT_CONN_SYNC)
 		return ckt_call_wait(call, NULL);
 	uint64_t tail = atomic_load_explicit(&conn->tail, memory_order_relaxed);
 	bool ask = tail - conn->last_ack_position >= CKT_ACK_EVERY && !conn->ack_pending;
@@ -338,11 +341,23 @@ void ckt_reply_release(struct ckt_reply *reply)
 	}
 }
 
-CUresult ckt_conn_session_call(struct ckt_conn *conn, uint32_t proc, struct ckt_reply *ret_reply)
+CUresult ckt_conn_session_ask(struct ckt_conn *conn, uint32_t proc, xdrproc_t xdr_args, void *args, struct ckt_reply *ret_reply)
 {
 	struct ckt_call call;
-	CUresult result = begin(conn, &call, CRICKET_SESSION_PROG, proc, 0, 0);
-	return result ? result : ckt_call_wait(&call, ret_reply);
+	XDR xdr;
+	u_int size = xdr_args ? (u_int)xdr_sizeof(xdr_args, args) : 0;
+	CUresult result = begin(conn, &call, CRICKET_SESSION_PROG, proc, size, 0);
+	if (result)
+		return result;
+	xdrmem_create(&xdr, (char *)call.p, size, XDR_ENCODE);
+	if (xdr_args)
+		xdr_args(&xdr, args);
+	return ckt_call_wait(&call, ret_reply);
+}
+
+CUresult ckt_conn_session_call(struct ckt_conn *conn, uint32_t proc, struct ckt_reply *ret_reply)
+{
+	return ckt_conn_session_ask(conn, proc, NULL, NULL, ret_reply);
 }
 
 void (*ckt_call_noted)(const char *name);
@@ -360,17 +375,48 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 
 /* ---- Opening and closing */
 
-static CUresult fetch_devices(struct ckt_conn *conn)
+void ckt_conn_init(struct ckt_conn *conn)
+{
+	conn->fd = -1;
+	pthread_mutex_init(&conn->lock, NULL);
+	pthread_mutex_init(&conn->send_lock, NULL);
+	pthread_mutex_init(&conn->read_lock, NULL);
+	pthread_mutex_init(&conn->state_lock, NULL);
+	pthread_cond_init(&conn->read_cond, NULL);
+	pthread_cond_init(&conn->state_cond, NULL);
+	conn->gap_start = UINT64_MAX;
+	conn->next_seq = 1;
+	conn->next_xid = 1;
+	conn->pending.next = conn->pending.prev = &conn->pending;
+}
+
+static CUresult take_part(struct ckt_conn *conn, unsigned part, unsigned parts)
+{
+	struct ckt_reply reply;
+	ckt_window_args args = {.part = part, .parts = parts};
+	ckt_window_res res = {0};
+	if (parts == 1)
+		return CUDA_SUCCESS;
+	CUresult result = ckt_conn_session_ask(conn, CKT_SESSION_WINDOW, (xdrproc_t)xdr_ckt_window_args, &args, &reply);
+	if (!result) {
+		if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_window_res, &res) || res.status)
+			result = CUDA_ERROR_NO_DEVICE;
+		ckt_reply_release(&reply);
+	}
+	if (result)
+		ckt_log_user("no GPU: the server at %s cannot be one of several: update it, or use it alone", conn->address_text);
+	return result ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
+
+static CUresult fetch_devices(struct ckt_conn *conn, struct ckt_devices_res *ret_devices)
 {
 	struct ckt_reply reply;
 	CUresult result = ckt_conn_session_call(conn, CKT_SESSION_DEVICES, &reply);
 	if (result)
 		return result;
-	if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_devices_res, &devices) || devices.devices.devices_len == 0) {
+	if (ckt_net_decode(&reply.results, (xdrproc_t)xdr_ckt_devices_res, ret_devices) || ret_devices->devices.devices_len == 0) {
 		ckt_log_user("the server at %s sent no usable device list", conn->address_text);
 		result = CUDA_ERROR_NO_DEVICE;
-	} else {
-		have_devices = true;
 	}
 	ckt_reply_release(&reply);
 	return result;
@@ -378,28 +424,54 @@ static CUresult fetch_devices(struct ckt_conn *conn)
 
 static void forked_child(void)
 {
-	struct ckt_conn *conn = &ckt_conn;
-	if (atomic_load(&conn->state) == CKT_CONN_CLOSED)
-		return;
-	/* The socket is the parent's; closing our copy does not end its session. */
-	atomic_store(&conn->state, CKT_CONN_FORKED);
-	if (conn->fd >= 0)
-		close(conn->fd);
-	conn->fd = -1;
-	pthread_mutex_init(&conn->lock, NULL);
-	pthread_mutex_init(&conn->read_lock, NULL);
-	pthread_mutex_init(&conn->send_lock, NULL);
-	pthread_mutex_init(&conn->state_lock, NULL);
+	for (unsigned i = 0; i < CKT_ADDRESSES_MAX; i++) {
+		struct ckt_conn *conn = ckt_conns[i];
+		if (!conn || atomic_load(&conn->state) == CKT_CONN_CLOSED)
+			continue;
+		/* The socket is the parent's; closing our copy does not end its session. */
+		atomic_store(&conn->state, CKT_CONN_FORKED);
+		if (conn->fd >= 0)
+			close(conn->fd);
+		conn->fd = -1;
+		pthread_mutex_init(&conn->lock, NULL);
+		pthread_mutex_init(&conn->read_lock, NULL);
+		pthread_mutex_init(&conn->send_lock, NULL);
+		pthread_mutex_init(&conn->state_lock, NULL);
+	}
 }
 
-static CUresult open_session(struct ckt_conn *conn)
+/* What is queued goes out, then a farewell, so that the worker frees everything at once. */
+static void say_bye(struct ckt_conn *conn)
+{
+	struct ckt_call call;
+	if (atomic_load(&conn->state) != CKT_CONN_OPEN || conn->pid != getpid())
+		return;
+	if (pthread_mutex_trylock(&conn->lock))
+		return;		/* A thread died or still runs inside a call: the worker notices the end of file instead. */
+	pthread_mutex_unlock(&conn->lock);
+	if (begin(conn, &call, CRICKET_SESSION_PROG, CKT_SESSION_BYE, 0, 0) == CUDA_SUCCESS) {
+		commit(&call, NULL);
+		ckt_conn_send(conn);
+	}
+}
+
+/* CUDA says nothing of a program that is to see no GPU. */
+static CUresult no_session(const struct ckt_conn *conn, int error, const char *message)
+{
+	if ((error == -ENODEV || error == -ENXIO) && conn->visible)
+		ckt_debug("no GPU: %s: %s", conn->address_text, message);
+	else
+		ckt_log_user("no GPU: %s: %s%s", conn->address_text, message,
+			     ckt_settings.address_count > 1 ? "; every server of REMOTE_GPU_ADDRESS must answer, or be taken out of it" : "");
+	return error == -ENXIO ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
+}
+
+CUresult ckt_conn_open_session(struct ckt_conn *conn, unsigned part, unsigned parts, struct ckt_devices_res *ret_devices)
 {
 	char message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1];
 	struct ckt_hello_ok ok = {0};
-	ckt_settings_load();
-	conn->sync = ckt_settings.sync;
+	conn->mode = (ckt_settings.sync ? CKT_CONN_SYNC : 0) | (parts > 1 ? CKT_CONN_SEVERAL : 0);
 	conn->spin_us = ckt_settings.spin_us;
-	snprintf(conn->address_text, sizeof conn->address_text, "%s", ckt_settings.address);
 	if (getrandom(conn->secret, sizeof conn->secret, 0) != sizeof conn->secret) {
 		ckt_log_user("no random bytes for the session's secret: %s", strerror(errno));
 		return CUDA_ERROR_NO_DEVICE;
@@ -411,16 +483,9 @@ static CUresult open_session(struct ckt_conn *conn)
 			conn->fd = fd;
 			break;
 		}
-		if (result == -EREMCHG && hops < 8) {
-			snprintf(conn->address_text, sizeof conn->address_text, "%s", moved);
-			continue;
-		}
-		/* CUDA says nothing of a program that is to see no GPU. */
-		if ((result == -ENODEV || result == -ENXIO) && getenv("CUDA_VISIBLE_DEVICES"))
-			ckt_debug("no GPU: %s: %s", conn->address_text, message);
-		else
-			ckt_log_user("no GPU: %s: %s", conn->address_text, message);
-		return result == -ENXIO ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
+		if (result != -EREMCHG || hops == 8)
+			return no_session(conn, result, message);
+		snprintf(conn->address_text, sizeof conn->address_text, "%s", moved);
 	}
 	snprintf(conn->session, sizeof conn->session, "%s", ok.session);
 	snprintf(conn->server, sizeof conn->server, "%s", ok.server);
@@ -434,17 +499,39 @@ static CUresult open_session(struct ckt_conn *conn)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	conn->pid = getpid();
-	pthread_atfork(NULL, NULL, forked_child);
 	atomic_store(&conn->state, CKT_CONN_OPEN);
-	CUresult result = fetch_devices(conn);
+	CUresult result = take_part(conn, part, parts);
+	if (!result)
+		result = fetch_devices(conn, ret_devices);
 	if (result) {
+		if (parts > 1)
+			say_bye(conn);
 		conn->error = result;
 		atomic_store(&conn->state, CKT_CONN_LOST);
 		return result;
 	}
-	ckt_conn_flusher_start(conn);
-	ckt_conn_watch_start(conn);
-	ckt_debug("session %s on %s at %s, %u device(s)", conn->session, conn->server, conn->address_text, devices.devices.devices_len);
+	ckt_debug("session %s on %s at %s, %u device(s)", conn->session, conn->server, conn->address_text, ret_devices->devices.devices_len);
+	return CUDA_SUCCESS;
+}
+
+static CUresult open_all(void)
+{
+	ckt_settings_load();
+	if (ckt_settings.address_error[0]) {
+		ckt_log_user("no GPU: REMOTE_GPU_ADDRESS: %s", ckt_settings.address_error);
+		return CUDA_ERROR_NO_DEVICE;
+	}
+	pthread_atfork(NULL, NULL, forked_child);
+	snprintf(ckt_conn.address_text, sizeof ckt_conn.address_text, "%s", ckt_settings.address);
+	ckt_conn.visible = getenv("CUDA_VISIBLE_DEVICES");
+	CUresult result = ckt_settings.address_count > 1 ? ckt_nodes_open(&devices) : ckt_conn_open_session(&ckt_conn, 0, 1, &devices);
+	if (result)
+		return result;
+	have_devices = true;
+	for (unsigned i = 0; i < ckt_conn_count; i++) {
+		ckt_conn_flusher_start(ckt_conns[i]);
+		ckt_conn_watch_start(ckt_conns[i]);
+	}
 	return CUDA_SUCCESS;
 }
 
@@ -458,7 +545,7 @@ CUresult ckt_conn_open(void)
 	int saved_errno = errno;
 	pthread_mutex_lock(&open_lock);
 	if (!tried) {
-		first_result = open_session(&ckt_conn);
+		first_result = open_all();
 		tried = true;
 	}
 	CUresult result = first_result;
@@ -467,18 +554,20 @@ CUresult ckt_conn_open(void)
 	return result;
 }
 
-/* The program ends: what is queued goes out, then a farewell, so that the worker frees everything at once. */
-__attribute__((destructor)) static void close_session(void)
+void ckt_conn_end(struct ckt_conn *conn)
 {
-	struct ckt_conn *conn = &ckt_conn;
-	if (atomic_load(&conn->state) != CKT_CONN_OPEN || conn->pid != getpid())
-		return;
-	struct ckt_call call;
-	if (pthread_mutex_trylock(&conn->lock))
-		return;		/* A thread died or still runs inside a call: the worker notices the end of file instead. */
+	say_bye(conn);
+	pthread_mutex_lock(&conn->lock);
+	conn->error = CUDA_ERROR_NO_DEVICE;
+	atomic_store(&conn->state, CKT_CONN_LOST);
 	pthread_mutex_unlock(&conn->lock);
-	if (begin(conn, &call, CRICKET_SESSION_PROG, CKT_SESSION_BYE, 0, 0) == CUDA_SUCCESS) {
-		commit(&call, NULL);
-		ckt_conn_send(conn);
-	}
+	if (conn->fd >= 0)
+		close(conn->fd);
+	conn->fd = -1;
+}
+
+__attribute__((destructor)) static void program_ends(void)
+{
+	for (unsigned i = 0; i < ckt_conn_count; i++)
+		say_bye(ckt_conns[i]);
 }

@@ -1,5 +1,5 @@
 /*
- * The connection of this process to its session: one for the process, made by cuInit, used by every thread.
+ * The connection of this process to its session at a server: one for each address (nodes.c), made by cuInit, used by every thread.
  *
  *	encode --> ring --(send: any waiting thread, or the flusher)--> socket --> worker
  *	           |<---- kept until executed ----|
@@ -39,6 +39,12 @@ enum ckt_conn_state {
 	CKT_CONN_FORKED,	/* a child of the process that connected */
 };
 
+/* Bits of conn.mode */
+enum {
+	CKT_CONN_SYNC = 1,		/* CRICKET_SYNC=1 */
+	CKT_CONN_SEVERAL = 2,		/* one of several: the server's numbers of devices are its own */
+};
+
 /* A call that waits for its reply, on the caller's stack or (async) on the heap. */
 struct ckt_waiter {
 	struct ckt_waiter *hash_next;
@@ -65,7 +71,9 @@ struct ckt_conn {
 	_Atomic int fd;
 	_Atomic uint64_t epoch;			/* counts connections: an error of an earlier one is old news */
 	pid_t pid;
-	bool sync;				/* CRICKET_SYNC=1 */
+	unsigned number;			/* in ckt_conns */
+	const char *visible;			/* CUDA_VISIBLE_DEVICES for this server, or NULL */
+	unsigned mode;				/* CKT_CONN_SYNC, CKT_CONN_SEVERAL: one word, because every call looks at it */
 	int spin_us;
 
 	/* Identity */
@@ -118,17 +126,32 @@ struct ckt_conn {
 	pthread_cond_t state_cond;		/* another epoch, or lost */
 };
 
+/* The first; there are more only where REMOTE_GPU_ADDRESS is a list. */
 extern struct ckt_conn ckt_conn;
+extern struct ckt_conn *ckt_conns[CKT_ADDRESSES_MAX];
+
+/* A connection that is made in memory of zeros. */
+void ckt_conn_init(struct ckt_conn *conn);
 
 /* ---- conn.c */
 /* Connects once; later calls return the first answer.  CUDA_ERROR_NO_DEVICE with one line on stderr where it cannot. */
 CUresult ckt_conn_open(void);
-/* What the server told about its devices; NULL before a successful open.  Immutable, lives as long as the process. */
+/* What the servers told about their devices, in the program's order; NULL before a successful open.  Immutable. */
 const struct ckt_devices_res *ckt_conn_devices(void);
 /* Returns once finished(data) is true; every reply that arrives over this connection makes it look again. */
 void ckt_conn_wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data);
 /* A session procedure without arguments, waited for. */
 CUresult ckt_conn_session_call(struct ckt_conn *conn, uint32_t proc, struct ckt_reply *ret_reply);
+/* The same with encoded arguments. */
+CUresult ckt_conn_session_ask(struct ckt_conn *conn, uint32_t proc, xdrproc_t xdr_args, void *args, struct ckt_reply *ret_reply);
+/* Opens a session at conn->address_text.  part of parts: of the window, see CKT_SESSION_WINDOW. */
+CUresult ckt_conn_open_session(struct ckt_conn *conn, unsigned part, unsigned parts, struct ckt_devices_res *ret_devices);
+/* Says farewell and leaves the connection lost. */
+void ckt_conn_end(struct ckt_conn *conn);
+
+/* ---- nodes.c: a list of servers */
+/* Opens a session at each; devices in their order.  Nothing stays open where it fails. */
+CUresult ckt_nodes_open(struct ckt_devices_res *ret_devices);
 
 /* ---- connect.c */
 /* Connects, exchanges greeting and hello.  kind: NEW or RESUME.  0, or -errno/-EACCES/... with a sentence; -EAGAIN: worth another try. */

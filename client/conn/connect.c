@@ -65,9 +65,8 @@ struct visible {
 	unsigned count;
 };
 
-static int put_visible(struct visible *visible, char *ret_message, size_t message_size)
+static int put_visible(const char *text, struct visible *visible, char *ret_message, size_t message_size)
 {
-	const char *text = getenv("CUDA_VISIBLE_DEVICES");
 	visible->count = 0;
 	if (text && strlen(text) > CKT_VISIBLE_TEXT_MAX) {
 		snprintf(ret_message, message_size, "CUDA_VISIBLE_DEVICES is longer than %d characters", CKT_VISIBLE_TEXT_MAX);
@@ -120,7 +119,7 @@ static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_gree
 	};
 	memcpy(hello.secret, conn->secret, sizeof hello.secret);
 	struct visible visible;
-	int result = kind == CKT_HELLO_NEW ? put_visible(&visible, ret_message, message_size) : 0;
+	int result = kind == CKT_HELLO_NEW ? put_visible(conn->visible, &visible, ret_message, message_size) : 0;
 	if (result)
 		return result;
 	if (kind == CKT_HELLO_NEW) {

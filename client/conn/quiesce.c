@@ -99,6 +99,11 @@ static void wait_for_end_of(const char *hold, pid_t holder)
 
 void ckt_conn_quiesce(struct ckt_conn *conn)
 {
+	/* It would have the other connections open. */
+	if (ckt_conn_count > 1) {
+		ckt_log_user("a program with sessions at several servers cannot be saved with its client: session %s goes on", conn->session);
+		return;
+	}
 	char hold[PATH_SIZE], quiet[PATH_SIZE], line[32], before[IDENTITY_SIZE], after[IDENTITY_SIZE];
 	state_path(conn, ".hold", hold);
 	state_path(conn, ".quiet", quiet);

@@ -140,12 +140,14 @@ static void remember_fault(struct ckt_conn *conn, uint64_t context, CUresult err
 
 void ckt_call_forget_fault(uint64_t context)
 {
-	struct ckt_conn *conn = ckt_call_conn;
-	pthread_mutex_lock(&conn->lock);
-	for (unsigned i = 0; i < conn->fault_count; i++)
-		if (conn->faults[i].context == context)
-			conn->faults[i--] = conn->faults[--conn->fault_count];
-	pthread_mutex_unlock(&conn->lock);
+	for (unsigned n = 0; n < ckt_conn_count; n++) {
+		struct ckt_conn *conn = ckt_conns[n];
+		pthread_mutex_lock(&conn->lock);
+		for (unsigned i = 0; i < conn->fault_count; i++)
+			if (conn->faults[i].context == context)
+				conn->faults[i--] = conn->faults[--conn->fault_count];
+		pthread_mutex_unlock(&conn->lock);
+	}
 }
 
 static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
@@ -218,11 +220,11 @@ static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 		atomic_store(&conn->quiesce, true);
 	else if (header.proc == CKT_CALLBACK_HOST_CALL) {
 		struct ckt_host_call_args args = {0};
-		void (*host_call)(const struct ckt_host_call_args *call) = ckt_conn_host_call;
+		void (*host_call)(struct ckt_conn *conn, const struct ckt_host_call_args *call) = ckt_conn_host_call;
 		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_host_call_args, &args))
 			return -EPROTO;
 		if (host_call)
-			host_call(&args);
+			host_call(conn, &args);
 	}
 	return 0;	/* A later server may tell more than this client knows. */
 }

@@ -78,9 +78,14 @@ static void load_state_dir(void)
 static void load_address(void)
 {
 	const char *text = getenv("REMOTE_GPU_ADDRESS");
+	ckt_settings.address_count = 1;
+	ckt_settings.address_error[0] = 0;
 	if (text && *text) {
 		snprintf(ckt_settings.address, sizeof ckt_settings.address, "%s", text);
 		ckt_settings.address_given = true;
+		if (strchr(text, ','))
+			ckt_address_split(text, ckt_settings.addresses, &ckt_settings.address_count, ckt_settings.address_error,
+					  sizeof ckt_settings.address_error);
 		return;
 	}
 	/* Nothing said: a server of this user or of the system on this very host, if there is one. */
@@ -116,4 +121,9 @@ void ckt_program_name(char *ret_name, size_t size)
 	const char *slash = strrchr(ret_name, '/');
 	if (slash)
 		memmove(ret_name, slash + 1, strlen(slash));
+}
+
+const char *ckt_settings_address(unsigned number)
+{
+	return ckt_settings.address_count > 1 ? ckt_settings.addresses[number] : ckt_settings.address;
 }

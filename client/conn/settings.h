@@ -11,6 +11,9 @@ enum { CKT_STANDBY_MAX = 16 };
 
 struct ckt_settings {
 	char address[CKT_ADDRESS_TEXT_MAX];	/* REMOTE_GPU_ADDRESS, else the local server's socket */
+	char addresses[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX];	/* where REMOTE_GPU_ADDRESS is a list */
+	unsigned address_count;			/* 1 where it is none */
+	char address_error[512];		/* what is wrong with the list */
 	bool address_given;
 	char standby[CKT_STANDBY_MAX][CKT_ADDRESS_TEXT_MAX];	/* CRICKET_STANDBY */
 	unsigned standby_count;
@@ -27,5 +30,7 @@ struct ckt_settings {
 extern struct ckt_settings ckt_settings;
 
 void ckt_settings_load(void);
+/* The address of that number, below address_count. */
+const char *ckt_settings_address(unsigned number);
 /* This program's name, as listings and the server's log show it. */
 void ckt_program_name(char *ret_name, size_t size);

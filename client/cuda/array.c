@@ -3,6 +3,7 @@
 
 #include "client/cuda/array.h"
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 
 struct ckt_array *ckt_array_find(CUarray handle)
@@ -104,10 +105,10 @@ CKT_EXPORT CUresult cuArrayCreate_v2(CUarray *ret_array, const CUDA_ARRAY_DESCRI
 static CUresult destroy(uint64_t id, uint64_t context)
 {
 	uint64_t saved = ckt_call_context;
-	ckt_call_context = context;
-	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context);
+	ckt_context_use(context);
+	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
 	CUresult sent = CKT_BATCHED(array_destroy, ARRAY_DESTROY, .id = id);
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	return result ? result : sent;
 }
 

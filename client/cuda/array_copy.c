@@ -4,6 +4,7 @@
  */
 #include "client/cuda/array.h"
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 #include "client/cuda/hostfunc.h"
 
@@ -112,14 +113,26 @@ static struct ckt_copy2d with_host(const struct side *array, const CUDA_MEMCPY3D
 				   .array = {.id = array->array->wire, .level = array->array->level, .y = array->y, .z = array->z}};
 }
 
+/* Of another server than the stream. */
+static bool is_elsewhere(const struct side *s)
+{
+	if (s->array)
+		return ckt_context_conn(s->array->object.context) != ckt_call_conn;
+	return s->device && ckt_address_conn(s->address) != ckt_call_conn;
+}
+
 CUresult ckt_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool async)
 {
+	static bool once;
 	struct side src = {0}, dst = {0};
 	struct ckt_capture_stream *capturing;
 	uint64_t stream;
+	CKT_ROUTE_STREAM(handle);
 	CUresult result = ckt_stream_resolve(handle, &stream);
 	if (!result)
 		result = read_sides(c, &src, &dst);
+	if (!result && ckt_conn_count > 1 && (is_elsewhere(&src) || is_elsewhere(&dst)))
+		return ckt_call_unsupported("an array's copy with memory or a stream of another server", &once);
 	if (result || !c->WidthInBytes || !c->Height || !c->Depth)
 		return result;
 	result = ckt_capture_enter(stream, &capturing);

@@ -7,6 +7,7 @@
 #include "client/conn/conn.h"
 #include "client/cuda/array.h"
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 #include "client/cuda/hostfunc.h"
 
@@ -94,7 +95,7 @@ static CUresult push(uint64_t id)
 	if (s->depth == STACK_MAX)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	s->ids[s->depth++] = id;
-	ckt_call_context = id;
+	ckt_context_use(id);
 	note_current(id);
 	return CUDA_SUCCESS;
 }
@@ -102,7 +103,7 @@ static CUresult push(uint64_t id)
 static void pop(void)
 {
 	stack->depth--;
-	ckt_call_context = stack->depth ? stack->ids[stack->depth - 1] : 0;
+	ckt_context_use(stack->depth ? stack->ids[stack->depth - 1] : 0);
 }
 
 /* The worker has ended all that was in the context. */
@@ -129,10 +130,11 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device
 	if (!ckt_device_get(device, &result))
 		return result;
 	struct ckt_context *primary = &primaries[device];
+	CKT_ROUTE_DEVICE(device);
 	pthread_mutex_lock(&primary_lock);
 	if (primary->retained == 0 || primary->destroyed) {
-		result = CKT_WAITED(primary_ctx_retain, PRIMARY_CTX_RETAIN, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .device = (uint32_t)device,
-				    .flags = primary->flags);
+		result = CKT_WAITED(primary_ctx_retain, PRIMARY_CTX_RETAIN, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL,
+				    .device = ckt_call_device((unsigned)device), .flags = primary->flags);
 		if (!result)
 			primary->destroyed = false;
 	}
@@ -150,9 +152,11 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	if (!ckt_device_get(device, &result))
 		return result;
 	struct ckt_context *primary = &primaries[device];
+	CKT_ROUTE_DEVICE(device);
 	ckt_host_settle();
 	pthread_mutex_lock(&primary_lock);
-	result = CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .device = (uint32_t)device);
+	result = CKT_WAITED(primary_ctx_reset, PRIMARY_CTX_RESET, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL,
+			    .device = ckt_call_device((unsigned)device));
 	if (!result) {
 		forget_contents(ckt_handle_primary((unsigned)device));
 		primary->aside = 0;
@@ -211,6 +215,13 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *fl
 
 /* ---- Other contexts */
 
+static CUresult create_there(const struct ckt_context *context)
+{
+	CKT_ROUTE_DEVICE(context->device);
+	return CKT_WAITED(ctx_create, CTX_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = context->object.id, .flags = context->flags,
+			  .device = ckt_call_device((unsigned)context->device));
+}
+
 static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device, unsigned api_version)
 {
 	CUresult result;
@@ -232,9 +243,9 @@ static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device, 
 	}
 	uint64_t current = ckt_call_context;
 	if (current && !ckt_object_find(current, CKT_KIND_CONTEXT))
-		ckt_call_context = 0;	/* destroyed, which is no hindrance */
-	result = CKT_WAITED(ctx_create, CTX_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = context->object.id, .flags = flags, .device = (uint32_t)device);
-	ckt_call_context = current;
+		ckt_context_use(0);	/* destroyed, which is no hindrance */
+	result = create_there(context);
+	ckt_context_use(current);
 	if (!result)
 		result = push(context->object.id);
 	if (result) {
@@ -306,6 +317,7 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	struct ckt_context *context = find(handle);
 	if (!context || context->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	CKT_ROUTE_CONTEXT(context->object.id);
 	ckt_host_settle();
 	CUresult result = CKT_WAITED(ctx_destroy, CTX_DESTROY, CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL, .id = context->object.id);
 	if (result)
@@ -364,7 +376,7 @@ CKT_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
 	if (!s->depth)
 		return push(ckt_handle_id(handle));
 	s->ids[s->depth - 1] = ckt_handle_id(handle);
-	ckt_call_context = ckt_handle_id(handle);
+	ckt_context_use(ckt_handle_id(handle));
 	note_current(ckt_call_context);
 	return CUDA_SUCCESS;
 }
@@ -505,7 +517,7 @@ CKT_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 static CUresult synchronize(const struct ckt_context *context)
 {
 	uint64_t id = context->object.id;
-	return ckt_registered_after_wait(CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = id), id);
+	return ckt_registered_after_wait(CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(id)), id);
 }
 
 CKT_EXPORT CUresult cuCtxSynchronize(void)
@@ -522,7 +534,10 @@ CKT_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
 	struct ckt_context *context = find(handle);
 	if (!handle)
 		return cuCtxSynchronize();
-	return context ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	CKT_ROUTE_CONTEXT(context->object.id);
+	return synchronize(context);
 }
 
 /* ---- Peer access.  Memory of the session is open to every device that can reach it; who may is kept here, for CUDA's answers. */

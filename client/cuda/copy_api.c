@@ -1,6 +1,7 @@
 /* The driver API's copy functions over ckt_copy_2d: which side is what, and cutting boxes into planes.  Arrays: array_copy.c. */
 #include "client/cuda/array.h"
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 
 /* Unified addressing: what the pointer is decides. */
@@ -62,16 +63,16 @@ static CUresult wait_between(uint64_t waiting, uint64_t before)
 	CUevent event;
 	if (waiting == before)
 		return CUDA_SUCCESS;
-	ckt_call_context = before;
+	ckt_context_use(before);
 	CUresult result = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 	if (!result) {
 		result = cuEventRecord(event, NULL);
-		ckt_call_context = waiting;
+		ckt_context_use(waiting);
 		if (!result)
 			result = cuStreamWaitEvent(NULL, event, 0);
 		cuEventDestroy(event);
 	}
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include "client/conn/conn.h"
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 
 unsigned ckt_device_count(void)
 {
@@ -221,8 +222,16 @@ CKT_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute at
 		return result;
 	if (device == peer)
 		return CUDA_ERROR_INVALID_DEVICE;
-	result = CKT_WAITED(device_p2p_attribute, DEVICE_P2P_ATTRIBUTE, CKT_CALL_F_ANYWAY, &reply, .attribute = attribute, .device = (uint32_t)device,
-			    .peer = (uint32_t)peer);
+	/* Devices of two servers are nothing to each other. */
+	if (ckt_conn_count > 1 && ckt_call_conn_of((unsigned)device) != ckt_call_conn_of((unsigned)peer)) {
+		if (attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || attribute > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+			return CUDA_ERROR_INVALID_VALUE;
+		*value = 0;
+		return CUDA_SUCCESS;
+	}
+	CKT_ROUTE_DEVICE(device);
+	result = CKT_WAITED(device_p2p_attribute, DEVICE_P2P_ATTRIBUTE, CKT_CALL_F_ANYWAY, &reply, .attribute = attribute,
+			    .device = ckt_call_device((unsigned)device), .peer = ckt_call_device((unsigned)peer));
 	if (result)
 		return result;
 	if (ckt_device_p2p_attribute_res_get(&reply.results, &res))

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 
 /* MPS alone has contexts on a part of the device. */
 CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *can, CUexecAffinityType type, CUdevice device)
@@ -52,8 +53,13 @@ static CUresult ask_atomic(CUatomicOperation operation, CUdevice from, CUdevice 
 {
 	struct ckt_reply reply;
 	struct ckt_device_p2p_atomic_res res;
-	CUresult result = CKT_WAITED(device_p2p_atomic, DEVICE_P2P_ATOMIC, CKT_CALL_F_ANYWAY, &reply, .operation = operation, .device = (uint32_t)from,
-				     .peer = (uint32_t)to);
+	if (ckt_conn_count > 1 && ckt_call_conn_of((unsigned)from) != ckt_call_conn_of((unsigned)to)) {
+		*ret_capabilities = 0;
+		return CUDA_SUCCESS;
+	}
+	CKT_ROUTE_DEVICE(from);
+	CUresult result = CKT_WAITED(device_p2p_atomic, DEVICE_P2P_ATOMIC, CKT_CALL_F_ANYWAY, &reply, .operation = operation,
+				     .device = ckt_call_device((unsigned)from), .peer = ckt_call_device((unsigned)to));
 	if (result)
 		return result;
 	if (ckt_device_p2p_atomic_res_get(&reply.results, &res))

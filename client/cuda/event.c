@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 #include "rpc/ipc.h"
 
@@ -65,6 +66,7 @@ CKT_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 	struct ckt_event *event = find(handle);
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	CKT_ROUTE_CONTEXT(event->object.context);
 	ckt_capture_event_forget(event->object.id);
 	CUresult result = CKT_BATCHED(event_destroy, EVENT_DESTROY, .id = event->object.id);
 	if (result)
@@ -95,6 +97,7 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
+	CKT_ROUTE_STREAM(stream);
 	CUresult result = ckt_stream_resolve(stream, &id);
 	if (result)
 		return result;
@@ -127,11 +130,13 @@ CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!event || event->object.context != context->object.id)
 		return CUDA_ERROR_INVALID_HANDLE;
+	CKT_ROUTE_CONTEXT(context->object.id);
 	CUresult result = ckt_capture_context_check(context->object.id);
 	if (result)
 		return result;
 	ckt_capture_event_forget(event->object.id);
-	return CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL, .context = context->object.id, .event = event->object.id);
+	return CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL, .context = ckt_call_id(context->object.id),
+			  .event = event->object.id);
 }
 
 /* All that the context will be given waits. */
@@ -146,12 +151,17 @@ CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
 	CUresult result = ckt_capture_context_check(context->object.id);
 	if (!result)
 		result = ckt_capture_event_check(event->object.id);
-	return result ? result : CKT_WAITED(ctx_wait_event, CTX_WAIT_EVENT, CKT_CALL_F_NUMBERED, NULL, .context = context->object.id,
+	/* Of another server: it is waited for here, and what the context is given comes later. */
+	if (!result && ckt_conn_count > 1 && ckt_context_conn(event->object.context) != ckt_context_conn(context->object.id))
+		return cuEventSynchronize(event_handle);
+	CKT_ROUTE_CONTEXT(context->object.id);
+	return result ? result : CKT_WAITED(ctx_wait_event, CTX_WAIT_EVENT, CKT_CALL_F_NUMBERED, NULL, .context = ckt_call_id(context->object.id),
 					    .event = event->object.id);
 }
 
 CKT_EXPORT CUresult cuEventQuery(CUevent handle)
 {
+	CKT_ROUTE_EVENT(handle);
 	struct ckt_event *event = find(handle);
 	CUresult result = event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
 	return ckt_registered_after_wait(result ? result : CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id), 0);
@@ -159,6 +169,7 @@ CKT_EXPORT CUresult cuEventQuery(CUevent handle)
 
 CKT_EXPORT CUresult cuEventSynchronize(CUevent handle)
 {
+	CKT_ROUTE_EVENT(handle);
 	struct ckt_event *event = find(handle);
 	CUresult result = event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
 	return ckt_registered_after_wait(result ? result : CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL, .event = event->object.id), 0);
@@ -169,8 +180,12 @@ CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CU
 	struct ckt_event *first = find(start), *second = find(end);
 	if (!milliseconds || !first || !second || (first->flags | second->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
+	/* Clocks of two servers are not compared, nor are those of two devices. */
+	if (ckt_conn_count > 1 && ckt_context_conn(first->object.context) != ckt_context_conn(second->object.context))
+		return CUDA_ERROR_INVALID_HANDLE;
 	struct ckt_reply reply;
 	struct ckt_event_elapsed_time_res res;
+	CKT_ROUTE_EVENT(start);
 	CUresult result = CKT_WAITED(event_elapsed_time, EVENT_ELAPSED_TIME, 0, &reply, .start = first->object.id, .end = second->object.id);
 	if (result)
 		return result;
@@ -195,6 +210,7 @@ CKT_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!event || !(event->flags & CU_EVENT_INTERPROCESS))
 		return CUDA_ERROR_INVALID_HANDLE;
+	CKT_ROUTE_EVENT(handle);
 	CUresult result = CKT_WAITED(ipc_event_get, IPC_EVENT_GET, CKT_CALL_F_NUMBERED, &reply, .event = event->object.id);
 	if (result)
 		return result;

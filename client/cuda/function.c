@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 
 /* One allocation holds the struct, its arrays and its name, so that the table can free it whole. */
 static struct ckt_function *make(const struct ckt_module_get_function_res *res, const char *name)
@@ -44,10 +45,10 @@ static CUresult fetch(struct ckt_module *module, const char *name, struct ckt_fu
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	uint64_t saved = ckt_call_context;
-	ckt_call_context = module->object.context;
+	ckt_context_use(module->object.context);
 	CUresult result = CKT_WAITED(module_get_function, MODULE_GET_FUNCTION, CKT_CALL_F_NUMBERED, &reply, .module = module->object.id, .id = id,
 				     .name = name, .name_len = (uint32_t)strlen(name));
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	if (result) {
 		ckt_object_remove(placeholder);
 		return result;
@@ -127,6 +128,7 @@ CKT_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute a
 	CUresult result = ckt_function_resolve(handle, &f);
 	if (result)
 		return result;
+	CKT_ROUTE_CONTEXT(f->object.context);
 	result = CKT_WAITED(function_set_attribute, FUNCTION_SET_ATTRIBUTE, CKT_CALL_F_NUMBERED, NULL, .function = f->object.id,
 			    .attribute = attribute, .value = value);
 	if (!result) {
@@ -142,6 +144,7 @@ CKT_EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_function_resolve(handle, &f);
+	CKT_ROUTE_CONTEXT(result ? 0 : f->object.context);
 	return result ? result : CKT_BATCHED(function_set_cache_config, FUNCTION_SET_CACHE_CONFIG, .function = f->object.id, .config = config);
 }
 
@@ -213,6 +216,7 @@ CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *bl
 	CUresult result = ckt_function_resolve(handle, &f);
 	if (result)
 		return result;
+	CKT_ROUTE_CONTEXT(f->object.context);
 	result = CKT_WAITED(occupancy_blocks, OCCUPANCY_BLOCKS, 0, &reply, .function = f->object.id, .block_size = block_size,
 			    .shared_bytes = shared_bytes, .flags = flags);
 	if (result)
@@ -240,6 +244,7 @@ CKT_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfun
 	CUresult result = ckt_function_resolve(handle, &f);
 	if (result)
 		return result;
+	CKT_ROUTE_CONTEXT(f->object.context);
 	result = CKT_WAITED(occupancy_available_smem, OCCUPANCY_AVAILABLE_SMEM, 0, &reply, .function = f->object.id, .blocks = blocks,
 			    .block_size = block_size);
 	if (result)
@@ -268,6 +273,7 @@ static CUresult clusters(int *ret_clusters, CUfunction handle, const CUlaunchCon
 	CUresult result = ckt_function_resolve(handle, &f);
 	if (result)
 		return result;
+	CKT_ROUTE_CONTEXT(f->object.context);
 	result = CKT_WAITED(occupancy_clusters, OCCUPANCY_CLUSTERS, 0, &reply, .function = f->object.id, .grid_x = config->gridDimX,
 			    .grid_y = config->gridDimY, .grid_z = config->gridDimZ, .block_x = config->blockDimX, .block_y = config->blockDimY,
 			    .block_z = config->blockDimZ, .shared_bytes = config->sharedMemBytes, .which = which,

@@ -1,5 +1,7 @@
 /* Executable graphs of the worker: made from descriptions, changed, launched. */
 #include "client/cuda/graph_side.h"
+#include "client/cuda/between.h"
+#include "client/cuda/route.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +23,10 @@ CUresult ckt_exec_make(struct ckt_exec *exec, const struct ckt_graph *graph, uin
 {
 	struct ckt_reply reply;
 	struct ckt_graph_instantiate_res res;
-	CUresult result = ckt_graph_send(exec->graph, graph->object.id);
+	CUresult result = ckt_graph_place(exec->graph, &exec->object.context);
+	CKT_ROUTE_CONTEXT(exec->object.context);
+	if (!result)
+		result = ckt_graph_send(exec->graph, graph->object.id);
 	if (!result)
 		result = CKT_WAITED(graph_instantiate, GRAPH_INSTANTIATE, CKT_CALL_F_NUMBERED, &reply, .exec = exec->object.id,
 				    .graph = graph->object.id, .flags = flags, .upload_stream = stream);
@@ -34,6 +39,7 @@ CUresult ckt_exec_make(struct ckt_exec *exec, const struct ckt_graph *graph, uin
 
 CUresult ckt_exec_unmake(struct ckt_exec *exec)
 {
+	CKT_ROUTE_CONTEXT(exec->object.context);
 	return CKT_BATCHED(graph_exec_destroy, GRAPH_EXEC_DESTROY, .exec = exec->object.id);
 }
 
@@ -45,8 +51,10 @@ void ckt_exec_look(struct ckt_exec *exec)
 
 void ckt_exec_settle_users(const struct ckt_exec *exec)
 {
-	if (exec && exec->graph && exec->graph->user_count)
-		CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = exec->object.context);
+	if (!exec || !exec->graph || !exec->graph->user_count)
+		return;
+	CKT_ROUTE_CONTEXT(exec->object.context);
+	CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(exec->object.context));
 }
 
 /* A host node of a launch under way must still find its function. */
@@ -68,6 +76,7 @@ CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node
 	if (!data)
 		return size > CKT_DATA_MAX ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
 	ckt_node_wire_put(data, to);
+	CKT_ROUTE_CONTEXT(exec->object.context);
 	CUresult result = CKT_WAITED(graph_exec_set_node, GRAPH_EXEC_SET_NODE, CKT_CALL_F_NUMBERED, NULL, .exec = exec->object.id, .node = data,
 				     .node_len = (uint32_t)size);
 	free(data);
@@ -76,6 +85,7 @@ CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node
 
 CUresult ckt_exec_enable_node(struct ckt_exec *exec, const struct ckt_node *node, bool enabled)
 {
+	CKT_ROUTE_CONTEXT(exec->object.context);
 	return CKT_WAITED(graph_exec_set_enabled, GRAPH_EXEC_SET_ENABLED, CKT_CALL_F_NUMBERED, NULL, .exec = exec->object.id,
 			  .node = node->origin, .enabled = enabled);
 }
@@ -85,6 +95,7 @@ CUresult ckt_exec_update(struct ckt_exec *exec, const struct ckt_graph *graph, C
 {
 	struct ckt_reply reply;
 	struct ckt_graph_exec_update_res res;
+	CKT_ROUTE_CONTEXT(exec->object.context);
 	CUresult result = ckt_graph_send(graph, graph->object.id);
 	if (!result)
 		result = CKT_WAITED(graph_exec_update, GRAPH_EXEC_UPDATE, CKT_CALL_F_NUMBERED, &reply, .exec = exec->object.id,
@@ -107,6 +118,9 @@ CUresult ckt_exec_update(struct ckt_exec *exec, const struct ckt_graph *graph, C
 
 CUresult ckt_exec_upload(struct ckt_exec *exec, uint64_t stream)
 {
+	if (ckt_conn_count > 1 && ckt_context_conn(exec->object.context) != ckt_object_conn(stream, CKT_KIND_STREAM))
+		return ckt_graph_between();
+	CKT_ROUTE_CONTEXT(exec->object.context);
 	return CKT_BATCHED(graph_upload, GRAPH_UPLOAD, .exec = exec->object.id, .stream = stream);
 }
 
@@ -114,6 +128,9 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream)
 {
 	const struct ckt_client_exec *e = own(exec);
 	CUresult result = CUDA_SUCCESS;
+	if (__builtin_expect(ckt_conn_count > 1, 0) && ckt_context_conn(exec->object.context) != ckt_object_conn(stream, CKT_KIND_STREAM))
+		return ckt_graph_between();
+	CKT_ROUTE_CONTEXT(exec->object.context);
 	if (__builtin_expect(!e->has_host_memory && !e->host_nodes, 1)) {
 		result = ckt_managed_before_launch();
 		return result ? result : CKT_BATCHED(graph_launch, GRAPH_LAUNCH, .exec = exec->object.id, .stream = stream);
@@ -138,7 +155,8 @@ CUresult ckt_driver_graph_memory(CUdevice device, size_t size, uint64_t *ret_add
 {
 	struct ckt_reply reply;
 	struct ckt_graph_mem_alloc_res res;
-	CUresult result = CKT_WAITED(graph_mem_alloc, GRAPH_MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = (uint32_t)device, .size = size);
+	CUresult result = CKT_WAITED(graph_mem_alloc, GRAPH_MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply,
+				     .device = ckt_call_device((unsigned)device), .size = size);
 	if (result)
 		return result;
 	result = ckt_graph_mem_alloc_res_get(&reply.results, &res) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
@@ -155,9 +173,9 @@ void ckt_driver_graph_memory_free(uint64_t address, uint64_t context)
 {
 	uint64_t saved = ckt_call_context;
 	ckt_range_remove(address, CKT_RANGE_DEVICE, NULL);
-	ckt_call_context = context;
+	ckt_context_use(context);
 	CKT_BATCHED(graph_mem_free, GRAPH_MEM_FREE, .address = address);
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 }
 
 /* The driver draws it: a description goes to the worker, the text comes back. */

@@ -109,7 +109,7 @@ static uint8_t *put_copy(uint8_t *p, const CUDA_MEMCPY3D *c)
 static uint8_t *put_conditional(uint8_t *p, const struct ckt_conditional_node *c)
 {
 	p = ckt_put_u64(p, c->handle);
-	p = ckt_put_u64(p, c->context);
+	p = ckt_put_u64(p, ckt_call_id(c->context));
 	p = ckt_put_u32(p, c->value);
 	p = ckt_put_u32(p, c->flags);
 	p = ckt_put_u32(p, c->up);
@@ -157,7 +157,7 @@ uint8_t *ckt_node_wire_put(uint8_t *p, const struct ckt_node *node)
 	/* A node of a copy is known by what it was copied from: that is what the program has a handle of. */
 	p = ckt_put_u64(p, node->object.id ? node->object.id : node->origin);
 	p = ckt_put_u32(p, node->type);
-	p = ckt_put_u64(p, node->context);
+	p = ckt_put_u64(p, ckt_call_id(node->context));
 	return put_record(ckt_put_u32(p, (uint32_t)record_size(node)), node);
 }
 

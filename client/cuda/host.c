@@ -100,7 +100,8 @@ CKT_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device_pointer, vo
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_host_reach(&address);
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
-		return ckt_call_unsupported("cuMemHostGetDevicePointer where the worker has no addresses left", &once);
+		return ckt_call_unsupported(ckt_conn_count > 1 ? "the device address of host memory with several servers" :
+								 "cuMemHostGetDevicePointer where the worker has no addresses left", &once);
 	if (!result)
 		*device_pointer = address;
 	return result;

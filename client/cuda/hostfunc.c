@@ -6,6 +6,7 @@
 
 #include "client/conn/conn.h"
 #include "client/cuda/graph_side.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 
 enum { DONE_KEPT = 1024 };
@@ -25,28 +26,36 @@ struct arrived {
 	struct ckt_host_call_args call;
 };
 
+/* What one server calls: its thread waits on its connection, and its instances are its own numbers. */
+struct caller {
+	struct ckt_conn *conn;
+	_Atomic uint64_t context;		/* that the last one was put in */
+	_Atomic uint64_t enqueued, finished;
+	struct arrived *arrived, **arrived_last;
+	uint64_t done[DONE_KEPT], running;	/* instances, so that what is told twice is done once */
+	unsigned done_next;
+	bool have_thread;
+};
+
 _Atomic uint64_t ckt_host_enqueued, ckt_host_settled;
-static _Atomic uint64_t finished;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wanted = PTHREAD_COND_INITIALIZER;
 static struct registered *registered, **registered_last = &registered;
-static struct arrived *arrived, **arrived_last = &arrived;
-static uint64_t done[DONE_KEPT], running;	/* instances, so that what is told twice is done once */
-static unsigned done_next;
+static struct caller callers[CKT_ADDRESSES_MAX];	/* by the connection's number */
 static uint64_t next_number;
-static bool have_thread;
 static __thread bool in_host_thread __attribute__((tls_model("initial-exec")));
 
 /* ---- The thread */
 
 static bool something_to_do(void *data)
 {
-	int state = atomic_load(&ckt_conn.state);
+	struct caller *caller = data;
+	int state = atomic_load(&caller->conn->state);
 	pthread_mutex_lock(&lock);
-	bool there = arrived != NULL;
+	bool there = caller->arrived != NULL;
 	pthread_mutex_unlock(&lock);
-	return there || finished >= ckt_host_enqueued || state == CKT_CONN_LOST || state == CKT_CONN_FORKED;
+	return there || caller->finished >= caller->enqueued || state == CKT_CONN_LOST || state == CKT_CONN_FORKED;
 }
 
 static void run_registered(const struct ckt_host_call_args *call)
@@ -73,7 +82,7 @@ static void run_registered(const struct ckt_host_call_args *call)
 	free(found);
 }
 
-static void run(const struct ckt_host_call_args *call)
+static void run(struct caller *caller, const struct ckt_host_call_args *call)
 {
 	CUhostFn function = NULL;
 	void *data = NULL;
@@ -91,64 +100,70 @@ static void run(const struct ckt_host_call_args *call)
 	}
 	ckt_managed_after_host();
 	pthread_mutex_lock(&lock);
-	done[done_next++ % DONE_KEPT] = call->instance;
-	running = 0;
+	caller->done[caller->done_next++ % DONE_KEPT] = call->instance;
+	caller->running = 0;
 	pthread_mutex_unlock(&lock);
+	ckt_call_conn = caller->conn;
 	CKT_BATCHED(host_func_done, HOST_FUNC_DONE, .instance = call->instance);
-	atomic_fetch_add(&finished, 1);
+	atomic_fetch_add(&caller->finished, 1);
 }
 
-static void *host_thread(void *unused)
+static void *host_thread(void *opaque)
 {
+	struct caller *caller = opaque;
 	in_host_thread = true;
+	ckt_call_conn = caller->conn;
 	for (;;) {
 		pthread_mutex_lock(&lock);
-		while (!arrived && finished >= ckt_host_enqueued)
+		while (!caller->arrived && caller->finished >= caller->enqueued)
 			pthread_cond_wait(&wanted, &lock);
-		struct arrived *a = arrived;
+		struct arrived *a = caller->arrived;
 		if (a) {
-			arrived = a->next;
-			if (!arrived)
-				arrived_last = &arrived;
-			running = a->call.instance;
+			caller->arrived = a->next;
+			if (!caller->arrived)
+				caller->arrived_last = &caller->arrived;
+			caller->running = a->call.instance;
 		}
 		pthread_mutex_unlock(&lock);
 		if (a) {
-			run(&a->call);
+			run(caller, &a->call);
 			free(a);
 			continue;
 		}
-		ckt_call_wait_until(something_to_do, NULL);
-		int state = atomic_load(&ckt_conn.state);
+		ckt_conn_wait_until(caller->conn, something_to_do, caller);
+		int state = atomic_load(&caller->conn->state);
 		if (state == CKT_CONN_LOST || state == CKT_CONN_FORKED)
 			return NULL;
 	}
 }
 
 /* From the thread that reads the socket: takes note and no more. */
-static void host_call(const struct ckt_host_call_args *call)
+static void host_call(struct ckt_conn *conn, const struct ckt_host_call_args *call)
 {
+	struct caller *caller = &callers[conn->number];
 	pthread_mutex_lock(&lock);
-	bool known = running == call->instance;
+	bool known = caller->running == call->instance;
 	for (unsigned i = 0; i < DONE_KEPT && !known; i++)
-		known = done[i] == call->instance;
-	for (const struct arrived *a = arrived; a && !known; a = a->next)
+		known = caller->done[i] == call->instance;
+	for (const struct arrived *a = caller->arrived; a && !known; a = a->next)
 		known = a->call.instance == call->instance;
 	struct arrived *a = known ? NULL : malloc(sizeof *a);
 	if (a) {
 		*a = (struct arrived){.call = *call};
-		*arrived_last = a;
-		arrived_last = &a->next;
-		pthread_cond_signal(&wanted);
+		*caller->arrived_last = a;
+		caller->arrived_last = &a->next;
+		pthread_cond_broadcast(&wanted);
 	}
 	pthread_mutex_unlock(&lock);
 }
 
 /* Precondition: locked. */
-static CUresult start_thread(void)
+static CUresult start_thread(struct caller *caller)
 {
-	if (have_thread)
+	if (caller->have_thread)
 		return CUDA_SUCCESS;
+	caller->conn = ckt_call_conn;
+	caller->arrived_last = &caller->arrived;
 	ckt_conn_host_call = host_call;
 	sigset_t all, before;
 	pthread_t thread;
@@ -157,12 +172,12 @@ static CUresult start_thread(void)
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&thread, NULL, host_thread, NULL);
+	int error = pthread_create(&thread, NULL, host_thread, caller);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_detach(thread);
-	have_thread = true;
+	caller->have_thread = true;
 	return CUDA_SUCCESS;
 }
 
@@ -170,11 +185,14 @@ CUresult ckt_host_expect(unsigned count)
 {
 	if (!count)
 		return CUDA_SUCCESS;
+	struct caller *caller = &callers[ckt_call_conn->number];
 	pthread_mutex_lock(&lock);
-	CUresult result = start_thread();
+	CUresult result = start_thread(caller);
 	if (!result) {
+		caller->context = ckt_call_context;
+		atomic_fetch_add(&caller->enqueued, count);
 		atomic_fetch_add(&ckt_host_enqueued, count);
-		pthread_cond_signal(&wanted);
+		pthread_cond_broadcast(&wanted);
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
@@ -191,8 +209,12 @@ void ckt_host_settle_slow(void)
 	if (in_host_thread)
 		return;
 	/* When the GPU has nothing left to do, whatever was to be called has been; work that failed calls nothing and does not hang this. */
-	if (finished < upto)
+	for (unsigned i = 0; i < ckt_conn_count; i++) {
+		if (callers[i].finished >= callers[i].enqueued)
+			continue;
+		CKT_ROUTE(ckt_route_to_context(callers[i].context));
 		CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = 0);
+	}
 	uint64_t before = ckt_host_settled;
 	while (before < upto && !atomic_compare_exchange_weak(&ckt_host_settled, &before, upto))
 		;
@@ -204,6 +226,7 @@ static CUresult enqueue(const struct registered *what)
 {
 	uint64_t stream;
 	struct ckt_capture_stream *capturing;
+	CKT_ROUTE_STREAM(what->stream);
 	CUresult result = ckt_stream_resolve(what->stream, &stream);
 	if (!result)
 		result = ckt_capture_enter(stream, &capturing);

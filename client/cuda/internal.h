@@ -163,6 +163,9 @@ struct ckt_range {
 	uint64_t readers, writers;	/* of a mapping: bit d: device d, not its own, may read, read and write */
 };
 
+/* Which server the context is at; see route.c. */
+unsigned ckt_context_node(uint64_t context);
+
 void ckt_range_add(const struct ckt_range *range);
 /* Removes the range that begins at base and is of that kind; false where there is none. */
 bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range *ret_range);

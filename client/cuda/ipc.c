@@ -10,6 +10,7 @@
 
 #include "client/conn/conn.h"
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "rpc/ipc.h"
 
 _Static_assert(sizeof(CUipcMemHandle) == CKT_IPC_HANDLE, "a handle fits");
@@ -26,7 +27,10 @@ static struct opened *opened;
 
 bool ckt_ipc_own(const struct ckt_ipc_handle *handle)
 {
-	return strncmp(handle->session, ckt_conn.session, sizeof handle->session) == 0;
+	for (unsigned i = 0; i < ckt_conn_count; i++)
+		if (strncmp(handle->session, ckt_conns[i]->session, sizeof handle->session) == 0)
+			return true;
+	return false;
 }
 
 CKT_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
@@ -41,6 +45,7 @@ CKT_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr addres
 	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_DEVICE || range.pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	ckt_stream_beside = true;
+	CKT_ROUTE_CONTEXT(range.context);
 	CUresult result = CKT_WAITED(ipc_mem_get, IPC_MEM_GET, CKT_CALL_F_NUMBERED, &reply, .address = range.base);
 	if (result)
 		return result;
@@ -120,11 +125,11 @@ CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle h
 static CUresult close_memory(struct opened *entry)
 {
 	uint64_t saved = ckt_call_context;
-	ckt_call_context = entry->context;
+	ckt_context_use(entry->context);
 	CUresult result = cuCtxSynchronize();
 	if (!result)
 		result = CKT_WAITED(ipc_mem_close, IPC_MEM_CLOSE, CKT_CALL_F_NUMBERED, NULL, .address = entry->address);
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	return result;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 
 struct launch {
@@ -191,10 +192,12 @@ static CUresult launch_here(CUfunction handle, struct launch *l, CUstream stream
 static CUresult launch(CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
 {
 	uint64_t saved = ckt_call_context;
-	if (ckt_handle_kind(ckt_handle_id(handle)) == CKT_KIND_KERNEL)
-		ckt_call_context = context_of(ckt_handle_id(stream));
+	uint64_t there = ckt_handle_kind(ckt_handle_id(handle)) == CKT_KIND_KERNEL ? context_of(ckt_handle_id(stream)) : saved;
+	if (__builtin_expect(there == saved, 1))
+		return launch_here(handle, l, stream, params, extra);
+	ckt_context_use(there);
 	CUresult result = launch_here(handle, l, stream, params, extra);
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	return result;
 }
 

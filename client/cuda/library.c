@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/jit.h"
 
 enum { CONTEXTS_MAX = 64 };
@@ -86,12 +87,12 @@ static CUresult any_module(struct library *library, struct ckt_module **ret_modu
 		result = cuDevicePrimaryCtxRetain(&primary, 0);
 		if (result)
 			return result;
-		ckt_call_context = ckt_handle_id(primary);
+		ckt_context_use(ckt_handle_id(primary));
 	}
 	pthread_mutex_lock(&library->lock);
 	result = module_in(library, ret_module);
 	pthread_mutex_unlock(&library->lock);
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	return result;
 }
 
@@ -377,9 +378,9 @@ static CUresult function_on(CUkernel handle, CUdevice device, CUfunction *ret_fu
 		return result;
 	struct ckt_context *current;
 	if (ckt_context_current(&current) || current->device != device)
-		ckt_call_context = ckt_handle_id(primary);
+		ckt_context_use(ckt_handle_id(primary));
 	result = cuKernelGetFunction(ret_function, handle);
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	cuDevicePrimaryCtxRelease_v2(device);
 	return result;
 }

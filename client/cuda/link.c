@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/jit.h"
 
 enum { INPUTS_MAX = 256, NAMES_MAX = 65536 };
@@ -130,6 +131,7 @@ CKT_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size
 	uint64_t result_size = 0;
 	if (!link)
 		return CUDA_ERROR_INVALID_HANDLE;
+	CKT_ROUTE_CONTEXT(link->object.context);
 	CUresult result = CKT_WAITED(link, LINK, CKT_CALL_F_NUMBERED, &reply, .option_keys = link->jit.keys, .option_keys_len = link->jit.count,
 				     .option_values = link->jit.values, .option_values_len = link->jit.count, .input_types = link->types,
 				     .input_types_len = link->count, .input_hashes = link->hashes, .input_hashes_len = link->count * 32,

@@ -27,6 +27,7 @@
 
 #include "client/cuda/advice.h"
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "rpc/log.h"
 
 #define CHUNK ((uint64_t)64 << 10)
@@ -179,7 +180,7 @@ static CUresult hand_over(struct ckt_managed_region *only, bool close)
 	uint64_t saved = ckt_call_context;
 	for (struct ckt_managed_region *r = only ? only : regions; r && !result; r = only ? NULL : r->next) {
 		bool sent = r->fresh;
-		ckt_call_context = r->context;
+		ckt_context_use(r->context);
 		result = flush(r, &sent);
 		/* What comes next is on streams that do not wait for this one. */
 		if (!result && sent)
@@ -189,7 +190,7 @@ static CUresult hand_over(struct ckt_managed_region *only, bool close)
 		if (close && !result)
 			close_all(r);
 	}
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	return result;
 }
 
@@ -261,10 +262,11 @@ static uint64_t run_of(const struct ckt_managed_region *r, uint64_t first, uint6
 static CUresult wait_for_gpu(uint64_t context)
 {
 	uint64_t upto = work;
-	if (work_done >= upto)
+	/* Of one server's work all is waited for together. */
+	if (work_done >= upto && ckt_conn_count == 1)
 		return CUDA_SUCCESS;
 	pthread_mutex_unlock(&lock);
-	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context);
+	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
 	pthread_mutex_lock(&lock);
 	if (!result && work_done < upto)
 		work_done = upto;
@@ -316,15 +318,15 @@ static bool serve_fault(uint64_t address, bool write)
 	pthread_mutex_lock(&lock);
 	struct ckt_managed_region *r = find(address);
 	if (r && !in_host_function && r->states[(address - r->base) / CHUNK] == STATE_DEVICE) {
-		ckt_call_context = r->context;
+		ckt_context_use(r->context);
 		result = wait_for_gpu(r->context);
 		r = find(address);
 	}
 	if (r && !result) {
-		ckt_call_context = r->context;
+		ckt_context_use(r->context);
 		result = open_chunk(r, address, write);
 	}
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	pthread_mutex_unlock(&lock);
 	ckt_call_forbidden = in_host_function;
 	if (result)
@@ -535,9 +537,9 @@ static CUresult device_alloc(uint32_t device, uint64_t size, uint64_t *ret_addre
 {
 	struct ckt_reply reply;
 	struct ckt_mem_alloc_res res;
-	CUresult result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
+	CUresult result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = ckt_call_device(device), .size = size);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
-		result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
+		result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = ckt_call_device(device), .size = size);
 	if (result)
 		return result;
 	bool good = ckt_mem_alloc_res_get(&reply.results, &res);
@@ -638,7 +640,10 @@ static CUresult region_of_chunk(uint64_t address, uint64_t context, uint64_t str
 {
 	struct ckt_managed_region *r = find(address);
 	CUresult result = CUDA_SUCCESS;
-	if (r) {
+	if (r && ckt_context_conn(r->context) != ckt_context_conn(context)) {
+		/* Drivers of two servers put variables at the same addresses, and this process has each but once. */
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	} else if (r) {
 		/* What is open holds nothing of the new variable yet. */
 		result = hand_over(r, true);
 	} else {

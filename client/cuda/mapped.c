@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 
 #define SLOT ((uint64_t)2 << 20)
 #define CHUNK ((uint64_t)64 << 10)
@@ -94,6 +95,9 @@ static void give_addresses(const struct pinned *p)
 
 static struct pinned *alloc_mappable(struct ckt_context *context, uint64_t size)
 {
+	/* Kernels of every server should find it, and one address has room for one device's memory: copies have the bytes. */
+	if (ckt_conn_count > 1)
+		return NULL;
 	struct pinned *p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
@@ -163,9 +167,9 @@ CUresult ckt_host_free(const struct ckt_range *range)
 	/* Kernels may still be at it. */
 	if (range->mapped) {
 		uint64_t saved = ckt_call_context;
-		ckt_call_context = range->context;
-		result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = range->context);
-		ckt_call_context = saved;
+		ckt_context_use(range->context);
+		result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(range->context));
+		ckt_context_use(saved);
 		if (ckt_shared_free(range->base))
 			return result;
 		ckt_managed_forget(range->base);

@@ -9,6 +9,8 @@
 #include "client/conn/conn.h"
 #include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
+#include "client/cuda/between.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 
 enum { WINDOW = 16 };	/* pieces of one copy under way at once */
@@ -59,6 +61,7 @@ static void leave(struct to_host *copy)
 
 struct span {
 	uint64_t begin, end;
+	struct ckt_conn *conn;
 };
 
 static bool settled(void *data)
@@ -67,7 +70,7 @@ static bool settled(void *data)
 	bool clear = true;
 	pthread_mutex_lock(&list_lock);
 	for (struct to_host *copy = list.next; copy != &list; copy = copy->next)
-		if (copy->begin < span->end && span->begin < copy->end)
+		if (copy->conn == span->conn && copy->begin < span->end && span->begin < copy->end)
 			clear = false;
 	pthread_mutex_unlock(&list_lock);
 	return clear;
@@ -76,8 +79,10 @@ static bool settled(void *data)
 void ckt_copy_settle(const void *address, uint64_t size)
 {
 	struct span span = {.begin = (uint64_t)(uintptr_t)address, .end = (uint64_t)(uintptr_t)address + size};
-	if (atomic_load(&list_count))
-		ckt_call_wait_until(settled, &span);
+	for (unsigned i = 0; i < ckt_conn_count && atomic_load(&list_count); i++) {
+		span.conn = ckt_conns[i];
+		ckt_conn_wait_until(span.conn, settled, &span);
+	}
 }
 
 /* ---- To the host */
@@ -433,6 +438,9 @@ CUresult ckt_copy_2d(const struct ckt_copy2d *asked)
 {
 	struct ckt_copy2d own = *asked, *c = &own;
 	uint64_t stream, dst_extent, src_extent;
+	if (__builtin_expect(ckt_conn_count > 1, 0) && ckt_copy_is_between(asked))
+		return ckt_copy_between(asked);
+	CKT_ROUTE_STREAM(c->stream);
 	CUresult result = ckt_stream_resolve(c->stream, &stream);
 	if (result)
 		return result;

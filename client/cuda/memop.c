@@ -2,6 +2,7 @@
 #include "driver/memop.h"
 
 #include "client/cuda/graph_side.h"
+#include "client/cuda/route.h"
 #include "rpc/graph.h"
 
 CUresult ckt_driver_memop_address(uint64_t address, unsigned width, bool waits)
@@ -42,8 +43,11 @@ uint8_t *ckt_memop_wire_put(uint8_t *p, const CUstreamBatchMemOpParams *ops, uns
 CUresult ckt_memop_submit(uint64_t stream, const CUstreamBatchMemOpParams *ops, unsigned count)
 {
 	uint8_t data[CKT_MEMOPS_MAX * CKT_MEMOP_BYTES];
+	CKT_ROUTE(ckt_route_to_object(stream, CKT_KIND_STREAM));
 	for (unsigned i = 0; i < count; i++) {
 		unsigned width = ckt_memop_width(ops[i].operation);
+		if (width && ckt_conn_count > 1 && ckt_address_conn(ops[i].writeValue.address) != ckt_call_conn)
+			return CUDA_ERROR_INVALID_VALUE;
 		CUresult result = width ? ckt_managed_before_access(ops[i].writeValue.address, width, !ckt_memop_is_wait(ops[i].operation)) : CUDA_SUCCESS;
 		if (result)
 			return result;

@@ -1,5 +1,6 @@
 /* Device memory: allocation waits for its address, freeing waits for the work that may still use it, as CUDA's does. */
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 
 enum { PITCH_ALIGN = 512 };
@@ -16,10 +17,11 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 		result = ckt_capture_unsafe();
 	if (result)
 		return result;
-	result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = (uint32_t)context->device, .size = size);
+	uint32_t device = ckt_call_device((unsigned)context->device);
+	result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
 	/* What was freed on a stream is there once the stream is. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
-		result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = (uint32_t)context->device, .size = size);
+		result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
 	if (result)
 		return result;
 	if (!ckt_mem_alloc_res_get(&reply.results, &res)) {
@@ -77,9 +79,9 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 	else if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t saved = ckt_call_context;
-	ckt_call_context = range.context;
+	ckt_context_use(range.context);
 	CUresult result = CKT_WAITED(mem_free, MEM_FREE, CKT_CALL_F_NUMBERED, NULL, .address = address);
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	return result;
 }
 
@@ -91,7 +93,7 @@ CKT_EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 	CUresult result = ckt_context_current(&context);
 	if (result)
 		return result;
-	result = CKT_WAITED(mem_get_info, MEM_GET_INFO, 0, &reply, .device = (uint32_t)context->device);
+	result = CKT_WAITED(mem_get_info, MEM_GET_INFO, 0, &reply, .device = ckt_call_device((unsigned)context->device));
 	if (result)
 		return result;
 	if (ckt_mem_get_info_res_get(&reply.results, &res)) {
@@ -136,6 +138,7 @@ static bool out_of_reach(CUdeviceptr dst, uint64_t stream)
 static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsigned value, size_t width, size_t height, CUstream stream)
 {
 	uint64_t id;
+	CKT_ROUTE_STREAM(stream);
 	CUresult result = ckt_stream_resolve(stream, &id);
 	if (result)
 		return result;
@@ -150,7 +153,8 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	if (!ckt_range_is_device(dst, extent) && ckt_range_is_pinned((void *)(uintptr_t)dst, extent) && (result = ckt_host_reach(&address)))
 		return result;
 	dst = address;
-	if (!ckt_range_require_device("memset", dst, extent) || out_of_reach(dst, id))
+	if (!ckt_range_require_device("memset", dst, extent) || out_of_reach(dst, id) ||
+	    (ckt_conn_count > 1 && ckt_address_conn(dst) != ckt_call_conn))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_capture_stream *capturing;
 	result = ckt_capture_enter(id, &capturing);

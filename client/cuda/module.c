@@ -10,6 +10,7 @@
 
 #include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/jit.h"
 
 static struct ckt_module *find(CUmodule handle)
@@ -157,6 +158,7 @@ void ckt_module_forget_context(uint64_t context)
 
 CUresult ckt_module_unload(struct ckt_module *module)
 {
+	CKT_ROUTE_CONTEXT(module->object.context);
 	ckt_host_settle();
 	CUresult result = CKT_WAITED(module_unload, MODULE_UNLOAD, CKT_CALL_F_NUMBERED, NULL, .id = module->object.id);
 	if (!result)
@@ -204,6 +206,7 @@ CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *add
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
+	CKT_ROUTE_CONTEXT(module->object.context);
 	CUresult result = CKT_WAITED(module_get_variable, MODULE_GET_VARIABLE, CKT_CALL_F_NUMBERED, &reply, .module = module->object.id, .name = name,
 				     .name_len = (uint32_t)strlen(name));
 	if (result)
@@ -212,7 +215,8 @@ CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *add
 	ckt_reply_release(&reply);
 	if (!good)
 		return CUDA_ERROR_UNKNOWN;
-	if (res.size && !(ckt_range_find(res.address, &known) && known.base == res.address)) {
+	/* At another server the same address is another variable's. */
+	if (res.size && !(ckt_range_find(res.address, &known) && known.base == res.address && ckt_context_conn(known.context) == ckt_call_conn)) {
 		struct ckt_context *context = ckt_object_find(module->object.context, CKT_KIND_CONTEXT);
 		if (res.managed)
 			result = ckt_managed_variable(res.address, res.size, module->object.context, module->object.id);
@@ -240,6 +244,7 @@ CKT_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUm
 
 static CUresult list_page(struct ckt_module *module, uint32_t first, struct ckt_reply *reply, struct ckt_module_list_functions_res *ret_res)
 {
+	CKT_ROUTE_CONTEXT(module->object.context);
 	CUresult result = CKT_WAITED(module_list_functions, MODULE_LIST_FUNCTIONS, 0, reply, .module = module->object.id, .first = first);
 	if (!result && !ckt_module_list_functions_res_get(&reply->results, ret_res)) {
 		ckt_reply_release(reply);

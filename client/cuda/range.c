@@ -10,33 +10,61 @@
 #include "rpc/log.h"
 #include "rpc/sorted.h"
 
+/*
+ * One table for each server.  Addresses differ between them, but for what drivers place by themselves: variables of modules may lie at the
+ * same address at two servers, and then the address means that of the server where the thread's calls go.
+ */
+struct table {
+	struct ckt_range *ranges;
+	size_t count, capacity;
+};
+
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct ckt_range *ranges;
-static size_t count, capacity;
+static struct table tables[CKT_NODES_MAX];
 static uint64_t next_buffer_id = 1;
 
 /* Index of the first range whose base is above the address.  Precondition: lock held. */
-static size_t upper(uint64_t address)
+static size_t upper(const struct table *table, uint64_t address)
 {
-	return CKT_SORTED_UPPER(ranges, count, base, address);
+	return CKT_SORTED_UPPER(table->ranges, table->count, base, address);
+}
+
+/* The range that holds the address, or NULL.  Precondition: lock held. */
+static struct ckt_range *holder(const struct table *table, uint64_t address)
+{
+	size_t at = upper(table, address);
+	return at && address - table->ranges[at - 1].base < table->ranges[at - 1].size ? &table->ranges[at - 1] : NULL;
+}
+
+/* The table to look in: the current server's, unless another has the address and it has not.  Precondition: lock held. */
+static struct table *table_of(uint64_t address)
+{
+	if (__builtin_expect(ckt_conn_count == 1, 1))
+		return &tables[0];
+	struct table *here = &tables[ckt_call_node()];
+	for (unsigned n = 0; n < ckt_conn_count && !holder(here, address); n++)
+		if (holder(&tables[n], address))
+			return &tables[n];
+	return here;
 }
 
 void ckt_range_add(const struct ckt_range *range)
 {
 	pthread_rwlock_wrlock(&lock);
-	if (count == capacity) {
-		size_t wanted = capacity ? capacity * 2 : 64;
-		struct ckt_range *larger = realloc(ranges, wanted * sizeof *ranges);
+	struct table *table = &tables[ckt_conn_count > 1 ? ckt_context_node(range->context) : 0];
+	if (table->count == table->capacity) {
+		size_t wanted = table->capacity ? table->capacity * 2 : 64;
+		struct ckt_range *larger = realloc(table->ranges, wanted * sizeof *larger);
 		if (!larger)
 			abort();	/* Losing track of memory would make later answers wrong. */
-		ranges = larger;
-		capacity = wanted;
+		table->ranges = larger;
+		table->capacity = wanted;
 	}
-	size_t at = upper(range->base);
-	memmove(ranges + at + 1, ranges + at, (count - at) * sizeof *ranges);
-	ranges[at] = *range;
-	ranges[at].buffer_id = next_buffer_id++;
-	count++;
+	size_t at = upper(table, range->base);
+	memmove(table->ranges + at + 1, table->ranges + at, (table->count - at) * sizeof *table->ranges);
+	table->ranges[at] = *range;
+	table->ranges[at].buffer_id = next_buffer_id++;
+	table->count++;
 	pthread_rwlock_unlock(&lock);
 }
 
@@ -44,13 +72,14 @@ bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range 
 {
 	bool found = false;
 	pthread_rwlock_wrlock(&lock);
-	for (size_t at = upper(base); at-- > 0 && ranges[at].base == base;) {
-		if (ranges[at].kind != kind)
+	struct table *table = table_of(base);
+	for (size_t at = upper(table, base); at-- > 0 && table->ranges[at].base == base;) {
+		if (table->ranges[at].kind != kind)
 			continue;
 		if (ret_range)
-			*ret_range = ranges[at];
-		memmove(ranges + at, ranges + at + 1, (count - at - 1) * sizeof *ranges);
-		count--;
+			*ret_range = table->ranges[at];
+		memmove(table->ranges + at, table->ranges + at + 1, (table->count - at - 1) * sizeof *table->ranges);
+		table->count--;
 		found = true;
 		break;
 	}
@@ -58,62 +87,69 @@ bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range 
 	return found;
 }
 
+static bool is_owned(const struct ckt_range *range, uint64_t owner)
+{
+	return range->kind == CKT_RANGE_GLOBAL && range->owner == owner;
+}
+
+static bool is_of_context(const struct ckt_range *range, uint64_t context)
+{
+	bool theirs = range->kind == CKT_RANGE_DEVICE || range->kind == CKT_RANGE_GLOBAL || range->kind == CKT_RANGE_MANAGED ||
+		      range->kind == CKT_RANGE_IMPORTED;
+	return theirs && range->context == context;
+}
+
+static void remove_all(bool (*is_meant)(const struct ckt_range *range, uint64_t id), uint64_t id)
+{
+	pthread_rwlock_wrlock(&lock);
+	for (unsigned n = 0; n < ckt_conn_count; n++) {
+		struct table *table = &tables[n];
+		size_t kept = 0;
+		for (size_t i = 0; i < table->count; i++)
+			if (!is_meant(&table->ranges[i], id))
+				table->ranges[kept++] = table->ranges[i];
+		table->count = kept;
+	}
+	pthread_rwlock_unlock(&lock);
+}
+
 void ckt_range_remove_owner(uint64_t owner)
 {
-	size_t kept = 0;
-	pthread_rwlock_wrlock(&lock);
-	for (size_t i = 0; i < count; i++)
-		if (ranges[i].kind != CKT_RANGE_GLOBAL || ranges[i].owner != owner)
-			ranges[kept++] = ranges[i];
-	count = kept;
-	pthread_rwlock_unlock(&lock);
+	remove_all(is_owned, owner);
 }
 
 void ckt_range_remove_context(uint64_t context)
 {
-	size_t kept = 0;
-	pthread_rwlock_wrlock(&lock);
-	for (size_t i = 0; i < count; i++) {
-		bool theirs = ranges[i].kind == CKT_RANGE_DEVICE || ranges[i].kind == CKT_RANGE_GLOBAL || ranges[i].kind == CKT_RANGE_MANAGED ||
-			      ranges[i].kind == CKT_RANGE_IMPORTED;
-		if (!theirs || ranges[i].context != context)
-			ranges[kept++] = ranges[i];
-	}
-	count = kept;
-	pthread_rwlock_unlock(&lock);
+	remove_all(is_of_context, context);
 }
 
 bool ckt_range_set_sync(uint64_t address, bool sync)
 {
-	bool found = false;
 	pthread_rwlock_wrlock(&lock);
-	size_t at = upper(address);
-	if (at && address - ranges[at - 1].base < ranges[at - 1].size) {
-		ranges[at - 1].sync = sync;
-		found = true;
-	}
+	struct ckt_range *range = holder(table_of(address), address);
+	if (range)
+		range->sync = sync;
 	pthread_rwlock_unlock(&lock);
-	return found;
+	return range != NULL;
 }
 
 bool ckt_range_find(uint64_t address, struct ckt_range *ret_range)
 {
-	bool found = false;
 	pthread_rwlock_rdlock(&lock);
-	size_t at = upper(address);
-	if (at && address - ranges[at - 1].base < ranges[at - 1].size) {
-		*ret_range = ranges[at - 1];
-		found = true;
-	}
+	const struct ckt_range *range = holder(table_of(address), address);
+	if (range)
+		*ret_range = *range;
 	pthread_rwlock_unlock(&lock);
-	return found;
+	return range != NULL;
 }
 
 bool ckt_range_is_device(uint64_t address, uint64_t size)
 {
 	bool good = true;
 	pthread_rwlock_rdlock(&lock);
-	size_t at = upper(address);
+	const struct table *table = table_of(address);
+	const struct ckt_range *ranges = table->ranges;
+	size_t at = upper(table, address);
 	do {
 		const struct ckt_range *range = at ? &ranges[at - 1] : NULL;
 		uint64_t offset = range ? address - range->base : 0;
@@ -122,7 +158,7 @@ bool ckt_range_is_device(uint64_t address, uint64_t size)
 		if (!good || size <= range->size - offset)
 			break;
 		/* Only what the program mapped itself goes on behind its end. */
-		good = range->kind == CKT_RANGE_MAPPED && at < count && ranges[at].base == range->base + range->size &&
+		good = range->kind == CKT_RANGE_MAPPED && at < table->count && ranges[at].base == range->base + range->size &&
 		       ranges[at].kind == CKT_RANGE_MAPPED;
 		address = range->base + range->size;
 		size -= range->size - offset;
@@ -147,9 +183,13 @@ bool ckt_range_require_device(const char *what, uint64_t address, uint64_t size)
 
 bool ckt_range_overlaps(uint64_t address, uint64_t size)
 {
+	bool found = false;
 	pthread_rwlock_rdlock(&lock);
-	size_t at = upper(address);
-	bool found = (at && address - ranges[at - 1].base < ranges[at - 1].size) || (at < count && ranges[at].base - address < size);
+	for (unsigned n = 0; n < ckt_conn_count && !found; n++) {
+		const struct table *table = &tables[n];
+		size_t at = upper(table, address);
+		found = holder(table, address) || (at < table->count && table->ranges[at].base - address < size);
+	}
 	pthread_rwlock_unlock(&lock);
 	return found;
 }
@@ -157,9 +197,10 @@ bool ckt_range_overlaps(uint64_t address, uint64_t size)
 void ckt_range_set_flags(uint64_t address, uint64_t size, enum ckt_range_kind kind, unsigned flags)
 {
 	pthread_rwlock_wrlock(&lock);
-	for (size_t at = address ? upper(address - 1) : 0; at < count && ranges[at].base - address < size; at++)
-		if (ranges[at].kind == kind)
-			ranges[at].flags = flags;
+	const struct table *table = table_of(address);
+	for (size_t at = address ? upper(table, address - 1) : 0; at < table->count && table->ranges[at].base - address < size; at++)
+		if (table->ranges[at].kind == kind)
+			table->ranges[at].flags = flags;
 	pthread_rwlock_unlock(&lock);
 }
 
@@ -167,31 +208,44 @@ void ckt_range_set_peer(uint64_t address, uint64_t size, CUdevice device, unsign
 {
 	uint64_t bit = 1ull << device;
 	pthread_rwlock_wrlock(&lock);
-	for (size_t at = address ? upper(address - 1) : 0; at < count && ranges[at].base - address < size; at++)
-		if (ranges[at].kind == CKT_RANGE_MAPPED) {
-			ranges[at].readers &= ~bit;
-			ranges[at].writers &= ~bit;
-			ranges[at].readers |= flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? bit : 0;
-			ranges[at].writers |= flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? bit : 0;
+	const struct table *table = table_of(address);
+	for (size_t at = address ? upper(table, address - 1) : 0; at < table->count && table->ranges[at].base - address < size; at++) {
+		struct ckt_range *range = &table->ranges[at];
+		if (range->kind == CKT_RANGE_MAPPED) {
+			range->readers &= ~bit;
+			range->writers &= ~bit;
+			range->readers |= flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? bit : 0;
+			range->writers |= flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? bit : 0;
 		}
+	}
 	pthread_rwlock_unlock(&lock);
+}
+
+/* Host memory that begins at base, or NULL.  Precondition: lock held. */
+static struct ckt_range *host_alloc(uint64_t base)
+{
+	const struct table *table = table_of(base);
+	for (size_t at = upper(table, base); at-- > 0 && table->ranges[at].base == base;)
+		if (table->ranges[at].kind == CKT_RANGE_HOST_ALLOC)
+			return &table->ranges[at];
+	return NULL;
 }
 
 void ckt_range_set_mapped(uint64_t base)
 {
 	pthread_rwlock_wrlock(&lock);
-	for (size_t at = upper(base); at-- > 0 && ranges[at].base == base;)
-		if (ranges[at].kind == CKT_RANGE_HOST_ALLOC)
-			ranges[at].mapped = true;
+	struct ckt_range *range = host_alloc(base);
+	if (range)
+		range->mapped = true;
 	pthread_rwlock_unlock(&lock);
 }
 
 void ckt_range_set_shared(uint64_t base, bool shared)
 {
 	pthread_rwlock_wrlock(&lock);
-	for (size_t at = upper(base); at-- > 0 && ranges[at].base == base;)
-		if (ranges[at].kind == CKT_RANGE_HOST_ALLOC)
-			ranges[at].shared = shared;
+	struct ckt_range *range = host_alloc(base);
+	if (range)
+		range->shared = shared;
 	pthread_rwlock_unlock(&lock);
 }
 

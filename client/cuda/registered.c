@@ -16,6 +16,7 @@
 
 #include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 
 enum { BLOCK = 4096 };
 /* More pieces than that are not worth their messages: then the GPU is waited for, and what lies between goes along. */
@@ -145,7 +146,7 @@ static CUresult push_one(struct twin *t)
 static CUresult catch_up(uint64_t context)
 {
 	pthread_mutex_unlock(&lock);
-	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = context);
+	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
 	if (!result)
 		result = ckt_registered_after_wait_slow(context);
 	pthread_mutex_lock(&lock);
@@ -158,7 +159,7 @@ CUresult ckt_registered_before_work_slow(void)
 	uint64_t saved = ckt_call_context;
 	pthread_mutex_lock(&lock);
 	for (struct twin *t = twins; t && !result; t = t->next) {
-		ckt_call_context = t->context;
+		ckt_context_use(t->context);
 		if (t->behind && !ckt_host_thread() && is_scattered(t)) {
 			uint64_t base = t->base;
 			result = catch_up(t->context);
@@ -173,7 +174,7 @@ CUresult ckt_registered_before_work_slow(void)
 		t->elsewhere |= saved != t->context;
 	}
 	pthread_mutex_unlock(&lock);
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	return result;
 }
 
@@ -185,7 +186,7 @@ CUresult ckt_registered_after_wait_slow(uint64_t context)
 	for (struct twin *t = twins; t && !result; t = t->next) {
 		if (!t->behind)
 			continue;
-		ckt_call_context = t->context;
+		ckt_context_use(t->context);
 		result = ckt_stream_aside(t->context, &stream);
 		if (!result)
 			result = fetch(t, stream);
@@ -193,7 +194,7 @@ CUresult ckt_registered_after_wait_slow(uint64_t context)
 			t->behind = false;
 	}
 	pthread_mutex_unlock(&lock);
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	return result;
 }
 
@@ -255,9 +256,9 @@ CUresult ckt_registered_map(const struct ckt_range *range, uint64_t *ret_address
 	pthread_mutex_lock(&lock);
 	struct twin *t = find(range->base, range->size);
 	if (!t) {
-		ckt_call_context = range->context;
+		ckt_context_use(range->context);
 		result = make(range, &t);
-		ckt_call_context = saved;
+		ckt_context_use(saved);
 		if (!result) {
 			t->next = twins;
 			twins = t;
@@ -300,8 +301,8 @@ CUresult ckt_registered_forget(const struct ckt_range *range)
 	if (!atomic_load_explicit(&ckt_registered_count, memory_order_relaxed))
 		return CUDA_SUCCESS;
 	uint64_t saved = ckt_call_context;
-	ckt_call_context = range->context;
-	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = range->context);
+	ckt_context_use(range->context);
+	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(range->context));
 	if (!result)
 		result = ckt_registered_after_wait_slow(range->context);
 	struct twin *t = take_out(has_memory, range->base);
@@ -309,7 +310,7 @@ CUresult ckt_registered_forget(const struct ckt_range *range)
 		cuMemFreeHost((void *)(uintptr_t)t->base);
 		release(t);
 	}
-	ckt_call_context = saved;
+	ckt_context_use(saved);
 	return result;
 }
 

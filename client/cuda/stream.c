@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/between.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 
 struct ckt_stream {
@@ -27,6 +29,7 @@ _Atomic bool ckt_stream_beside;
 
 static void destroy_stream(struct ckt_stream *stream)
 {
+	CKT_ROUTE_CONTEXT(stream->object.context);
 	CKT_BATCHED(stream_destroy, STREAM_DESTROY, .id = stream->object.id);
 	ckt_object_remove(&stream->object);
 }
@@ -97,9 +100,9 @@ CUresult ckt_stream_aside(uint64_t context_id, uint64_t *ret_id)
 	/* It went if the context did, a primary one to come again. */
 	if (!ckt_object_find(context->aside, CKT_KIND_STREAM)) {
 		uint64_t saved = ckt_call_context;
-		ckt_call_context = context_id;
+		ckt_context_use(context_id);
 		result = create_in(context, CU_STREAM_NON_BLOCKING, 0, &stream);
-		ckt_call_context = saved;
+		ckt_context_use(saved);
 		if (!result)
 			context->aside = stream->object.id;
 	}
@@ -210,6 +213,7 @@ CKT_EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 	struct ckt_stream *stream = ckt_object_find(ckt_handle_id(handle), CKT_KIND_STREAM);
 	if (!stream)
 		return ckt_call_context ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_CONTEXT;
+	CKT_ROUTE_CONTEXT(stream->object.context);
 	ckt_capture_stream_gone(stream->object.id);
 	CUresult result = CKT_BATCHED(stream_destroy, STREAM_DESTROY, .id = stream->object.id);
 	if (!result)
@@ -231,6 +235,7 @@ void ckt_stream_forget_context(uint64_t context)
 CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 {
 	uint64_t id;
+	CKT_ROUTE_STREAM(handle);
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		result = ckt_capture_forbid(id);
@@ -240,6 +245,7 @@ CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
 {
 	uint64_t id;
+	CKT_ROUTE_STREAM(handle);
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		result = ckt_capture_forbid(id);
@@ -249,6 +255,7 @@ CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
 CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
 {
 	uint64_t id;
+	CKT_ROUTE_STREAM(handle);
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (result)
 		return result;
@@ -256,6 +263,8 @@ CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_expect(ckt_conn_count > 1, 0) && ckt_object_conn(ckt_handle_id(event), CKT_KIND_EVENT) != ckt_call_conn)
+		return ckt_wait_between(id, event);
 	bool done;
 	result = ckt_capture_wait(id, ckt_handle_id(event), flags, &done);
 	if (result || done)

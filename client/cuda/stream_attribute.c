@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "driver/capture.h"
 
 CKT_EXPORT CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue *value)

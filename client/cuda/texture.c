@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/cuda/array.h"
+#include "client/cuda/route.h"
 
 enum { BUCKETS = 4096 };
 
@@ -274,7 +275,9 @@ CKT_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *ret_width, CUarra
 		return result;
 	if (!ret_width)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = CKT_WAITED(texture_linear_width, TEXTURE_LINEAR_WIDTH, 0, &reply, .device = (uint32_t)device, .format = format, .channels = channels);
+	CKT_ROUTE_DEVICE(device);
+	result = CKT_WAITED(texture_linear_width, TEXTURE_LINEAR_WIDTH, 0, &reply, .device = ckt_call_device((unsigned)device), .format = format,
+			    .channels = channels);
 	if (result)
 		return result;
 	if (ckt_texture_linear_width_res_get(&reply.results, &res))

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/route.h"
 #include "rpc/ipc.h"
 
 #define GRANULARITY ((uint64_t)2 << 20)
@@ -23,6 +24,7 @@ struct ckt_physical {
 struct reservation {
 	struct reservation *next;
 	uint64_t address, size;
+	struct ckt_conn *conn;		/* whose server has it set aside */
 };
 
 static pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,7 +41,7 @@ CKT_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ret_address, size_t size, s
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	uint32_t device = ckt_context_current(&context) ? 0 : (uint32_t)context->device;
+	uint32_t device = ckt_context_current(&context) ? 0 : ckt_call_device((unsigned)context->device);
 	struct reservation *entry = malloc(sizeof *entry);
 	if (!entry)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -55,7 +57,7 @@ CKT_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ret_address, size_t size, s
 		return result;
 	}
 	pthread_mutex_lock(&vmm_lock);
-	*entry = (struct reservation){.next = reservations, .address = res.address, .size = size};
+	*entry = (struct reservation){.next = reservations, .address = res.address, .size = size, .conn = ckt_call_conn};
 	reservations = entry;
 	pthread_mutex_unlock(&vmm_lock);
 	*ret_address = res.address;
@@ -71,6 +73,7 @@ CKT_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t size)
 		if (found->address != address || found->size != size)
 			continue;
 		if (!ckt_range_overlaps(address, size)) {
+			CKT_ROUTE(ckt_route_to_conn(found->conn));
 			result = CKT_BATCHED(address_free, ADDRESS_FREE, .address = address, .size = size);
 			*place = found->next;
 			free(found);
@@ -82,12 +85,12 @@ CKT_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t size)
 }
 
 /* Precondition: vmm_lock held. */
-static bool is_reserved(uint64_t address, uint64_t size)
+static const struct reservation *reserved(uint64_t address, uint64_t size)
 {
-	for (struct reservation *r = reservations; r; r = r->next)
+	for (const struct reservation *r = reservations; r; r = r->next)
 		if (address >= r->address && address - r->address <= r->size && size <= r->size - (address - r->address))
-			return true;
-	return false;
+			return r;
+	return NULL;
 }
 
 /* ---- Physical memory */
@@ -133,12 +136,14 @@ CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 	/* Compression is a wish that a device may decline; ours does, as its attribute says. */
 	physical->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
 	physical->handles = 1;
+	physical->object.context = ckt_handle_primary((unsigned)prop->location.id);
 	if (!ckt_object_add(&physical->object, CKT_KIND_PHYSICAL)) {
 		free(physical);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	uint64_t id = physical->object.id;
-	uint32_t device = (uint32_t)prop->location.id;
+	uint32_t device = ckt_call_device((unsigned)prop->location.id);
+	CKT_ROUTE_DEVICE(prop->location.id);
 	result = CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id, .device = device, .size = size);
 	/* What was freed on a stream is there once the stream is. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
@@ -162,6 +167,7 @@ static CUresult settle(struct ckt_physical *physical)
 {
 	if (physical->handles || physical->mappings)
 		return CUDA_SUCCESS;
+	CKT_ROUTE(ckt_route_to_object(physical->object.id, CKT_KIND_PHYSICAL));
 	CUresult result = CKT_BATCHED(physical_release, PHYSICAL_RELEASE, .id = physical->object.id);
 	ckt_object_remove(&physical->object);
 	return result;
@@ -223,6 +229,7 @@ CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAlloc
 	ckt_stream_beside = true;
 	pthread_mutex_lock(&vmm_lock);
 	struct ckt_physical *physical = find(handle);
+	CKT_ROUTE(ckt_route_to_object(handle, CKT_KIND_PHYSICAL));
 	if (physical && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && physical->prop.requestedHandleTypes & (unsigned)type)
 		result = CKT_WAITED(physical_export, PHYSICAL_EXPORT, CKT_CALL_F_NUMBERED, &reply, .physical = handle);
 	pthread_mutex_unlock(&vmm_lock);
@@ -251,7 +258,8 @@ static CUresult import(const struct ckt_ipc_handle *ticket, struct ckt_physical 
 		fresh->size = res.size;
 		fresh->prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 						    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-						    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)res.device}};
+						    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)ckt_call_device_back(res.device)}};
+		fresh->object.context = ckt_handle_primary((unsigned)fresh->prop.location.id);
 		*ret = fresh;
 	} else {
 		/* The session's own: one more reference. */
@@ -297,8 +305,13 @@ CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CU
 		return result;
 	pthread_mutex_lock(&vmm_lock);
 	struct ckt_physical *physical = find(handle);
-	bool can = physical && is_reserved(address, size) && !ckt_range_overlaps(address, size);
-	if (can && (offset || size != physical->size)) {
+	const struct reservation *reservation = reserved(address, size);
+	bool can = physical && reservation && !ckt_range_overlaps(address, size);
+	CKT_ROUTE(ckt_route_to_object(handle, CKT_KIND_PHYSICAL));
+	if (can && reservation->conn != ckt_call_conn) {
+		static bool once;
+		result = ckt_call_unsupported("memory of one server at addresses of another", &once);
+	} else if (can && (offset || size != physical->size)) {
 		result = CUDA_ERROR_NOT_SUPPORTED;	/* as an H200 answers: all of it or nothing */
 	} else if (can) {
 		result = CKT_WAITED(mem_map, MEM_MAP, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size, .offset = offset,
@@ -332,6 +345,7 @@ CKT_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 	struct ckt_range range;
 	pthread_mutex_lock(&vmm_lock);
 	if (whole(address, size)) {
+		CKT_ROUTE_ADDRESS(address);
 		result = CKT_BATCHED(mem_unmap, MEM_UNMAP, .address = address, .size = size);
 		for (uint64_t at = address; at < address + size && ckt_range_remove(at, CKT_RANGE_MAPPED, &range); at += range.size) {
 			struct ckt_physical *physical = ckt_object_find(range.owner, CKT_KIND_PHYSICAL);
@@ -340,7 +354,7 @@ CKT_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 				settle(physical);
 			}
 		}
-	} else if (size && address + size > address && is_reserved(address, 1) && !ckt_range_overlaps(address, size)) {
+	} else if (size && address + size > address && reserved(address, 1) && !ckt_range_overlaps(address, size)) {
 		result = CUDA_SUCCESS;	/* nothing is mapped there, wherever it ends */
 	}
 	pthread_mutex_unlock(&vmm_lock);
@@ -372,6 +386,7 @@ static CUresult set_run(uint64_t address, uint64_t size, CUdevice own, const CUm
 	CUresult result = check_access(desc, own);
 	if (result)
 		return result;
+	CKT_ROUTE_ADDRESS(address);
 	if (desc->location.id == own) {
 		result = CKT_WAITED(mem_set_access, MEM_SET_ACCESS, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size, .access = desc->flags);
 		if (!result)
@@ -379,7 +394,7 @@ static CUresult set_run(uint64_t address, uint64_t size, CUdevice own, const CUm
 		return result;
 	}
 	result = CKT_WAITED(mem_set_peer_access, MEM_SET_PEER_ACCESS, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size,
-			    .device = (uint32_t)desc->location.id, .access = desc->flags);
+			    .device = ckt_call_device((unsigned)desc->location.id), .access = desc->flags);
 	if (!result)
 		ckt_range_set_peer(address, size, desc->location.id, desc->flags);
 	return result;

@@ -52,11 +52,11 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, after_fork);
 }
 
-static void take_device(const ckt_control_device *from, struct ckt_nvml_device *to)
+static void take_device(unsigned server, const ckt_control_device *from, struct ckt_nvml_device *to)
 {
 	const uint8_t *u = (const uint8_t *)from->uuid;
 	*to = (struct ckt_nvml_device){
-		.ordinal = from->ordinal, .major = (int)from->major, .minor = (int)from->minor, .memory_bytes = from->memory_bytes};
+		.server = server, .ordinal = from->ordinal, .major = (int)from->major, .minor = (int)from->minor, .memory_bytes = from->memory_bytes};
 	snprintf(to->name, sizeof to->name, "%s", from->name);
 	snprintf(to->uuid, sizeof to->uuid, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
 		 u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
@@ -65,7 +65,7 @@ static void take_device(const ckt_control_device *from, struct ckt_nvml_device *
 	snprintf(to->pci_bus_id, sizeof to->pci_bus_id, "%08X:%02X:%02X.0", to->domain, to->bus, to->slot);
 }
 
-/* NVML's order, which is also CUDA's with CUDA_DEVICE_ORDER=PCI_BUS_ID; where that says nothing, the server's. */
+/* NVML's order, which is also CUDA's with CUDA_DEVICE_ORDER=PCI_BUS_ID; where that says nothing, the server's.  Servers keep theirs. */
 static int by_pci(const void *a, const void *b)
 {
 	const struct ckt_nvml_device *x = a, *y = b;
@@ -78,9 +78,33 @@ static int by_pci(const void *a, const void *b)
 	return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
 }
 
-int ckt_nvml_start(void)
+struct found {
+	struct ckt_nvml_device devices[CKT_DEVICES_MAX];
+	unsigned count;
+	int cuda_version;
+};
+
+/* Behind what is found already. */
+static int find_devices(unsigned server, struct found *found)
 {
 	ckt_control_devices_res res = {0};
+	unsigned before = found->count;
+	int result = ckt_nvml_call(server, CKT_CONTROL_DEVICES, NULL, NULL, (xdrproc_t)xdr_ckt_control_devices_res, &res);
+	if (result)
+		return result;
+	for (u_int i = 0; i < res.devices.devices_len && found->count < CKT_DEVICES_MAX; i++)
+		take_device(server, &res.devices.devices_val[i], &found->devices[found->count++]);
+	qsort(found->devices + before, found->count - before, sizeof *found->devices, by_pci);
+	/* What all of them have. */
+	if (!server || res.cuda_version < found->cuda_version)
+		found->cuda_version = res.cuda_version;
+	xdr_free((xdrproc_t)xdr_ckt_control_devices_res, (char *)&res);
+	return CKT_NVML_SUCCESS;
+}
+
+int ckt_nvml_start(void)
+{
+	struct found found = {0};
 	pthread_once(&fork_once, watch_forks);
 	pthread_mutex_lock(&lock);
 	bool asked = starts == 0;
@@ -88,19 +112,19 @@ int ckt_nvml_start(void)
 	pthread_mutex_unlock(&lock);
 	if (!asked)
 		return CKT_NVML_SUCCESS;
-	int result = ckt_nvml_call(CKT_CONTROL_DEVICES, NULL, NULL, (xdrproc_t)xdr_ckt_control_devices_res, &res);
+	unsigned servers = ckt_nvml_servers();
+	int result = servers ? CKT_NVML_SUCCESS : CKT_NVML_DRIVER_NOT_LOADED;
+	for (unsigned server = 0; server < servers && !result; server++)
+		result = find_devices(server, &found);
 	if (result)
 		return result;
 	pthread_mutex_lock(&lock);
 	if (starts++ == 0) {
-		device_count = res.devices.devices_len;
-		cuda_version = res.cuda_version;
-		for (unsigned i = 0; i < device_count; i++)
-			take_device(&res.devices.devices_val[i], &devices[i]);
-		qsort(devices, device_count, sizeof *devices, by_pci);
+		memcpy(devices, found.devices, found.count * sizeof *devices);
+		device_count = found.count;
+		cuda_version = found.cuda_version;
 	}
 	pthread_mutex_unlock(&lock);
-	xdr_free((xdrproc_t)xdr_ckt_control_devices_res, (char *)&res);
 	return CKT_NVML_SUCCESS;
 }
 

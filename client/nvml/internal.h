@@ -18,6 +18,7 @@
 
 /* What an nvmlDevice_t points to; lives as long as the process. */
 struct ckt_nvml_device {
+	unsigned server;		/* in REMOTE_GPU_ADDRESS, from 0 */
 	unsigned ordinal;		/* the server's name for it */
 	char name[96], uuid[48], pci_bus_id[32];	/* uuid "GPU-...", pci_bus_id "00000000:01:00.0" */
 	unsigned domain, bus, slot;
@@ -34,8 +35,11 @@ int ckt_nvml_devices(struct ckt_nvml_device **ret_devices, unsigned *ret_count, 
 /* Whether the handle is one of ours, which is checked before it is looked at. */
 int ckt_nvml_device(const void *handle, struct ckt_nvml_device **ret_device);
 
-/* ---- ask.c: the server.  *ret is zeroed before and freed with xdr_free after success. */
-int ckt_nvml_call(uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *ret);
+/* ---- ask.c: the servers */
+/* How many there are; 0, and it was told why, where the addresses are none. */
+unsigned ckt_nvml_servers(void);
+/* Of the server of that number.  *ret is zeroed before and freed with xdr_free after success. */
+int ckt_nvml_call(unsigned server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *ret);
 
 /* ---- pass.c: what the generated functions are made of; number as in rpc/api/nvml.api */
 int ckt_nvml_data(unsigned number, const void *device, const void *other, const unsigned *selectors, void *const *outs);

@@ -14,13 +14,17 @@ static int pass(unsigned number, const void *device, const void *other, const un
 	int version, result = function->system ? ckt_nvml_devices(&first, &count, &version) : ckt_nvml_device(device, &first);
 	if (!result && function->device2)
 		result = ckt_nvml_device(other, &second);
+	/* Two servers' GPUs are nothing to each other. */
+	if (!result && second && second->server != first->server)
+		result = CKT_NVML_NOT_SUPPORTED;
 	if (result)
 		return result;
 	ckt_control_nvml_args args = {
 		.function = number, .gpu = function->system ? 0 : first->ordinal, .other = second ? second->ordinal : 0};
 	memcpy(args.selectors, selectors, sizeof args.selectors);
 	*ret_res = (ckt_control_nvml_res){0};
-	result = ckt_nvml_call(CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &args, (xdrproc_t)xdr_ckt_control_nvml_res, ret_res);
+	result = ckt_nvml_call(first->server, CKT_CONTROL_NVML, (xdrproc_t)xdr_ckt_control_nvml_args, &args, (xdrproc_t)xdr_ckt_control_nvml_res,
+			       ret_res);
 	if (result || !ret_res->result)
 		return result;
 	result = ret_res->result;

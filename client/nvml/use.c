@@ -49,7 +49,7 @@ static int ask(void *handle, ckt_control_gpu_use_res *ret_res)
 		return result;
 	ckt_control_gpu_args args = {.gpu = device->ordinal};
 	*ret_res = (ckt_control_gpu_use_res){0};
-	result = ckt_nvml_call(CKT_CONTROL_GPU_USE, (xdrproc_t)xdr_ckt_control_gpu_args, &args, (xdrproc_t)xdr_ckt_control_gpu_use_res,
+	result = ckt_nvml_call(device->server, CKT_CONTROL_GPU_USE, (xdrproc_t)xdr_ckt_control_gpu_args, &args, (xdrproc_t)xdr_ckt_control_gpu_use_res,
 			       ret_res);
 	if (result || !ret_res->result)
 		return result;

@@ -5,6 +5,7 @@ Modes:
   native      with the machine's own CUDA driver
   local       our runtime over the driver of this machine (or the soft GPU) inside the program's process: no server, no wire
   tcp, unix   through a private cricket-server
+  nodes       through two private cricket-servers as one list
   soft        cricket-run --soft
   checkpoint  at the program's mid point the session is checkpointed and stopped, its server killed, the session restored on a
               second server, and the program goes on
@@ -375,9 +376,11 @@ def run_soft(tree, arg, directory, command):
 
 
 def run_remote(tree, arg, directory, command):
-    server = Server(tree, os.path.join(directory, "server"), arg.driver, arg.server_arg)
-    address = server.address if arg.mode == "tcp" else "unix:" + server.socket
+    servers = []
     try:
+        for i in range(2 if arg.mode == "nodes" else 1):
+            servers.append(Server(tree, os.path.join(directory, f"server{i}" if i else "server"), arg.driver, arg.server_arg))
+        address = ",".join("unix:" + server.socket if arg.mode == "unix" else server.address for server in servers)
         programs = []
         for i in range(arg.clients):
             own = os.path.join(directory, f"client{i}")
@@ -386,19 +389,22 @@ def run_remote(tree, arg, directory, command):
         for program in programs:
             judge(arg, program.wait(arg.timeout))
         # A session is gone with its program: nothing may be left to free.
-        deadline = time.monotonic() + GUARD_S
-        while (left := sessions_of(tree, server)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        if left:
-            raise Failure(f"{len(left)} sessions were still there after their programs")
-        server.stop()
+        for server in servers:
+            deadline = time.monotonic() + GUARD_S
+            while (left := sessions_of(tree, server)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            if left:
+                raise Failure(f"{len(left)} sessions were still there after their programs")
+            server.stop()
     except Failure as failure:
-        raise Failure(f"{failure}\n--- server\n{server.tail()}") from None
+        logs = "".join(f"\n--- server\n{server.tail()}" for server in servers)
+        raise Failure(f"{failure}{logs}") from None
     finally:
-        workers = server.workers()
-        server.kill()
-        with contextlib.suppress(Failure):
-            end_all(workers, "a failed test")
+        for server in servers:
+            workers = server.workers()
+            server.kill()
+            with contextlib.suppress(Failure):
+                end_all(workers, "a failed test")
 
 
 PHASES_MAX = 16 # no program has more
@@ -624,7 +630,7 @@ def run_route(tree, arg, directory, command):
     Journey(tree, arg, directory, command).run(ROUTES[arg.mode])
 
 
-MODES = {"native": run_native, "local": run_local, "soft": run_soft, "tcp": run_remote, "unix": run_remote, **dict.fromkeys(ROUTES, run_route)}
+MODES = {"native": run_native, "local": run_local, "soft": run_soft, "tcp": run_remote, "unix": run_remote, "nodes": run_remote, **dict.fromkeys(ROUTES, run_route)}
 
 
 def arguments(argv):

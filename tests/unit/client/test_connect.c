@@ -115,7 +115,7 @@ static void test_answers(void)
 		{CKT_HELLO_STALE, -EACCES, "because"}, {CKT_HELLO_BAD_VERSION, -EACCES, "because"},
 		{-2, -EPROTO, "is this really a cricket-server's port?"}, {-3, -EPROTO, "is this really a cricket-server's port?"},
 	};
-	unsetenv("CUDA_VISIBLE_DEVICES");
+	ckt_conn.visible = NULL;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct ckt_hello_ok ok = {0};
 		ckt_conn.parked = false;
@@ -141,7 +141,7 @@ static void test_hello(void)
 	char visible[CKT_HELLO_MAX];
 	struct ckt_hello_ok ok = {0};
 	strcpy(ckt_conn.session, PARTS_SESSION);
-	setenv("CUDA_VISIBLE_DEVICES", "", 1);
+	ckt_conn.visible = "";
 	IS(attempt(CKT_HELLO_DENIED, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), -EACCES);
 	IS(server.pieces, 1);
 	TEXT(server.session, "");
@@ -150,14 +150,14 @@ static void test_hello(void)
 	TEXT(server.session, PARTS_SESSION);
 	memset(visible, '1', CKT_VISIBLE_TEXT_MAX + 1);
 	visible[CKT_VISIBLE_TEXT_MAX + 1] = 0;
-	setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+	ckt_conn.visible = visible;
 	IS(attempt(CKT_HELLO_DENIED, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), -EMSGSIZE);
 	HAS(message, "CUDA_VISIBLE_DEVICES is longer");
 	visible[CKT_VISIBLE_TEXT_MAX] = 0;
-	setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+	ckt_conn.visible = visible;
 	IS(attempt(CKT_HELLO_DENIED, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), -EACCES);
 	IS(server.pieces, (CKT_VISIBLE_TEXT_MAX + CKT_VISIBLE_PIECE - 1) / CKT_VISIBLE_PIECE);
-	unsetenv("CUDA_VISIBLE_DEVICES");
+	ckt_conn.visible = NULL;
 }
 
 static void test_token(void)

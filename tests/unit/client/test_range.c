@@ -10,6 +10,20 @@
 
 enum { KIB = 1024 };
 
+/* What client/cuda/route.c and client/conn/nodes.c know: here a context's number is its server's. */
+unsigned ckt_conn_count = 1;
+static unsigned node;
+
+unsigned ckt_call_node(void)
+{
+	return node;
+}
+
+unsigned ckt_context_node(uint64_t context)
+{
+	return (unsigned)context;
+}
+
 static void add(uint64_t base, uint64_t size, enum ckt_range_kind kind, unsigned flags, uint64_t owner)
 {
 	ckt_range_add(&(struct ckt_range){.base = base, .size = size, .kind = kind, .flags = flags, .owner = owner});
@@ -139,6 +153,32 @@ static void test_model(void)
 	CU_ASSERT_EQUAL(wrong, 0);
 }
 
+/* Of two servers: one address may be a variable's at each, and means the one where the thread's calls go. */
+static void test_two_servers(void)
+{
+	struct ckt_range range;
+	ckt_conn_count = 2;
+	ckt_range_add(&(struct ckt_range){.base = 0x50000, .size = 16, .kind = CKT_RANGE_GLOBAL, .context = 0, .owner = 7});
+	ckt_range_add(&(struct ckt_range){.base = 0x50000, .size = 32, .kind = CKT_RANGE_GLOBAL, .context = 1, .owner = 8});
+	ckt_range_add(&(struct ckt_range){.base = 0x60000, .size = 16, .kind = CKT_RANGE_DEVICE, .context = 1});
+	for (node = 0; node < 2; node++) {
+		CU_ASSERT_TRUE(ckt_range_find(0x5000f, &range) && range.owner == 7 + node && range.context == node);
+		CU_ASSERT_EQUAL(ckt_range_is_device(0x50000, 32), node == 1);
+		/* What only one has is found from both. */
+		CU_ASSERT_TRUE(ckt_range_find(0x60000, &range) && range.context == 1);
+		CU_ASSERT_TRUE(ckt_range_overlaps(0x60000, 1) && ckt_range_overlaps(0x5f000, 0x1001));
+		CU_ASSERT_FALSE(ckt_range_overlaps(0x5f000, 0x1000));
+	}
+	node = 0;
+	CU_ASSERT_TRUE(ckt_range_find(0x50010, &range) && range.owner == 8);
+	ckt_range_remove_owner(7);
+	CU_ASSERT_TRUE(ckt_range_find(0x50000, &range) && range.owner == 8);
+	CU_ASSERT_TRUE(ckt_range_remove(0x60000, CKT_RANGE_DEVICE, &range) && range.context == 1);
+	ckt_range_remove_context(1);
+	CU_ASSERT_FALSE(ckt_range_find(0x50000, &range) || ckt_range_find(0x60000, &range));
+	ckt_conn_count = 1;
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -149,6 +189,7 @@ int main(void)
 	CU_add_test(suite, "owners", test_owners);
 	CU_add_test(suite, "same base", test_same_base);
 	CU_add_test(suite, "model", test_model);
+	CU_add_test(suite, "two servers", test_two_servers);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();

@@ -297,8 +297,9 @@ static void callback(int peer, uint32_t proc, xdrproc_t xdr, void *args)
 
 static struct ckt_host_call_args seen;
 
-static void host_call(const struct ckt_host_call_args *args)
+static void host_call(struct ckt_conn *conn, const struct ckt_host_call_args *args)
 {
+	YES(conn == &ckt_conn);
 	seen = *args;
 }
 

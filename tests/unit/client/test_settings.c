@@ -125,7 +125,17 @@ static void test_paths(void)
 static void test_address(void)
 {
 	char directory[] = "/tmp/ckt-settings-XXXXXX", path[128], expected[128];
+	load("REMOTE_GPU_ADDRESS", "a,b:7351", NULL, NULL);
+	IS(ckt_settings.address_count, 2);
+	TEXT(ckt_settings_address(0), "a:7350");
+	TEXT(ckt_settings_address(1), "b:7351");
+	TEXT(ckt_settings.address_error, "");
+	load("REMOTE_GPU_ADDRESS", "a,,b", NULL, NULL);
+	HAS(ckt_settings.address_error, "address 2 of the list 'a,,b' is empty");
 	load("REMOTE_GPU_ADDRESS", "host:1", NULL, NULL);
+	IS(ckt_settings.address_count, 1);
+	TEXT(ckt_settings_address(0), "host:1");
+	TEXT(ckt_settings.address_error, "");
 	TEXT(ckt_settings.address, "host:1");
 	YES(ckt_settings.address_given);
 	/* A user's own server is found where it has a socket, and only there. */

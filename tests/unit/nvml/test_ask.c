@@ -7,14 +7,15 @@
 
 void answers_forget(void)
 {
-	failed_ms = 0;
+	for (size_t i = 0; i < COUNT(failed_ms); i++)
+		failed_ms[i] = 0;
 	atomic_flag_clear(&told);
 }
 
 static int ask_devices(ckt_control_devices_res *res)
 {
 	*res = (ckt_control_devices_res){0};
-	return ckt_nvml_call(CKT_CONTROL_DEVICES, NULL, NULL, (xdrproc_t)xdr_ckt_control_devices_res, res);
+	return ckt_nvml_call(0, CKT_CONTROL_DEVICES, NULL, NULL, (xdrproc_t)xdr_ckt_control_devices_res, res);
 }
 
 static void test_asks(void)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "answers.h"
+#include "client/conn/settings.h"
 
 int nvmlInit_v2(void);
 int nvmlInitWithFlags(unsigned flags);
@@ -158,4 +159,41 @@ static void test_fork(void)
 	IS(nvmlShutdown(), 0);
 }
 
-UNIT_SUITE(device, {"starts", test_starts}, {"handles", test_handles}, {"strange answers", test_strange}, {"fork", test_fork})
+/* Of a list, each server's GPUs in their order, one server behind the other; every one of them must answer. */
+static void test_two_servers(void)
+{
+	static const char *const names[] = {"Sooner", "Later", "Sooner", "Later"};
+	char text[96];
+	void *device;
+	unsigned count = 7, index = 7;
+	answers_reset();
+	for (unsigned i = 0; i < 2; i++)
+		snprintf(ckt_settings.addresses[i], sizeof ckt_settings.addresses[i], "%s", ckt_settings.address);
+	ckt_settings.address_count = 2;
+	MUST(nvmlInit_v2(), 0);
+	IS(answers.calls, 2);
+	IS(nvmlDeviceGetCount_v2(&count), 0);
+	MUST(count, COUNT(names));
+	for (unsigned i = 0; i < count; i++) {
+		MUST(nvmlDeviceGetHandleByIndex_v2(i, &device), 0);
+		IS(nvmlDeviceGetIndex(device, &index), 0);
+		IS(index, i);
+		IS(nvmlDeviceGetName(device, text, sizeof text), 0);
+		TEXT(text, names[i]);
+	}
+	IS(nvmlShutdown(), 0);
+	strcpy(ckt_settings.addresses[1], "unix:/nonexistent");
+	stderr_begin();
+	IS(nvmlInit_v2(), CKT_NVML_DRIVER_NOT_LOADED);
+	HAS(stderr_end(), "no server at unix:/nonexistent");
+	strcpy(ckt_settings.address_error, "the list is none");
+	answers_reset();
+	stderr_begin();
+	IS(nvmlInit_v2(), CKT_NVML_DRIVER_NOT_LOADED);
+	HAS(stderr_end(), "NVML: the list is none");
+	ckt_settings.address_error[0] = 0;
+	ckt_settings.address_count = 1;
+	answers_reset();
+}
+
+UNIT_SUITE(device, {"starts", test_starts}, {"handles", test_handles}, {"strange answers", test_strange}, {"fork", test_fork}, {"two servers", test_two_servers})

@@ -1,0 +1,59 @@
+/*
+ * Where calls go, with servers of several nodes (client/conn/nodes.c): over the connection to the current context's device.
+ *
+ * A handle or an address may belong to a device of another server than the current one's.  A function that uses one goes there for as long
+ * as it runs, as if the program had made the owner's context current:
+ *
+ *	CUresult cuStreamQuery(CUstream stream)
+ *	{
+ *		CKT_ROUTE_STREAM(stream);
+ *		...	calls go where the stream is
+ *	}
+ *
+ * With one server each of these is one load and a compare.
+ */
+#pragma once
+
+#include "client/cuda/internal.h"
+
+struct ckt_route {
+	bool away;
+	uint64_t context;	/* to come back to */
+	struct ckt_conn *conn;
+};
+
+/* Makes the thread's calls those of the context (0: of none), of which nothing is checked. */
+void ckt_context_use(uint64_t context);
+/* The connection to the context's device; the current one's for 0 and for what is no context. */
+struct ckt_conn *ckt_context_conn(uint64_t context);
+/* The same for the context of an object, a stream or the like, of whichever kind. */
+struct ckt_conn *ckt_object_conn(uint64_t id, enum ckt_kind kind);
+/* The connection to what has the address, the current one for memory of the program's own. */
+struct ckt_conn *ckt_address_conn(uint64_t address);
+
+struct ckt_route ckt_route_to_context(uint64_t context);
+struct ckt_route ckt_route_to_object(uint64_t id, enum ckt_kind kind);
+struct ckt_route ckt_route_to_address(uint64_t address);
+/* Without a context. */
+struct ckt_route ckt_route_to_device(CUdevice device);
+struct ckt_route ckt_route_to_pool(uint64_t pool);
+struct ckt_route ckt_route_to_conn(struct ckt_conn *conn);
+
+static inline void ckt_route_back(struct ckt_route *route)
+{
+	if (__builtin_expect(route->away, 0)) {
+		ckt_call_context = route->context;
+		ckt_call_conn = route->conn;
+	}
+}
+
+#define CKT_ROUTE(call) \
+	__attribute__((cleanup(ckt_route_back))) struct ckt_route route_ = {0}; \
+	if (__builtin_expect(ckt_conn_count > 1, 0)) \
+		route_ = call
+
+#define CKT_ROUTE_CONTEXT(id) CKT_ROUTE(ckt_route_to_context(id))
+#define CKT_ROUTE_STREAM(stream) CKT_ROUTE(ckt_route_to_object(ckt_handle_id(stream), CKT_KIND_STREAM))
+#define CKT_ROUTE_EVENT(event) CKT_ROUTE(ckt_route_to_object(ckt_handle_id(event), CKT_KIND_EVENT))
+#define CKT_ROUTE_ADDRESS(address) CKT_ROUTE(ckt_route_to_address(address))
+#define CKT_ROUTE_DEVICE(device) CKT_ROUTE(ckt_route_to_device(device))
