@@ -104,6 +104,27 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 	ckt_ctl_disconnect(&server);
 }
 
+/* Of a list each. */
+static void check_servers(struct ckt_doctor *doctor, const struct ckt_ctl_args *args)
+{
+	char addresses[CKT_ADDRESSES_MAX][CKT_ADDRESS_TEXT_MAX], message[CKT_MESSAGE_MAX];
+	const char *address = args->server ? args->server : getenv("REMOTE_GPU_ADDRESS");
+	unsigned count;
+	if (!address || !strchr(address, ',')) {
+		check_server(doctor, args);
+		return;
+	}
+	if (ckt_address_split(address, addresses, &count, message, sizeof message)) {
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "server", "write a,b:7351: host, host:port, unix:/path or file:PATH each", "%s", message);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		struct ckt_ctl_args one = *args;
+		one.server = addresses[i];
+		check_server(doctor, &one);
+	}
+}
+
 /* Installed beside us, or in the build tree; CRICKET_LIBDIR as for cricket-run. */
 static bool find_library(char ret_path[PATH_SIZE])
 {
@@ -247,7 +268,7 @@ static void check_environment(struct ckt_doctor *doctor)
 int ckt_ctl_doctor(const struct ckt_ctl_args *args)
 {
 	struct ckt_doctor doctor = {.json = args->json, .checks = json_array()};
-	check_server(&doctor, args);
+	check_servers(&doctor, args);
 	check_library(&doctor);
 	check_text(&doctor);
 	check_limits(&doctor);

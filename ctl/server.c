@@ -60,6 +60,11 @@ int ckt_ctl_try_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *
 {
 	const char *address = args->server ? args->server : getenv("REMOTE_GPU_ADDRESS");
 	char path[400], local[CKT_ADDRESS_TEXT_MAX];
+	/* A list is for programs, which have a session at each. */
+	if (address && strchr(address, ',')) {
+		snprintf(ret_message, message_size, "'%.200s' names several servers: give the one that is meant with --server", address);
+		return CKT_EXIT_USAGE;
+	}
 	if (address && *address)
 		return try_address(address, ret_server, ret_message, message_size);
 	/* A server of this user's, then the system's. */

@@ -20,6 +20,7 @@ static const char usage[] =
 	"Runs COMMAND with its CUDA calls answered by a Cricket server.\n"
 	"\n"
 	"  -s, --server ADDRESS  host, host:port, unix:/path or file:PATH; otherwise REMOTE_GPU_ADDRESS.\n"
+	"                        Several, separated by commas: the GPUs of all of them, in that order.\n"
 	"                        local: runs COMMAND on this machine's own driver with Cricket's runtime, to compare;\n"
 	"                        local:PATH on the libcuda.so.1 named\n"
 	"      --soft            start a private server on the soft GPU and end it with COMMAND\n"
@@ -135,6 +136,10 @@ bool run_prepare_environment(const struct run_options *options, const char *addr
 	bool done = false;
 	int size;
 
+	if (driver && strchr(driver, ',') && access(driver, F_OK)) {
+		run_say("local: is this machine's own driver and stands alone: there can be no other address beside it");
+		return false;
+	}
 	if (!run_find_libraries(directory))
 		return false;
 	if (strpbrk(directory, " :")) {
