@@ -1,5 +1,6 @@
 /* What kernels print: kept in order per context, written at synchronisation, or at once when it outgrows the printf FIFO's limit. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,6 +49,11 @@ void ckt_soft_output_flush(struct ckt_soft_context *context)
 	struct ckt_soft_output *piece = context->output;
 	context->output = context->output_last = NULL;
 	context->output_bytes = 0;
+	/* What the process itself has printed came before.  A thread that holds the stream may wait for this one. */
+	if (piece && ftrylockfile(stdout) == 0) {
+		fflush_unlocked(stdout);
+		funlockfile(stdout);
+	}
 	/* Under the lock: two flushing threads must not change the order. */
 	while (piece) {
 		for (size_t done = 0; done < piece->size;) {

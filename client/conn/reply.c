@@ -182,9 +182,15 @@ static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 static void output(const struct ckt_output_args *args)
 {
 	int fd = args->fd == 2 ? STDERR_FILENO : STDOUT_FILENO;
+	FILE *stream = args->fd == 2 ? stderr : stdout;
 	const char *p = args->data.data_val;
 	size_t left = args->data.data_len;
-	/* What the program has in its stdio buffer was written before: keep the order a local run has. */
+	/* What the program has in its stdio buffer was written before: keep the order a local run has.  A thread that holds the stream may wait
+	 * for this one. */
+	if (ftrylockfile(stream) == 0) {
+		fflush_unlocked(stream);
+		funlockfile(stream);
+	}
 	while (left) {
 		ssize_t n = write(fd, p, left);
 		if (n < 0 && errno == EINTR)

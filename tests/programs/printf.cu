@@ -20,6 +20,33 @@ __global__ void turns(int launch)
 	}
 }
 
+__global__ void one_line(void)
+{
+	printf("from the device\n");
+}
+
+/* What the host printed before comes first, also where it is still in a buffer of the host's. */
+static void order(void)
+{
+	char text[256];
+	int ends[2], out = dup(1);
+
+	fflush(stdout);
+	if (out < 0 || pipe(ends) || dup2(ends[1], 1) < 0)
+		exit(1);
+	printf("from the host\n");
+	one_line<<<1, 1>>>();
+	CHECK(cudaDeviceSynchronize());
+	fflush(stdout);
+	dup2(out, 1);
+	close(out);
+	close(ends[1]);
+	ssize_t n = read(ends[0], text, sizeof(text) - 1);
+	close(ends[0]);
+	text[n > 0 ? n : 0] = '\0';
+	EXPECT(!strcmp(text, "from the host\nfrom the device\n"));
+}
+
 int main(void)
 {
 	formats<<<1, 1>>>(42, 3.14159274f, NULL);
@@ -40,5 +67,6 @@ int main(void)
 	CHECK(cudaMemcpy(&n, d, sizeof(n), cudaMemcpyDeviceToHost));
 	EXPECT(n == 0);
 	printf("host line behind a copy\n");
+	order();
 	return finish();
 }
