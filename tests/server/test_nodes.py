@@ -85,6 +85,15 @@ class Nodes(Whole):
         self.assertEqual((code, out), (0, "1 devices\nok\n"), err)
         code, out, err = self.run_at(self.both, name="twice", CUDA_VISIBLE_DEVICES="1,0,1")
         self.assertNotEqual(code, 0)
+        # By what its UUID begins with, where only one of all begins so; the soft GPU's has its capability in it.
+        other = self.server("other", env={"CRICKET_SOFT_DEVICES": "9.0:1G"})
+        mixed, begins = self.first.address + "," + other.address, "GPU-43524943-4b45-542d-534f-4654"
+        code, out, err = self.run_at(mixed, name="uuid", CUDA_VISIBLE_DEVICES=begins + "005a")
+        self.assertEqual((code, out), (0, "1 devices\nok\n"), err)
+        code, out, err = self.run_at(mixed, name="uuids", CUDA_VISIBLE_DEVICES=begins + "005a," + begins + "0078")
+        self.assertEqual((code, out.splitlines()[0]), (0, "2 devices"), err)
+        code, out, err = self.run_at(mixed, name="either", CUDA_VISIBLE_DEVICES=begins)
+        self.assertNotEqual(code, 0)
         program = self.run_at(self.both, name="turned", wait=False, CUDA_VISIBLE_DEVICES="1,0")
         self.assertEqual([len(self.sessions(s)) for s in (self.first, self.second)], [1, 1])
         self.finish(program)
