@@ -95,6 +95,9 @@ int ckt_ctl_result(const ckt_control_result *result);
 int ckt_ctl_check_session(const char *text);
 /* Connects and checks. */
 int ckt_ctl_connect_for(const struct ckt_ctl_args *args, const char *session, struct ckt_ctl_server *ret_server);
+/* One call over a connection of its own; session: checked as above, NULL for none.  The rest as ckt_ctl_call. */
+int ckt_ctl_ask(const struct ckt_ctl_args *args, const char *session, uint32_t proc, xdrproc_t xdr_args, void *call, xdrproc_t xdr_result,
+		void *ret_result, int timeout_ms);
 
 /* ---- print.c */
 const char *ckt_ctl_state_name(unsigned state);

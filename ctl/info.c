@@ -66,13 +66,8 @@ static int print_text(const ckt_control_info_res *info)
 
 int ckt_ctl_info(const struct ckt_ctl_args *args)
 {
-	struct ckt_ctl_server server;
 	ckt_control_info_res info = {0};
-	int status = ckt_ctl_connect(args, &server);
-	if (status != CKT_EXIT_DONE)
-		return status;
-	status = ckt_ctl_call(&server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &info, TIMEOUT_MS, -1);
-	ckt_ctl_disconnect(&server);
+	int status = ckt_ctl_ask(args, NULL, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &info, TIMEOUT_MS);
 	if (status != CKT_EXIT_DONE)
 		return status;
 	status = args->json ? print_json(&info) : print_text(&info);

@@ -38,13 +38,8 @@ static int print(const ckt_control_kept_res *res)
 
 int ckt_ctl_kept_list(const struct ckt_ctl_args *args)
 {
-	struct ckt_ctl_server server;
 	ckt_control_kept_res res = {0};
-	int status = ckt_ctl_connect(args, &server);
-	if (status != CKT_EXIT_DONE)
-		return status;
-	status = ckt_ctl_call(&server, CKT_CONTROL_KEPT_LIST, NULL, NULL, (xdrproc_t)xdr_ckt_control_kept_res, &res, ANSWER_MS, -1);
-	ckt_ctl_disconnect(&server);
+	int status = ckt_ctl_ask(args, NULL, CKT_CONTROL_KEPT_LIST, NULL, NULL, (xdrproc_t)xdr_ckt_control_kept_res, &res, ANSWER_MS);
 	if (status == CKT_EXIT_DONE)
 		status = args->json ? print_json(&res) : print(&res);
 	xdr_free((xdrproc_t)xdr_ckt_control_kept_res, (char *)&res);
@@ -53,7 +48,6 @@ int ckt_ctl_kept_list(const struct ckt_ctl_args *args)
 
 int ckt_ctl_kept_remove(const struct ckt_ctl_args *args)
 {
-	struct ckt_ctl_server server;
 	const char *name = ckt_ctl_kept_name(args->words[1]);
 	ckt_control_stage_args call = {.stage = (char *)name};
 	ckt_control_result result = {0};
@@ -63,12 +57,8 @@ int ckt_ctl_kept_remove(const struct ckt_ctl_args *args)
 	}
 	int status = ckt_ctl_check_kept(name);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_connect(args, &server);
-	if (status != CKT_EXIT_DONE)
-		return status;
-	status = ckt_ctl_call(&server, CKT_CONTROL_KEPT_REMOVE, (xdrproc_t)xdr_ckt_control_stage_args, &call,
-			      (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, -1);
-	ckt_ctl_disconnect(&server);
+		status = ckt_ctl_ask(args, NULL, CKT_CONTROL_KEPT_REMOVE, (xdrproc_t)xdr_ckt_control_stage_args, &call,
+				     (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&result);
 	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);

@@ -5,15 +5,10 @@ enum { TIMEOUT_MS = 30000 };
 
 int ckt_ctl_kill(const struct ckt_ctl_args *args)
 {
-	struct ckt_ctl_server server;
 	ckt_control_session_args session = {.session = args->words[0]};
 	ckt_control_result result = {0};
-	int status = ckt_ctl_connect_for(args, args->words[0], &server);
-	if (status != CKT_EXIT_DONE)
-		return status;
-	status = ckt_ctl_call(&server, CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args, &session,
-			      (xdrproc_t)xdr_ckt_control_result, &result, TIMEOUT_MS, -1);
-	ckt_ctl_disconnect(&server);
+	int status = ckt_ctl_ask(args, args->words[0], CKT_CONTROL_KILL, (xdrproc_t)xdr_ckt_control_session_args, &session,
+				 (xdrproc_t)xdr_ckt_control_result, &result, TIMEOUT_MS);
 	if (status != CKT_EXIT_DONE)
 		return status;
 	status = ckt_ctl_result(&result);

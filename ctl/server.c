@@ -166,3 +166,15 @@ int ckt_ctl_connect_for(const struct ckt_ctl_args *args, const char *session, st
 	}
 	return status;
 }
+
+int ckt_ctl_ask(const struct ckt_ctl_args *args, const char *session, uint32_t proc, xdrproc_t xdr_args, void *call, xdrproc_t xdr_result,
+		void *ret_result, int timeout_ms)
+{
+	struct ckt_ctl_server server;
+	int status = session ? ckt_ctl_connect_for(args, session, &server) : ckt_ctl_connect(args, &server);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	status = ckt_ctl_call(&server, proc, xdr_args, call, xdr_result, ret_result, timeout_ms, -1);
+	ckt_ctl_disconnect(&server);
+	return status;
+}

@@ -102,6 +102,26 @@ static int call(const struct ckt_ctl_args *args)
 	return status;
 }
 
+static int ask(const struct ckt_ctl_args *args)
+{
+	ckt_control_result result = {0};
+	int status = ckt_ctl_ask(args, args->words[0], CKT_CONTROL_KILL, NULL, NULL, (xdrproc_t)xdr_ckt_control_result, &result, 2000);
+	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
+	return status;
+}
+
+static void test_ask(void)
+{
+	begin();
+	IS(run(ask, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_DONE);
+	IS(run(ask, (struct ckt_ctl_args){0}, "not an id", NULL), CKT_EXIT_NO_SESSION);
+	IS(run(ask, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);	/* about none */
+	replies[CKT_CONTROL_KILL].answer = hang_up;
+	IS(run(ask, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_NO_SERVER);
+	HAS(err, "does not answer");
+	IS(run(ask, (struct ckt_ctl_args){.server = "unix:/nowhere"}, "0123", NULL), CKT_EXIT_NO_SERVER);
+}
+
 static void test_call(void)
 {
 	begin();
@@ -113,4 +133,4 @@ static void test_call(void)
 	IS(run(call, (struct ckt_ctl_args){.server = "unix:/nowhere"}, "0123", NULL), CKT_EXIT_NO_SERVER);
 }
 
-UNIT_SUITE(server, {"connect", test_connect}, {"codes", test_codes}, {"call", test_call})
+UNIT_SUITE(server, {"connect", test_connect}, {"codes", test_codes}, {"call", test_call}, {"ask", test_ask})
