@@ -362,6 +362,12 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 	return result;
 }
 
+/* The stream goes on once the other one has come so far. */
+static CUresult wait_behind(struct ckt_soft_stream *stream, struct ckt_soft_stream *other, uint64_t ticket)
+{
+	return ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, other, ticket, NULL);
+}
+
 CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	struct ckt_soft_event *event;
@@ -377,8 +383,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 	struct recording *last = result == CUDA_SUCCESS && !captured ? event_last(event) : NULL;
 	/* Waiting for an event that was never recorded is no wait. */
 	if (last)
-		result = ckt_soft_stream_submit(stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream, last->ticket,
-						NULL);
+		result = wait_behind(stream, last->stream, last->ticket);
 	if (result == CUDA_SUCCESS && !captured && event->shared && ckt_soft_shared_event_latest(event->shared))
 		result = submit_numbered(stream, event->shared, ckt_soft_shared_event_latest(event->shared), run_wait);
 	recording_put(last);
@@ -431,8 +436,7 @@ CUresult ckt_soft_context_behind(struct ckt_soft_context *context, ckt_soft_work
 		result = ckt_soft_stream_create(context, CU_STREAM_NON_BLOCKING, 0, &aside);
 	if (result == CUDA_SUCCESS) {
 		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-			result = ckt_soft_stream_submit(aside, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, list[i].stream,
-							list[i].ticket, NULL);
+			result = wait_behind(aside, list[i].stream, list[i].ticket);
 		if (result == CUDA_SUCCESS)
 			result = ckt_soft_stream_submit(aside, run, payload, payload_bytes, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, NULL, 0, NULL);
 		ckt_soft_stream_close(aside);
@@ -462,8 +466,7 @@ CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 		result = all_streams(context, &list, &count);
 	}
 	for (size_t i = 1; i < count && result == CUDA_SUCCESS; i++)
-		result = ckt_soft_stream_submit(list[0].stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, list[i].stream,
-						list[i].ticket, NULL);
+		result = wait_behind(list[0].stream, list[i].stream, list[i].ticket);
 	if (result == CUDA_SUCCESS) {
 		ckt_soft_object_ref(&list[0].stream->object);
 		result = record(event, list[0].stream);
@@ -491,8 +494,7 @@ CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 		if (last)
 			result = all_streams(context, &list, &count);
 		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-			result = ckt_soft_stream_submit(list[i].stream, ckt_soft_nothing, NULL, 0, CKT_SOFT_INLINE | CKT_SOFT_ALWAYS, last->stream,
-							last->ticket, NULL);
+			result = wait_behind(list[i].stream, last->stream, last->ticket);
 		put_streams(list, count);
 		recording_put(last);
 		ckt_soft_object_put(&event->object);

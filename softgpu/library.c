@@ -396,30 +396,27 @@ CUresult CUDAAPI cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+static CUresult get_global(CUlibrary library, const char *name, bool managed_only, CUdeviceptr *ret_address, size_t *ret_bytes)
 {
-	if (!name || (!dptr && !bytes))
+	if (!name || (!ret_address && !ret_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_module *module;
 	CUresult result = current_module(library, &module);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = ckt_soft_module_global(module, name, false, dptr, bytes);
+	result = ckt_soft_module_global(module, name, managed_only, ret_address, ret_bytes);
 	ckt_soft_object_put(&module->object);
 	return result;
 }
 
+CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+	return get_global(library, name, false, dptr, bytes);
+}
+
 CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
-	if (!name || (!dptr && !bytes))
-		return CUDA_ERROR_INVALID_VALUE;
-	struct ckt_soft_module *module;
-	CUresult result = current_module(library, &module);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = ckt_soft_module_global(module, name, true, dptr, bytes);
-	ckt_soft_object_put(&module->object);
-	return result;
+	return get_global(library, name, true, dptr, bytes);
 }
 
 /* ---- Kernels */
