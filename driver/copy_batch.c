@@ -1,14 +1,6 @@
 /* Batches of copies, and boxes between contexts: each is one of the library's own copies. */
 #include "driver/driver.h"
 
-/* The stream of a batch: any but the legacy default one. */
-static CUresult batch_stream(CUstream stream)
-{
-	uint64_t id;
-	CUresult result = ckt_stream_resolve(stream, &id);
-	return !result && id <= ckt_handle_id(CU_STREAM_LEGACY) ? CUDA_ERROR_INVALID_VALUE : result;
-}
-
 static bool order_is_known(CUmemcpySrcAccessOrder order)
 {
 	return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
@@ -26,7 +18,7 @@ CKT_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *targets, CUdeviceptr *sou
 	for (size_t i = 0; i < count; i++)
 		if (!targets[i] || !sources[i] || !sizes[i])
 			return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = batch_stream(stream);
+	CUresult result = ckt_stream_check_batch(stream);
 	for (size_t i = 0; i < count && !result; i++)
 		result = cuMemcpyAsync(targets[i], sources[i], sizes[i], stream);
 	return result;
@@ -110,7 +102,7 @@ static CUresult copy_box(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream stream)
 static CUresult copy_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags, CUstream stream)
 {
 	size_t at = SIZE_MAX;
-	CUresult result = ops && count && !flags ? batch_stream(stream) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ops && count && !flags ? ckt_stream_check_batch(stream) : CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count && !result; i++)
 		if ((result = copy_box(&ops[i], stream)))
 			at = i;

@@ -1,7 +1,7 @@
 /*
  * What the two libcuda.so.1 have in common: client/cuda, which sends what it is asked, and softgpu, which does it.  Everything in driver/ is
- * compiled into each of them: graphs, stream capture, the rules of the memory that graphs allocate, what JIT options and memory operations are
- * right; none of which needs a GPU to be decided.
+ * compiled into each of them: graphs, stream capture, the rules of the memory that graphs allocate, what JIT options, memory operations and
+ * hints about managed memory are right; none of which needs a GPU to be decided.
  * Below stands what the library at hand brings to that; each function is written once in client/cuda/driver_side.c or a file beside it, and
  * once in softgpu/driver_side.c.
  *
@@ -43,6 +43,13 @@ CUresult ckt_driver_context_check(CUcontext handle);
 CUresult ckt_driver_event_check(CUevent handle);
 /* 0 and 1 stay, they mean the legacy default stream; the thread's own default stream gets its number. */
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_stream);
+/* The stream of a batch: any but the legacy default one. */
+static inline CUresult ckt_stream_check_batch(CUstream stream)
+{
+	uint64_t id;
+	CUresult result = ckt_stream_resolve(stream, &id);
+	return !result && id <= ckt_handle_id(CU_STREAM_LEGACY) ? CUDA_ERROR_INVALID_VALUE : result;
+}
 /* CUstream_flags that it was made with. */
 unsigned ckt_stream_flags(uint64_t stream);
 
@@ -73,6 +80,9 @@ unsigned ckt_driver_element_bytes(CUarray_format format, unsigned channels);
  * what they will be given (false, behind it).
  */
 CUresult ckt_copy_join(CUcontext dst_context, CUcontext src_context, bool before);
+
+/* The managed memory in which the address lies; CUDA_ERROR_INVALID_VALUE where it is none, CUDA_ERROR_NOT_INITIALIZED before cuInit. */
+CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size);
 
 /* ---- Memory operations */
 

@@ -153,6 +153,20 @@ CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t e
 	return result;
 }
 
+CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size)
+{
+	struct ckt_soft_context *context;
+	struct ckt_soft_range range;
+	CUresult result = ckt_soft_enter(&context);
+	if (result == CUDA_SUCCESS && (!ckt_soft_range_find(address, &range) || range.kind != CKT_SOFT_RANGE_MANAGED))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_base = range.base;
+	*ret_size = range.size;
+	return CUDA_SUCCESS;
+}
+
 bool ckt_driver_is_memory(uint64_t address, uint64_t size)
 {
 	return ckt_driver_on_device(address) && ckt_soft_memory_ok(address, size, CKT_SOFT_PAGE_READ);

@@ -1,6 +1,7 @@
 /* Device memory: allocation, address ranges, what is left.  A device address is the address itself. */
 #include <sys/mman.h>
 
+#include "driver/advice.h"
 #include "softgpu/capture.h"
 
 static uint64_t page_up(uint64_t size)
@@ -198,9 +199,11 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned 
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t address;
 	result = alloc_for_program(context, bytesize, CKT_SOFT_RANGE_MANAGED, &address);
-	if (result == CUDA_SUCCESS)
-		*dptr = address;
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	ckt_advice_forget(address, bytesize);
+	*dptr = address;
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)

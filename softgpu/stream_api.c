@@ -315,19 +315,3 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback
 	struct host_call call = {.callback = callback, .handle = hStream, .data = userData};
 	return submit_host_call(hStream, &call);
 }
-
-CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
-{
-	struct ckt_soft_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	struct ckt_soft_range range;
-	/* All managed memory is reachable from everywhere at any time, so attaching needs no work. */
-	if (!ckt_soft_range_find(dptr, &range) || range.kind != CKT_SOFT_RANGE_MANAGED || range.base != dptr || (length && length != range.size) ||
-	    (flags == CU_MEM_ATTACH_SINGLE && !hStream) ||
-	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE))
-		result = CUDA_ERROR_INVALID_VALUE;
-	ckt_soft_object_put(&stream->object);
-	return result;
-}

@@ -96,6 +96,18 @@ CUresult ckt_driver_array_box(CUarray handle, const size_t at[3], const size_t e
 	return ckt_array_holds(array, at[0], at[1], at[2], extent[0], extent[1], extent[2]) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult ckt_driver_managed(uint64_t address, uint64_t *ret_base, uint64_t *ret_size)
+{
+	struct ckt_range range;
+	if (!ckt_device_count())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_MANAGED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_base = range.base;
+	*ret_size = range.size;
+	return CUDA_SUCCESS;
+}
+
 bool ckt_driver_is_memory(uint64_t address, uint64_t size)
 {
 	return ckt_range_is_device(address, size);

@@ -25,9 +25,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "client/cuda/advice.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
+#include "driver/advice.h"
 #include "rpc/log.h"
 
 #define CHUNK ((uint64_t)64 << 10)

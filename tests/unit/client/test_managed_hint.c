@@ -1,4 +1,4 @@
-/* client/cuda/managed_hint.c: hints about managed memory: checked as CUDA checks them, and nothing travels. */
+/* driver/managed_hint.c through the client: hints about managed memory: checked as CUDA checks them, and nothing travels. */
 #include "relay.h"
 
 static void test_hints(void)

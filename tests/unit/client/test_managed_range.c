@@ -1,4 +1,4 @@
-/* client/cuda/managed_range.c: what was advised about managed memory, range by range. */
+/* driver/managed_range.c through the client: what was advised about managed memory, range by range. */
 #include "relay.h"
 
 static int ask(CUdeviceptr address, size_t size, CUmem_range_attribute attribute)

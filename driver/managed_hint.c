@@ -1,27 +1,21 @@
 /*
- * Hints about managed memory.  What moves when is decided by who touches it (managed.c): they are checked as CUDA checks them, and then
- * need no work but to be remembered (managed_range.c).
+ * Hints about managed memory.  Neither library moves any of it by hints: they are checked as CUDA checks them, and then need no work but to be
+ * remembered (managed_range.c).
  */
-#include "client/cuda/advice.h"
-#include "client/cuda/internal.h"
+#include "driver/advice.h"
 
 CUresult ckt_managed_check(CUdeviceptr address, size_t size)
 {
-	struct ckt_range range;
-	if (!ckt_device_count())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!size || !ckt_range_find(address, &range) || range.kind != CKT_RANGE_MANAGED || size > range.size - (address - range.base))
-		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	uint64_t base, whole;
+	CUresult result = ckt_driver_managed(address, &base, &whole);
+	return !result && (!size || size > whole - (address - base)) ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
 static CUresult check_location(CUmemLocation location)
 {
-	CUresult result = CUDA_SUCCESS;
 	switch (location.type) {
 	case CU_MEM_LOCATION_TYPE_DEVICE:
-		ckt_device_get(location.id, &result);
-		return result;
+		return ckt_driver_device(location.id);
 	case CU_MEM_LOCATION_TYPE_HOST:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
@@ -118,36 +112,29 @@ CKT_EXPORT CUresult cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise a
 	return cuMemAdvise_v2(address, size, advice, location_of(device));
 }
 
+/* All of it is within reach of everybody at any time, so attached memory is never in a worse state than it asks for. */
 CKT_EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t size, unsigned int flags)
 {
-	struct ckt_range range;
-	uint64_t id;
+	uint64_t id, base, whole;
 	CUresult result = ckt_stream_resolve(stream, &id);
+	if (!result)
+		result = ckt_driver_managed(address, &base, &whole);
 	if (result)
 		return result;
-	if (!ckt_range_find(address, &range) || range.kind != CKT_RANGE_MANAGED || range.base != address || (size && size != range.size) ||
+	if (base != address || (size && size != whole) ||
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) ||
 	    (flags == CU_MEM_ATTACH_SINGLE && !stream))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* A touch waits for all of the GPU, so attached memory is never in a worse state than it asks for. */
 	return CUDA_SUCCESS;
 }
 
 /* ---- Batches: each of their ranges as by itself */
 
-/* The stream of a batch: any but the legacy default one. */
-static CUresult batch_stream(CUstream stream)
-{
-	uint64_t id;
-	CUresult result = ckt_stream_resolve(stream, &id);
-	return !result && id <= ckt_handle_id(CU_STREAM_LEGACY) ? CUDA_ERROR_INVALID_VALUE : result;
-}
-
 static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count, unsigned long long flags, CUstream stream)
 {
 	if (!addresses || !sizes || !count || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = batch_stream(stream);
+	CUresult result = ckt_stream_check_batch(stream);
 	for (size_t i = 0; i < count && !result; i++)
 		result = ckt_managed_check(addresses[i], sizes[i]);
 	return result;

@@ -1,9 +1,10 @@
 /* What a program advised about managed memory and where it had it prefetched: remembered for those who ask, range by range. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/advice.h"
-#include "client/cuda/internal.h"
+#include "driver/advice.h"
+
 #include "rpc/sorted.h"
 
 /* Ranges in the order of their addresses, none over another; what lies in none has the defaults. */

@@ -1,5 +1,5 @@
-/* softgpu/managed.c: advice and prefetches are checked as if they meant something. */
-#include "files.h"
+/* driver/managed_hint.c: advice and prefetches are checked as if they meant something. */
+#include "../softgpu/files.h"
 
 static void test_advice(void)
 {
@@ -54,4 +54,4 @@ static void test_prefetch(void)
 	CHECK_RESULT(cuMemPrefetchAsync(p, 8192, device, 0, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-UNIT_SUITE(softgpu/managed, {"advice", test_advice}, {"prefetch", test_prefetch})
+UNIT_SUITE(driver/managed_hint, {"advice", test_advice}, {"prefetch", test_prefetch})

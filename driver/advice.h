@@ -1,9 +1,7 @@
-/* What a program advised about ranges of managed memory; any thread. */
+/* What a program advised about ranges of managed memory; any thread.  For managed_hint.c, managed_range.c and who allocates such memory. */
 #pragma once
 
-#include <cuda.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "driver/driver.h"
 
 struct ckt_advice {
 	bool read_mostly;
