@@ -1,7 +1,7 @@
 /*
  * Runs the kernels of a kit (kit.py) on whatever libcuda.so.1 the loader finds, or the one named, and writes what came out.
  *
- *	record KIT RESULT [LIBCUDA]
+ *	record KIT RESULT [LIBCUDA [SECONDS]]	SECONDS: what one kernel may take, 30
  *	record --loads TEXTS LIBCUDA	prints 1 or 0 for each text of PTX, ended by a zero byte each: whether it can be loaded
  *
  * RESULT holds the outputs at the offsets of the manifest, RESULT.txt the device, the driver and one line for each form that could not
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BLOCK = 128, MAX_MODULES = 4096, JIT_ERROR_LOG = 5, JIT_ERROR_LOG_BYTES = 6, AT_ONCE = 8, LOAD_SECONDS = 300, FORM_SECONDS = 30 };
+enum { BLOCK = 128, MAX_MODULES = 4096, JIT_ERROR_LOG = 5, JIT_ERROR_LOG_BYTES = 6, AT_ONCE = 8, LOAD_SECONDS = 300 };
 
 static struct {
 	int (*init)(unsigned);
@@ -55,6 +55,7 @@ static struct {
 } arrays;
 
 static int report_fd = -1, result_fd = -1;
+static unsigned form_seconds = 30;
 
 static void report(const char *format, ...)
 {
@@ -352,7 +353,7 @@ static int run_module(const char *kit, const char *lines, int first, struct prog
 		if (number < first)
 			continue;
 		progress->at = number;
-		alarm(FORM_SECONDS);
+		alarm(form_seconds);
 		int one = rc ? rc : thing ? make_thing(thing, data, &made) : 0;
 		if (!one)
 			one = run_form(module, &f, thing ? &made : NULL, values, cells, host);
@@ -463,10 +464,12 @@ int main(int argc, char **argv)
 	size_t size;
 	int bad = 0;
 	if (argc < 3) {
-		fprintf(stderr, "usage: record KIT RESULT [LIBCUDA]\n");
+		fprintf(stderr, "usage: record KIT RESULT [LIBCUDA [SECONDS]]\n");
 		return 2;
 	}
 	open_driver(argc > 3 ? argv[3] : "libcuda.so.1");
+	if (argc > 4)
+		form_seconds = (unsigned)atoi(argv[4]);
 	if (!strcmp(argv[1], "--loads"))
 		return try_loading(argv[2]);
 	char *manifest = read_file(argv[1], "manifest", &size);

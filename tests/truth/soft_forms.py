@@ -2,14 +2,20 @@
 """Every instruction form on the soft GPU, compared with what an H200 answered (vectors.xz).
 
 	soft_forms.py RECORD LIBCUDA FOLDER [FORM...]
+	soft_forms.py --compiled RECORD LIBCUDA FOLDER		as machine code, the families that are written out as C
+	soft_forms.py --compiled-all RECORD LIBCUDA FOLDER	as machine code, all forms: an hour of one core
 
 Exact forms must agree in every bit, approximate ones within bounds.py; what is refused stands in refused.list with its reason.  A form
 that is accepted without a vector is a failure: of all that forms.py can spell, of the opcodes in the interpreter's tables, which have
 forms here or stand in elsewhere.list with what tests them, and of what its table of spellings allows (rules.py).  So is a spelling that
 it accepts and ptxas does not.  unrecorded.list names the forms that wait for a GPU.
+
+As machine code many forms share a kernel, so that the C compiler runs a few dozen times; what only calls its handler is the same there as interpreted.
 """
+import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -22,6 +28,12 @@ from rules import spellings, unrecorded
 from values import SIZE, columns
 
 HERE = pathlib.Path(__file__).resolve().parent
+TOGETHER = 32		# forms that share a kernel where it becomes machine code
+# Opcodes that compiled kernels have a form for.  Of those that move memory, the spellings without order, scope and advice, which make no difference there.
+WRITTEN_OUT = set('''abs add and bfe bfi bfind bmsk brev clz cnot copysign cvt div dp2a dp4a fma fns lop3 mad mad24 max min mov mul mul24 neg not or popc prmt rcp rem sad selp
+	set setp shf shl shr slct sqrt sub szext xor'''.split())
+MEMORY = {'ld', 'st'}
+ADVICE = re.compile(r'\.(volatile|relaxed|acquire|release|mmio|c[agsv]|lu|w[bt]|nc|L1::|L2::|shared::c)')
 UNPACK = {1: 'B', 2: 'H', 4: 'I', 8: 'Q'}
 
 
@@ -82,11 +94,24 @@ def opcodes():
 	return found
 
 
-def main(record, library, folder, only):
-	folder, failures = pathlib.Path(folder), []
+def written_out(name):
+	opcode = re.match(r'[a-z0-9]+', name)[0]
+	return opcode in WRITTEN_OUT or (opcode in MEMORY and not ADVICE.search(name))
+
+
+def machine_code(folder):
+	"""The environment in which kernels become machine code before their first launch, kept in a place that is empty now."""
+	shutil.rmtree(folder, ignore_errors=True)
+	return dict(os.environ, CRICKET_SOFT_COMPILE='1', XDG_CACHE_HOME=str(folder.resolve()))
+
+
+def main(record, library, folder, only, compiled=None):
+	folder, failures, together = pathlib.Path(folder), [], TOGETHER if compiled else 1
 	folder.mkdir(parents=True, exist_ok=True)
 	vectors, refused, elsewhere, known = unpack(HERE / 'vectors.xz'), reasons('refused.list'), reasons('elsewhere.list'), candidates()
 	forms = {form.name: form for form, _, _ in listed()}
+	if compiled:
+		only = [name for name in forms if name not in refused and (compiled == 'all' or written_out(name))]
 	if only:
 		known = forms = {name: forms[name] for name in only}
 	unrecorded_yet = (HERE / 'unrecorded.list').read_text().splitlines()
@@ -103,25 +128,27 @@ def main(record, library, folder, only):
 		failures += ['%s: legal.c allows it, nothing here has it' % what for what in unrecorded([forms[name] for name in takes if name in vectors or name in unrecorded_yet], elsewhere)]
 		failures += ['%s: in refused.list, but no form' % name for name in refused if name not in forms]
 	run = [name for name in forms if name in takes]
-	kit.write(folder / 'kit', set(run))
-	ran = subprocess.run([record, str(folder / 'kit'), str(folder / 'result'), library], capture_output=True, text=True, check=False)
+	places, _, _ = kit.write(folder / 'kit', set(run), together)
+	environment = machine_code(folder / 'cache') if compiled else None
+	ran = subprocess.run([record, str(folder / 'kit'), str(folder / 'result'), library] + (['900'] if compiled else []), capture_output=True, text=True, check=False, env=environment)
 	told = (folder / 'result.txt').read_text()
 	failures += [line for line in told.splitlines() if line.startswith('failed: ')]
 	if ran.returncode > 1 or 'done' not in told:
 		raise SystemExit('the recorder ended with %d: %s%s' % (ran.returncode, ran.stderr[-2000:], told))
 	data = (folder / 'result').read_bytes()
 	agree = waiting = 0
-	for line in (folder / 'kit' / 'manifest').read_text().splitlines():
-		if not line.startswith('form '):
-			continue
-		_, _, _, output, size, _, _, key, name = line.split(' ', 8)
+	if compiled:
+		modules, objects = len(list((folder / 'kit').glob('*.ptx'))), len(list((folder / 'cache').rglob('*.so')))
+		if objects < modules:
+			failures.append('%d modules became %d objects of machine code' % (modules, objects))
+	for name, key, output, size in places:
 		if name not in vectors and name in unrecorded_yet:
 			waiting += 1
 			continue
 		if name not in vectors or vectors[name][0] != key:
 			failures.append('%s: no vector for this code and these values: record again' % name)
 			continue
-		difference = compare(forms[name], data[int(output):int(output) + int(size)], vectors[name][1])
+		difference = compare(forms[name], data[output:output + size], vectors[name][1])
 		if difference:
 			failures.append('%s: %d rows differ, %s' % (name, *difference))
 		else:
@@ -132,4 +159,6 @@ def main(record, library, folder, only):
 
 
 if __name__ == '__main__':
+	if sys.argv[1] in ('--compiled', '--compiled-all'):
+		sys.exit(main(*sys.argv[2:5], [], 'all' if sys.argv[1] == '--compiled-all' else 'written'))
 	sys.exit(main(*sys.argv[1:4], sys.argv[4:]))
