@@ -54,10 +54,17 @@ static void say_branch(struct emitter *e, uint32_t pc)
 	    pc + 1, (uint32_t)i->imm);
 }
 
-static void say_call(struct emitter *e, uint32_t pc)
+void ckt_emit_say_call(struct emitter *e, uint32_t pc)
+{
+	say(e, "\t\tW32(WARP_PC) = %u;\n\t\tr = CALL(%u, m);\n\t\tif (r)\n\t\t\tgoto look;\n", pc + 1, pc);
+}
+
+static void say_handler(struct emitter *e, uint32_t pc)
 {
 	ckt_emit_say_guard(e, &e->f->code[pc]);
-	say(e, "\tif (m) {\n\t\tW32(WARP_PC) = %u;\n\t\tr = CALL(%u, m);\n\t\tif (r)\n\t\t\tgoto look;\n\t}\n", pc + 1, pc);
+	say(e, "\tif (m) {\n");
+	ckt_emit_say_call(e, pc);
+	say(e, "\t}\n");
 }
 
 static void say_block(struct emitter *e, const struct emit_block *b, struct emit_stretch *s)
@@ -77,8 +84,10 @@ static void say_block(struct emitter *e, const struct emit_block *b, struct emit
 			say_branch(e, pc);
 		else if (ckt_emit_find_access(e, pc, &a))
 			ckt_emit_say_access(e, pc, &a);
+		else if (ckt_emit_fits_warp(e, pc))
+			ckt_emit_say_warp(e, pc);
 		else
-			say_call(e, pc);
+			say_handler(e, pc);
 		pc++;
 	}
 }

@@ -5,6 +5,7 @@
  *   emit_live    blocks, and what is read behind an instruction
  *   emit_lane    stretches: what lanes compute by themselves
  *   emit_access  loads and stores
+ *   emit_warp    shuffles, votes, matches, reductions, where the whole warp runs together
  *   emit         control flow, functions, the whole text
  */
 #pragma once
@@ -58,6 +59,12 @@ void ckt_emit_touch(const struct ptx_form *form, const struct ptx_insn *i, struc
 
 static inline bool ckt_emit_is_register(int32_t operand) { return operand != PTX_OPERAND_NONE && operand >= 0; }
 const struct ptx_constant *ckt_emit_constant(const struct ckt_ptx_function *f, int32_t operand);	/* NULL where it is none */
+/* Where a row of an operand's values stands: "R + 128", "K + 0". */
+static inline const char *ckt_emit_row(int32_t operand, char text[EMIT_VALUE])
+{
+	snprintf(text, EMIT_VALUE, "%s + %u", operand < 0 ? "K" : "R", (uint32_t)operand & 0x7fffffffu);
+	return text;
+}
 static inline const char *ckt_emit_type(unsigned bytes) { return bytes == 8 ? "uint64_t" : "uint32_t"; }
 
 /* ---- Blocks and what lives in them (emit_live.c) */
@@ -86,6 +93,13 @@ bool ckt_emit_find_access(const struct emitter *e, uint32_t pc, struct emit_acce
 void ckt_emit_say_access_functions(struct emitter *e);
 void ckt_emit_say_access(struct emitter *e, uint32_t pc, const struct emit_access *a);
 
+/* ---- Instructions of a whole warp (emit_warp.c) */
+
+bool ckt_emit_fits_warp(const struct emitter *e, uint32_t pc);
+void ckt_emit_say_warp(struct emitter *e, uint32_t pc);
+
 /* ---- Control flow (emit.c) */
+
+void ckt_emit_say_call(struct emitter *e, uint32_t pc);	/* of the handler, for the lanes m */
 
 void ckt_emit_say_guard(struct emitter *e, const struct ptx_insn *i);	/* m becomes the lanes that run the instruction */

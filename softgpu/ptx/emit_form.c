@@ -95,7 +95,7 @@ void ckt_emit_touch(const struct ptx_form *form, const struct ptx_insn *i, struc
 	case FORM_PLAIN:
 		reads(t, i->a), reads(t, i->b), reads(t, i->c), reads(t, i->d), reads(t, i->e);
 		break;
-	case FORM_SIDE: case FORM_LOADS: case FORM_STORES: touch_side(t, form, i); break;
+	case FORM_SIDE: case FORM_WARP: case FORM_LOADS: case FORM_STORES: touch_side(t, form, i); break;
 	case FORM_LANE:
 		if (form->a)
 			reads(t, i->a);
@@ -119,7 +119,7 @@ void ckt_emit_touch(const struct ptx_form *form, const struct ptx_insn *i, struc
 			(form->kind == FORM_PACK ? reads : writes)(t, i->list[k]);
 		(form->kind == FORM_PACK ? writes : reads)(t, form->kind == FORM_PACK ? i->d : i->a);
 		break;
-	case FORM_SREG: case FORM_PARAM: writes(t, i->d); break;
+	case FORM_SREG: case FORM_MASK: case FORM_PARAM: writes(t, i->d); break;
 	case FORM_LOAD: reads(t, i->a), writes(t, i->d); break;
 	case FORM_STORE: reads(t, i->a), reads(t, i->b); break;
 	case FORM_SWITCH: reads(t, i->a); break;

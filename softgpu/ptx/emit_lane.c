@@ -29,6 +29,7 @@ bool ckt_emit_fits_lane(const struct emitter *e, uint32_t pc)
 	case FORM_COMPARE: return ckt_emit_is_register(i->d);
 	case FORM_PACK: case FORM_UNPACK: return i->z <= 8 && i->x <= PTX_FORM_REGS;
 	case FORM_NOTHING: return true;
+	case FORM_MASK: return i->guard == PTX_OPERAND_NONE;	/* or it is the lanes that pass the guard */
 	case FORM_SREG: return i->y && (ckt_ptx_sreg_text(i->x, text, sizeof text) || ckt_ptx_sreg_uniform_text(i->x, text, sizeof text));
 	case FORM_PARAM: return i->imm >= 0 && (uint64_t)i->imm + i->y <= e->param_bytes && i->imm % i->y == 0;
 	default: return false;
@@ -97,6 +98,7 @@ static bool note_insn(const struct emitter *e, struct emit_stretch *s, uint32_t 
 		for (unsigned k = 0; k < i->x; k++)
 			ok = ok && note_write(e, s, i->list[k], i->y == 64 ? 8 : 4, guarded);
 		return ok;
+	case FORM_MASK: return ok && note_write(e, s, i->d, 4, guarded);
 	case FORM_SREG: case FORM_PARAM: return ok && note_write(e, s, i->d, i->y, guarded);
 	default: return ok;
 	}
@@ -219,6 +221,7 @@ static void say_insn(struct emitter *e, uint32_t pc)
 		break;
 	case FORM_PACK: say_pack(e, i); break;
 	case FORM_UNPACK: say_unpack(e, i); break;
+	case FORM_MASK: say_result(e, i, i->d, 4, "m"); break;
 	default:	/* FORM_SREG, FORM_PARAM */
 		if (form->kind == FORM_PARAM || !ckt_ptx_sreg_text(i->x, text, sizeof text))
 			snprintf(text, sizeof text, "u%u", pc);

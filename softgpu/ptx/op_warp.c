@@ -7,22 +7,9 @@
 #include <string.h>
 
 #include "softgpu/ptx/op.h"
+#include "softgpu/ptx/warp.h"
 
 #define HANDLER(name) static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
-
-enum warp_op { W_BARRIER, W_SHFL, W_VOTE, W_MATCH, W_REDUX, W_ELECT };
-
-struct warp_insn {
-	enum warp_op op;
-	unsigned mode;
-	enum ptx_type type;
-	int32_t member, a, b, c, d, p;
-	bool negated, wide, nan, abs;
-};
-
-enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
-enum { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
-enum { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_AND, REDUX_OR, REDUX_XOR };
 
 static void set_predicate(struct ptx_warp *w, int32_t operand, uint32_t mask, uint32_t bits)
 {
@@ -244,7 +231,7 @@ HANDLER(exec_activemask)
 	PTX_FOR_LANES(m, d[l] = m;);
 	return RUN_NEXT;
 }
-PTX_FORM(exec_activemask, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
+PTX_FORM(exec_activemask, FORM_MASK, 4, 0, 0, 0, 0, NULL)
 
 HANDLER(exec_unsynced)
 {
@@ -260,7 +247,7 @@ static unsigned registers(const struct ptx_insn *i, int32_t *ret_regs)
 	memcpy(ret_regs, (int32_t[]){x->member, x->a, x->b, x->c, x->d, x->p}, 6 * sizeof *ret_regs);
 	return 6;
 }
-PTX_FORM_SIDE(exec_warp, FORM_SIDE, registers)
+PTX_FORM_SIDE(exec_warp, FORM_WARP, registers)
 PTX_FORM_SIDE(exec_unsynced, FORM_SIDE, registers)
 
 /* ---- Decoding */
@@ -270,7 +257,7 @@ static void emit(struct ptx_parser *p, const struct warp_insn *x)
 	ckt_ptx_emit(p, x->member == PTX_OPERAND_NONE ? exec_unsynced : exec_warp)->side = x;
 }
 
-static struct warp_insn *start(struct ptx_parser *p, enum warp_op op)
+static struct warp_insn *start(struct ptx_parser *p, enum ptx_warp_op op)
 {
 	struct warp_insn *x = ckt_ptx_new(p, sizeof *x);
 	*x = (struct warp_insn){.op = op, .member = PTX_OPERAND_NONE, .a = PTX_OPERAND_NONE, .b = PTX_OPERAND_NONE, .c = PTX_OPERAND_NONE,

@@ -30,8 +30,8 @@ from values import SIZE, columns
 HERE = pathlib.Path(__file__).resolve().parent
 TOGETHER = 32		# forms that share a kernel where it becomes machine code
 # Opcodes that compiled kernels have a form for.  Of those that move memory, the spellings without order, scope and advice, which make no difference there.
-WRITTEN_OUT = set('''abs add and bfe bfi bfind bmsk brev clz cnot copysign cvt div dp2a dp4a fma fns lop3 mad mad24 max min mov mul mul24 neg not or popc prmt rcp rem sad selp
-	set setp shf shl shr slct sqrt sub szext xor'''.split())
+WRITTEN_OUT = set('''abs activemask add and bfe bfi bfind bmsk brev clz cnot copysign cvt div dp2a dp4a elect fma fns lop3 mad mad24 match max min mov mul mul24 neg not or popc prmt rcp redux rem sad selp
+	set setp shf shfl shl shr slct sqrt sub szext vote xor'''.split())
 MEMORY = {'ld', 'st'}
 ADVICE = re.compile(r'\.(volatile|relaxed|acquire|release|mmio|c[agsv]|lu|w[bt]|nc|L1::|L2::|shared::c)')
 UNPACK = {1: 'B', 2: 'H', 4: 'I', 8: 'Q'}

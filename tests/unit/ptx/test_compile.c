@@ -255,6 +255,17 @@ static const struct { const char *body; unsigned block; } programs[] = {
 	/* Warps' own instructions between what is computed. */
 	{"shfl.sync.bfly.b32 r1, t, 16, 31, -1; add.u32 r2, r1, t; shfl.sync.down.b32 r3|p0, r2, 3, 31, -1; @p0 add.u32 r3, r3, 100; vote.sync.ballot.b32 r4, p0, -1;\n"
 		"redux.sync.add.s32 r5, r3, -1; xor.b32 r0, r4, r5; setp.gt.u32 p1, t, 40; @p1 add.cc.u32 r6, r0, r0; addc.u32 r7, r0, 0; xor.b32 r0, r7, r3;", 64},
+	/* The same for whole warps and for one with lanes missing, in place, by constants and by registers, for half of the lanes. */
+	{"mul.lo.u32 r1, t, 2654435761; shr.u32 r2, r1, 29; shfl.sync.bfly.b32 r1, r1, 5, 31, -1; shfl.sync.up.b32 r3|p0, r1, 3, 0x1800, -1; @p0 xor.b32 r1, r1, r3;\n"
+		"shfl.sync.idx.b32 r4|p1, r1, 9, 0x181f, -1; @!p1 add.u32 r4, r4, 1; shfl.sync.idx.b32 r5, r1, r2, 31, -1; shfl.sync.down.b32 r2|p2, r5, r2, r4, -1;\n"
+		"match.any.sync.b32 r6, r2, -1; match.all.sync.b32 r7|p3, t, -1; @p3 add.u32 r6, r6, 9; cvt.u64.u32 x1, r2; match.any.sync.b64 r8, x1, -1; vote.sync.all.pred p4, p0, -1;\n"
+		"vote.sync.any.pred p5, !p1, -1; vote.sync.uni.pred p6, p2, -1; selp.b32 r9, 1, 2, p4; @p5 add.u32 r9, r9, 4; @p6 add.u32 r9, r9, 8; redux.sync.min.s32 r10, r5, -1;\n"
+		"redux.sync.max.u32 r11, r5, -1; redux.sync.or.b32 r12, r9, -1; redux.sync.xor.b32 r13, r6, -1; elect.sync r14|p7, -1; @p7 add.u32 r9, r9, 16; activemask.b32 r15; bar.warp.sync -1;\n"
+		"xor.b32 r0, r3, r4; xor.b32 r0, r0, r6; mad.lo.u32 r0, r7, 3, r0; mad.lo.u32 r0, r8, 5, r0; mad.lo.u32 r0, r9, 7, r0; mad.lo.u32 r0, r10, 11, r0; mad.lo.u32 r0, r11, 13, r0;\n"
+		"mad.lo.u32 r0, r12, 17, r0; mad.lo.u32 r0, r13, 19, r0; mad.lo.u32 r0, r14, 23, r0; mad.lo.u32 r0, r15, 29, r0; and.b32 r16, t, 1; setp.eq.u32 p0, r16, 0; @p0 bra E;\n"
+		"activemask.b32 r17; shfl.sync.bfly.b32 r18, r0, 2, 31, r17; add.u32 r0, r0, r18; redux.sync.add.u32 r19, r0, 0xaaaaaaaa; add.u32 r0, r0, r19; E:", 96},
+	{"mov.u32 r1, t; shfl.sync.bfly.b32 r2|p0, r1, 16, 31, -1; vote.sync.ballot.b32 r3, p0, -1; redux.sync.add.u32 r4, r1, -1; match.any.sync.b32 r5, r2, -1; elect.sync r6|p1, -1;\n"
+		"activemask.b32 r7; @p1 add.u32 r2, r2, 7; xor.b32 r0, r2, r3; mad.lo.u32 r0, r4, 3, r0; mad.lo.u32 r0, r5, 5, r0; mad.lo.u32 r0, r6, 7, r0; mad.lo.u32 r0, r7, 11, r0;", 45},
 };
 
 static uint8_t *answers;
