@@ -2,7 +2,9 @@
  * A kernel as C: what the interpreter would do, written out.
  *
  * A function becomes ckt_kernel_INDEX, which runs one group of lanes as run_group does (sched.c): from warp->pc until the group meets
- * another, is split, waits, faults or has used its budget.  Groups, barriers and fairness stay the scheduler's, so progress is the same.
+ * another, waits, faults or has used its budget.  Groups, barriers and fairness stay the scheduler's, so progress is the same.  A group
+ * that is split goes on here, its parts by the scheduler's rule (kernel_head.in), for as long as a slice of it is with several groups;
+ * the scheduler has them before a handler is called and when the slice ends.
  *
  *   block      instructions from a place where a group may begin to the next; each looks at the budget and at the meeting point
  *   stretch    instructions of a block that lanes compute by themselves: one loop over the lanes, which the C compiler turns into vector
@@ -50,13 +52,12 @@ static void say_branch(struct emitter *e, uint32_t pc)
 	ckt_emit_say_guard(e, i);
 	say(e, "\tif (m == mask) ");
 	say_go(e, (uint32_t)i->imm);
-	say(e, "\n\tif (m) {\n\t\tGROUP_STORE(w, WP(WARP_FRAME), mask & ~m, %u);\n\t\tGROUP_STORE(w, WP(WARP_FRAME), m, %u);\n\t\tr = RUN_PICK;\n\t\tgoto out;\n\t}\n",
-	    pc + 1, (uint32_t)i->imm);
+	say(e, "\n\tif (m) { pc = %u; other = %u; goto part; }\n", pc + 1, (uint32_t)i->imm);
 }
 
 void ckt_emit_say_call(struct emitter *e, uint32_t pc)
 {
-	say(e, "\t\tW32(WARP_PC) = %u;\n\t\tr = CALL(%u, m);\n\t\tif (r)\n\t\t\tgoto look;\n", pc + 1, pc);
+	say(e, "\t\tTELL;\n\t\tW32(WARP_PC) = %u;\n\t\tr = CALL(%u, m);\n\t\tif (r)\n\t\t\tgoto look;\n", pc + 1, pc);
 }
 
 static void say_handler(struct emitter *e, uint32_t pc)
@@ -69,27 +70,29 @@ static void say_handler(struct emitter *e, uint32_t pc)
 
 static void say_block(struct emitter *e, const struct emit_block *b, struct emit_stretch *s)
 {
-	say(e, "at_%u:\n\t__asm__ volatile(\"\" ::: \"memory\");\n\tif (stop <= %u || !left) { pc = %u; goto leave; }\n\tleft = left > %u ? left - %u : 0;\n", b->first,
+	say(e, "at_%u:\n\t__asm__ volatile(\"\" ::: \"memory\");\n\tif (stop <= %u || !left) { pc = %u; goto leave; }\n\tleft = left > %u ? left - %u : 0;\n\t{\n", b->first,
 	    b->first, b->first, b->end - b->first, b->end - b->first);
+	e->n_ways = 0;
 	for (uint32_t pc = b->first; pc < b->end;) {
 		const struct ptx_form *form = e->forms[pc];
+		uint32_t end = pc + 1;
 		struct emit_access a;
 		if (ckt_emit_fits_lane(e, pc)) {
-			uint32_t end = ckt_emit_stretch_end(e, b, pc, s);
+			end = ckt_emit_stretch_end(e, b, pc, s);
 			say(e, "\tif (mask == ~0u) stretch_%u_%u_full(w, R, K, P, mask); else stretch_%u_%u_part(w, R, K, P, mask);\n", e->f->index, pc, e->f->index, pc);
-			pc = end;
-			continue;
-		}
-		if (form && form->kind == FORM_BRANCH)
+		} else if (form && form->kind == FORM_BRANCH) {
 			say_branch(e, pc);
-		else if (ckt_emit_find_access(e, pc, &a))
+		} else if (ckt_emit_find_access(e, pc, &a)) {
 			ckt_emit_say_access(e, pc, &a);
-		else if (ckt_emit_fits_warp(e, pc))
+		} else if (ckt_emit_fits_warp(e, pc)) {
 			ckt_emit_say_warp(e, pc);
-		else
+		} else {
 			say_handler(e, pc);
-		pc++;
+		}
+		for (; pc < end; pc++)
+			ckt_emit_forget_ways(e, pc);
 	}
+	say(e, "\t}\n");
 }
 
 static void say_function(struct emitter *e)
@@ -113,16 +116,18 @@ static void say_function(struct emitter *e)
 	}
 	say(e, "__attribute__((visibility(\"default\"))) int ckt_kernel_%u(uint8_t *w, const uint8_t *code, uint32_t stop, unsigned *budget)\n{\n", e->f->index);
 	say(e, "\tuint8_t *const R = WP(WARP_BANK);\n\tconst uint8_t *const K = WP(WARP_BANK + 8), *const P = *(uint8_t **)(LAUNCH + LAUNCH_PARAMS);\n"
-	       "\tuint8_t *const frame = WP(WARP_FRAME);\n\tuint32_t mask = W32(WARP_MASK), m, pc = W32(WARP_PC);\n\tunsigned left = *budget;\n\tint r;\n"
-	       "\t(void)K; (void)P; (void)m;\nagain:\n\tswitch (pc) {\n");
+	       "\tuint8_t *const frame = WP(WARP_FRAME);\n\tuint32_t mask = W32(WARP_MASK), m, pc = W32(WARP_PC), other, outer = stop;\n"
+	       "\tunsigned left = *budget, later = 0, told = 0;\n\tstruct groups groups;\n\tint r;\n"
+	       "\tgroups.n = 0;\n\t(void)K; (void)P; (void)m; (void)other;\nagain:\n\tswitch (pc) {\n");
 	for (uint32_t b = 0; b < e->n_blocks; b++)
 		say(e, "\tcase %u: goto at_%u;\n", e->blocks[b].first, e->blocks[b].first);
-	say(e, "\tdefault: r = -1; goto out;\n\t}\n");
+	say(e, "\tdefault: TELL; W32(WARP_PC) = pc; r = -1; goto out;\n\t}\n");
 	for (uint32_t b = 0; b < e->n_blocks; b++)
 		say_block(e, &e->blocks[b], s);
 	/* Behind the last instruction stands nothing: the interpreter would read on, so its text ends with ret. */
-	say(e, "\tr = -1;\n\tpc = %u;\n\tgoto leave;\nlook:\n\tif (r != RUN_JUMP || WP(WARP_FRAME) != frame)\n\t\tgoto out;\n\tmask = W32(WARP_MASK);\n"
-	       "\tpc = W32(WARP_PC);\n\tgoto again;\nleave:\n\tW32(WARP_PC) = pc;\n\tr = RUN_JUMP;\nout:\n\t*budget = left;\n\treturn r;\n}\n",
+	say(e, "\tpc = %u;\n\tgoto leave;\npart:\n\tPART(m, other, mask & ~m, pc);\n\tgoto again;\nlook:\n\tif (r != RUN_JUMP || WP(WARP_FRAME) != frame)\n\t\tgoto out;\n"
+	       "\tmask = W32(WARP_MASK);\n\tpc = W32(WARP_PC);\n\tgoto again;\nleave:\n\tif (groups.n && left) {\n\t\tMEET;\n\t\tif (pc < outer)\n\t\t\tgoto again;\n\t}\n"
+	       "\tTELL;\n\tW32(WARP_PC) = pc;\n\tr = RUN_JUMP;\nout:\n\t*budget = left + later + told;\n\treturn r;\n}\n",
 	    e->n);
 	free(s);
 }
@@ -167,7 +172,7 @@ static void say_layout(FILE *out)
 		{"BLOCK_GRID", offsetof(struct ptx_block, grid)}, {"GRID_LAUNCH", offsetof(struct ptx_grid, launch)},
 		{"LAUNCH_GRID", offsetof(struct ckt_ptx_launch, grid)}, {"LAUNCH_BLOCK", offsetof(struct ckt_ptx_launch, block)},
 		{"LAUNCH_PARAMS", offsetof(struct ckt_ptx_launch, params)}, {"INSN_BYTES", sizeof(struct ptx_insn)}, {"SHARED_MAX", PTX_SHARED_MAX},
-		{"PAGE_SHIFT", CKT_SOFT_PAGE_SHIFT}, {"LEAF_SHIFT", CKT_SOFT_LEAF_SHIFT}, {"LEAF_PAGES", CKT_SOFT_LEAF_PAGES},
+		{"FAIR_INSNS", PTX_FAIR_INSNS}, {"PAGE_SHIFT", CKT_SOFT_PAGE_SHIFT}, {"LEAF_SHIFT", CKT_SOFT_LEAF_SHIFT}, {"LEAF_PAGES", CKT_SOFT_LEAF_PAGES},
 		{"PAGE_READ", CKT_SOFT_PAGE_READ}, {"PAGE_WRITE", CKT_SOFT_PAGE_WRITE}, {"RUN_JUMP", RUN_JUMP}, {"RUN_PICK", RUN_PICK}};
 	_Static_assert(offsetof(struct ptx_insn, fn) == 0, "CALL reads the handler there");
 	for (size_t k = 0; k < sizeof values / sizeof *values; k++)

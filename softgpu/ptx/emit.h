@@ -20,6 +20,7 @@ enum {
 	EMIT_STRETCH = 64,	/* instructions of one: a compiler's time grows faster than their number */
 	EMIT_VALUE = 48,	/* bytes of the longest name of an operand's value, or its text */
 	EMIT_ACCESSES = 128,
+	EMIT_WAYS = 8,
 };
 
 struct emit_block { uint32_t first, end; uint64_t *live_in; };
@@ -34,6 +35,8 @@ struct emitter {
 	uint32_t n_blocks, *block_of;	/* by instruction that starts one */
 	uint32_t *ids, n_ids, words;	/* by offset / 4: number of a register plus one */
 	uint64_t *live;
+	struct emit_way { int32_t address; uint32_t size, pc; } ways[EMIT_WAYS];	/* how lanes' addresses lie, found in this block at pc */
+	unsigned n_ways;
 	bool *said;			/* functions of loads and stores, by number; EMIT_ACCESSES of them */
 	bool failed;
 };
@@ -92,6 +95,7 @@ struct emit_access { bool is_load, shared; unsigned n, bytes, address_bytes; int
 bool ckt_emit_find_access(const struct emitter *e, uint32_t pc, struct emit_access *ret_access);
 void ckt_emit_say_access_functions(struct emitter *e);
 void ckt_emit_say_access(struct emitter *e, uint32_t pc, const struct emit_access *a);
+void ckt_emit_forget_ways(struct emitter *e, uint32_t pc);	/* of the registers that the instruction writes */
 
 /* ---- Instructions of a whole warp (emit_warp.c) */
 

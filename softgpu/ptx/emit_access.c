@@ -48,45 +48,114 @@ void ckt_emit_say_access_functions(struct emitter *e)
 		if (!ckt_emit_find_access(e, pc, &a) || e->said[access_number(&a)])
 			continue;
 		e->said[access_number(&a)] = true;
-		say(e, "APART bool access_%u(uint8_t *w, const uint8_t *A, uint64_t imm, uint32_t m, uint%u_t (*v)[32]) { return %s_%u(w, A, %u, imm, m, %d, %u, v); }\n",
+		say(e, "APART bool access_%u(uint8_t *w, const uint8_t *A, uint64_t imm, uint32_t m, bool all, uint%u_t (*v)[32]) { return %s_%u(w, A, %u, imm, m, %d, all, %u, v); }\n",
 		    access_number(&a), a.bytes * 8, a.is_load ? "load" : "store", a.bytes, a.address_bytes, a.shared, a.n);
 	}
+}
+
+/*
+ * How the addresses of a full warp lie: the name of what tells, 1 side by side, 2 all the same.  Found once for all accesses of a block by the
+ * same register.
+ */
+static const char *say_way(struct emitter *e, uint32_t pc, const struct emit_access *a, char text[EMIT_VALUE])
+{
+	char row[EMIT_VALUE];
+	if (!ckt_emit_is_register(a->address))
+		return "2";
+	uint32_t size = a->bytes * a->n;
+	for (unsigned k = 0; k < e->n_ways; k++) {
+		if (e->ways[k].address != a->address || e->ways[k].size != size)
+			continue;
+		snprintf(text, EMIT_VALUE, "way_%u", e->ways[k].pc);
+		return text;
+	}
+	if (e->n_ways < EMIT_WAYS)
+		e->ways[e->n_ways++] = (struct emit_way){.address = a->address, .size = size, .pc = pc};
+	say(e, "\tconst int way_%u = mask == ~0u ? lie(%s, %u, %u) : 0;\n", pc, ckt_emit_row(a->address, row), a->address_bytes, size);
+	snprintf(text, EMIT_VALUE, "way_%u", pc);
+	return text;
+}
+
+void ckt_emit_forget_ways(struct emitter *e, uint32_t pc)
+{
+	struct emit_touched t;
+	ckt_emit_touch(e->forms[pc], &e->f->code[pc], &t);
+	for (unsigned k = 0; k < e->n_ways;) {
+		bool gone = t.all;
+		for (unsigned n = 0; n < t.n_writes; n++)
+			gone |= t.writes[n] == e->ways[k].address;
+		if (gone)
+			e->ways[k] = e->ways[--e->n_ways];
+		else
+			k++;
+	}
+}
+
+/* Element k as it comes from memory, in its register's type. */
+static void loaded(const struct emit_access *a, unsigned k, const char *element, char *text, size_t size)
+{
+	if (a->is_signed[k] && a->bytes == 2 && a->slots[k] == 4)
+		snprintf(text, size, "(uint32_t)(int16_t)%s", element);
+	else
+		snprintf(text, size, "(%s)(%sint%u_t)%s", ckt_emit_type(a->slots[k]), a->is_signed[k] ? "" : "u", a->bytes * 8, element);
+}
+
+/* All lanes, side by side, at `to`. */
+static void say_side_by_side(struct emitter *e, const struct emit_access *a)
+{
+	char element[EMIT_VALUE], value[2 * EMIT_VALUE], row[EMIT_VALUE];
+	say(e, "\t\tINDEPENDENT\n\t\tfor (unsigned l = 0; l < 32; l++) {");
+	for (unsigned k = 0; k < a->n; k++) {
+		if (a->regs[k] == PTX_OPERAND_NONE)
+			continue;
+		snprintf(element, sizeof element, "to[l * %u + %u]", a->n, k);
+		loaded(a, k, element, value, sizeof value);
+		if (a->is_load)
+			say(e, " ((%s *)(R + %d))[l] = %s;", ckt_emit_type(a->slots[k]), a->regs[k], value);
+		else
+			say(e, " %s = (uint%u_t)((const %s *)(%s))[l];", element, a->bytes * 8, ckt_emit_type(a->slots[k]), ckt_emit_row(a->regs[k], row));
+	}
+	say(e, " }\n");
+}
+
+/* Wherever the lanes go. */
+static void say_anywhere(struct emitter *e, uint32_t pc, const struct emit_access *a, const char *way)
+{
+	char element[EMIT_VALUE], value[2 * EMIT_VALUE], row[EMIT_VALUE];
+	say(e, "\t\tuint%u_t v[%u][32];\n", a->bytes * 8, a->n);
+	for (unsigned k = 0; k < a->n && !a->is_load; k++)
+		say(e, "\t\tfor (unsigned l = 0; l < 32; l++) v[%u][l] = (uint%u_t)((const %s *)(%s))[l];\n", k, a->bytes * 8, ckt_emit_type(a->slots[k]),
+		    ckt_emit_row(a->regs[k], row));
+	say(e, "\t\tif (!access_%u(w, %s, %lluull, m, m == ~0u && %s == 2, v)) {\n", access_number(a), ckt_emit_row(a->address, row),
+	    (unsigned long long)e->f->code[pc].imm, way);
+	ckt_emit_say_call(e, pc);
+	say(e, "\t\t} else {\n");
+	for (unsigned k = 0; k < a->n && a->is_load; k++) {
+		const char *type = ckt_emit_type(a->slots[k]);
+		if (a->regs[k] == PTX_OPERAND_NONE)
+			continue;
+		snprintf(element, sizeof element, "v[%u][l]", k);
+		loaded(a, k, element, value, sizeof value);
+		say(e, "\t\tINDEPENDENT\n\t\tfor (unsigned l = 0; l < 32; l++) ((%s *)(R + %d))[l] = m >> l & 1 ? %s : ((%s *)(R + %d))[l];\n", type, a->regs[k], value,
+		    type, a->regs[k]);
+	}
+	say(e, "\t\t}\n");
 }
 
 void ckt_emit_say_access(struct emitter *e, uint32_t pc, const struct emit_access *a)
 {
 	const struct ptx_insn *i = &e->f->code[pc];
-	const char *bank = ckt_emit_is_register(a->address) ? "R" : "K";
-	say(e, "\t{ uint%u_t v[%u][32];\n", a->bytes * 8, a->n);
-	for (unsigned k = 0; k < a->n && !a->is_load; k++) {
-		const char *from = ckt_emit_is_register(a->regs[k]) ? "R" : "K";
-		say(e, "\tfor (unsigned l = 0; l < 32; l++) v[%u][l] = (uint%u_t)((const %s *)(%s + %u))[l];\n", k, a->bytes * 8, ckt_emit_type(a->slots[k]), from,
-		    (uint32_t)a->regs[k] & 0x7fffffffu);
-	}
+	char name[EMIT_VALUE], row[EMIT_VALUE];
+	const char *way = say_way(e, pc, a, name);
 	ckt_emit_say_guard(e, i);
-	say(e, "\tif (!m) {\n\t} else if (!access_%u(w, %s + %u, %lluull, m, v)) {\n", access_number(a), bank, (uint32_t)a->address & 0x7fffffffu,
-	    (unsigned long long)i->imm);
-	say(e, "\t\tW32(WARP_PC) = %u;\n\t\tr = CALL(%u, m);\n\t\tif (r)\n\t\t\tgoto look;\n", pc + 1, pc);
-	say(e, "\t}");
-	if (a->is_load)
-		say(e, " else if (m == ~0u) {\n");
-	for (int full = 1; full >= 0 && a->is_load; full--) {
-		for (unsigned k = 0; k < a->n; k++) {
-			const char *type = ckt_emit_type(a->slots[k]);
-			if (a->regs[k] == PTX_OPERAND_NONE)
-				continue;
-			char value[64];
-			if (a->is_signed[k] && a->bytes == 2 && a->slots[k] == 4)
-				snprintf(value, sizeof value, "(uint32_t)(int16_t)v[%u][l]", k);
-			else
-				snprintf(value, sizeof value, "(%s)(%sint%u_t)v[%u][l]", type, a->is_signed[k] ? "" : "u", a->bytes * 8, k);
-			if (full)
-				say(e, "\t\tfor (unsigned l = 0; l < 32; l++) ((%s *)(R + %d))[l] = %s;\n", type, a->regs[k], value);
-			else
-				say(e, "\t\tfor (unsigned l = 0; l < 32; l++) ((%s *)(R + %d))[l] = m >> l & 1 ? %s : ((%s *)(R + %d))[l];\n", type, a->regs[k],
-				    value, type, a->regs[k]);
-		}
-		say(e, "\t}%s", full ? " else {\n" : "");
+	say(e, "\t{ uint%u_t *to;\n", a->bytes * 8);
+	if (ckt_emit_is_register(a->address)) {
+		say(e, "\tif (m == ~0u && %s == 1 && (to = (uint%u_t *)place(w, address_of(%s, %u, 0) + %lluull, %u, %u, %d, %d))) {\n", way, a->bytes * 8,
+		    ckt_emit_row(a->address, row), a->address_bytes, (unsigned long long)i->imm, 32 * a->bytes * a->n, a->bytes * a->n, a->shared, !a->is_load);
+		say_side_by_side(e, a);
+		say(e, "\t} else ");
 	}
-	say(e, "\n\t}\n");
+	say(e, "\tif (m) {\n");
+	say_anywhere(e, pc, a, way);
+	say(e, "\t} }\n");
 }

@@ -561,6 +561,7 @@ struct ptx_grid {
 /* Records the first fault of the grid and stops it; answers RUN_FAULT. */
 int ckt_ptx_fault(struct ptx_warp *w, unsigned lane, enum ckt_ptx_fault fault, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+enum { PTX_FAIR_INSNS = 512 };	/* of a slice with several groups: long enough for a loop body to reach its join, short enough that a lock is soon let go */
 enum ptx_slice { SLICE_RAN, SLICE_BLOCKED, SLICE_DONE, SLICE_WAITING, SLICE_FAULT };
 enum ptx_slice ckt_ptx_warp_run(struct ptx_warp *w, unsigned budget);
 enum ptx_slice ckt_ptx_block_run(struct ptx_block *block);

@@ -2,7 +2,7 @@
  * Which lanes of a warp run next.  A warp holds at most 32 groups, each a set of lanes with the same frame and program counter.
  *
  *   The deepest frame, and in it the lowest program counter, runs first, so lanes that parted meet again where the code joins.
- *   A group that others wait for can spin for ever at a low counter; so after FAIR_INSNS instructions with several groups ready
+ *   A group that others wait for can spin for ever at a low counter; so after PTX_FAIR_INSNS instructions with several groups ready
  *   the one that has not run for longest gets its turn, whatever its counter.
  *
  * A warp is only ever touched by the thread that runs its block.
@@ -15,7 +15,6 @@
 #include "softgpu/ptx/internal.h"
 
 enum {
-	FAIR_INSNS = 512,	/* long enough for a loop body to reach its join, short enough that a lock is soon let go */
 	WARP_INSNS = 4096,	/* a slice of a warp while others of its block wait */
 	BLOCK_INSNS = 1 << 18,	/* a slice of a block */
 	POLLS = 8,		/* volatile reads and atomics that end a slice: it is probably waiting for somebody */
@@ -202,7 +201,7 @@ enum ptx_slice ckt_ptx_warp_run(struct ptx_warp *w, unsigned budget)
 {
 	w->polls = 0;
 	if (!w->fair_left)
-		w->fair_left = FAIR_INSNS;
+		w->fair_left = PTX_FAIR_INSNS;
 	while (budget) {
 		uint32_t stop;
 		if (!w->live)
@@ -224,10 +223,10 @@ enum ptx_slice ckt_ptx_warp_run(struct ptx_warp *w, unsigned budget)
 			w->fair_left = w->fair_left > used ? w->fair_left - used : 0;
 			if (!w->fair_left || (r == RUN_YIELD && slice)) {
 				w->oldest_next = true;
-				w->fair_left = FAIR_INSNS;
+				w->fair_left = PTX_FAIR_INSNS;
 			}
 		} else {
-			w->fair_left = FAIR_INSNS;
+			w->fair_left = PTX_FAIR_INSNS;
 		}
 		if (r == RUN_YIELD && slice && w->n_groups <= 1)
 			return SLICE_WAITING;

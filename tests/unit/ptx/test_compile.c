@@ -252,6 +252,21 @@ static const struct { const char *body; unsigned block; } programs[] = {
 	{"mul.wide.u32 x0, t, 16; add.u64 x1, m, x0; mul.lo.u32 r2, t, 77; st.global.v4.u32 [x1], {r2, t, r2, t}; ld.global.v2.u32 {r3, r4}, [x1+8]; xor.b32 r0, r3, r4;\n"
 		"ld.global.v4.u32 {r5, _, _, r6}, [x1]; mad.lo.u32 r0, r5, 31, r0; add.u32 r0, r0, r6; st.global.v2.u64 [x1], {x0, x1}; ld.global.v2.u64 {x3, x4}, [x1];\n"
 		"sub.u64 x4, x4, m; cvt.u32.u64 r7, x4; add.u32 r0, r0, r7; setp.lt.u32 p0, t, 9; @p0 ld.global.u32 r0, [x1];", 64},
+	/* Lanes that part within parts, leave loops one by one, meet a barrier and a warp's instruction in parts, and wait for each other there. */
+	{"mov.u32 r0, 0; and.b32 r1, t, 1; setp.eq.u32 p0, r1, 0; and.b32 r2, t, 6; setp.eq.u32 p1, r2, 2; setp.eq.u32 p2, r2, 4; mov.u32 r3, 5; LOOP: @p0 bra EVEN; add.u32 r0, r0, t;\n"
+		"@p1 bra ODD2; mad.lo.u32 r0, r0, 3, 1; bra ODDS; ODD2: xor.b32 r0, r0, 77; @p2 add.u32 r0, r0, 9; ODDS: shl.b32 r0, r0, 1; bra JOIN; EVEN: sub.u32 r0, r0, t; @p2 bra EVEN2;\n"
+		"mul.lo.u32 r0, r0, 7; bra JOIN; EVEN2: or.b32 r0, r0, 1; mov.u32 r4, r2; MORE: add.u32 r0, r0, r4; sub.u32 r4, r4, 1; setp.ne.u32 p3, r4, 0; @p3 bra MORE;\n"
+		"JOIN: sub.u32 r3, r3, 1; setp.gt.u32 p4, r3, r1; @p4 bra LOOP; @p0 bra WAIT; bar.warp.sync -1; shfl.sync.bfly.b32 r5, r0, 2, 31, 0xaaaaaaaa; add.u32 r0, r0, r5; bra ALL;\n"
+		"WAIT: mul.lo.u32 r0, r0, 5; bar.warp.sync -1; ALL: mul.wide.u32 x0, t, 4; add.u64 x1, m, x0; @p1 st.global.u32 [x1], r0; bar.sync 0; ld.global.u32 r6, [x1]; add.u32 r0, r0, r6;", 96},
+	/* A lane that spins for ever until another one has run, which the same branch sent elsewhere. */
+	{"mov.u32 r0, 0; setp.eq.u32 p0, t, 31; @p0 bra GIVE; SPIN: ld.global.u32 r1, [m+8]; add.u32 r0, r0, 1; setp.eq.u32 p1, r1, 0; @p1 bra SPIN; mov.u32 r0, r1; bra OUT;\n"
+		"GIVE: mov.u32 r2, 4711; st.global.u32 [m+8], r2; mov.u32 r0, 12; OUT: add.u32 r0, r0, 1;", 32},
+	{"mov.u32 r0, 0; setp.lt.u32 p0, t, 3; @p0 bra GIVE; L: add.u32 r0, r0, 1; ld.global.u32 r1, [m+8]; setp.ne.u32 p1, r1, 3; @p1 bra L; mov.u32 r0, 5; bra OUT;\n"
+		"GIVE: red.global.add.u32 [m+8], 1; W: ld.volatile.global.u32 r1, [m+8]; setp.ne.u32 p1, r1, 3; @p1 bra W; mov.u32 r0, 6; OUT: add.u32 r0, r0, t;", 64},
+	/* Addresses over several pages and none in order, one that faults among them, shared memory behind its end. */
+	{"mul.lo.u32 r1, t, 2654435761; and.b32 r1, r1, 16380; cvt.u64.u32 x0, r1; add.u64 x0, m, x0; st.global.u32 [x0], t; ld.global.u32 r2, [x0]; and.b32 r3, r1, 16376; cvt.u64.u32 x1, r3;\n"
+		"add.u64 x1, m, x1; ld.global.v2.u32 {r4, r5}, [x1]; xor.b32 r0, r2, r4; add.u32 r0, r0, r5; setp.eq.u32 p0, t, 40; @p0 ld.global.u32 r6, [x0+2]; add.u32 r0, r0, r6;", 64},
+	{"setp.eq.u32 p0, t, 17; mov.b64 x0, m; @p0 mov.b64 x0, 4096; ld.global.u32 r0, [x0];", 32},
 	/* Warps' own instructions between what is computed. */
 	{"shfl.sync.bfly.b32 r1, t, 16, 31, -1; add.u32 r2, r1, t; shfl.sync.down.b32 r3|p0, r2, 3, 31, -1; @p0 add.u32 r3, r3, 100; vote.sync.ballot.b32 r4, p0, -1;\n"
 		"redux.sync.add.s32 r5, r3, -1; xor.b32 r0, r4, r5; setp.gt.u32 p1, t, 40; @p1 add.cc.u32 r6, r0, r0; addc.u32 r7, r0, 0; xor.b32 r0, r7, r3;", 64},

@@ -7,11 +7,11 @@ static void test_kinds(void)
 				  "st.shared.u32 [r1], r2; st.global.u32 [x], r3; st.global.u32 [x+4], r4; st.global.u32 [x+8], r5;"), false);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
 	IS(times(c, "APART bool access_"), 5);
-	HAS(c, "return load_4(w, A, 8, imm, m, 0, 1, v)");
-	HAS(c, "return load_1(w, A, 8, imm, m, 0, 1, v)");
-	HAS(c, "return load_4(w, A, 8, imm, m, 0, 2, v)");
-	HAS(c, "return store_4(w, A, 4, imm, m, 1, 1, v)");
-	HAS(c, "return store_4(w, A, 8, imm, m, 0, 1, v)");
+	HAS(c, "return load_4(w, A, 8, imm, m, 0, all, 1, v)");
+	HAS(c, "return load_1(w, A, 8, imm, m, 0, all, 1, v)");
+	HAS(c, "return load_4(w, A, 8, imm, m, 0, all, 2, v)");
+	HAS(c, "return store_4(w, A, 4, imm, m, 1, all, 1, v)");
+	HAS(c, "return store_4(w, A, 8, imm, m, 0, all, 1, v)");
 	IS(times(c, "!access_"), 8);
 	free(c);
 }
@@ -26,4 +26,15 @@ static void test_left_to_the_handler(void)
 	free(c);
 }
 
-UNIT_SUITE(emit_access, {"kinds", test_kinds}, {"left to the handler", test_left_to_the_handler})
+static void test_ways(void)
+{
+	/* One look at the addresses in a register, until it is written. */
+	char *c = emitted(EMITTED("ld.param.u64 x, [a]; ld.global.u32 r1, [x]; st.global.u32 [x+64], r1; ld.global.v2.u32 {r2, r3}, [x]; ld.global.u64 x, [x]; st.global.u32 [x], r2;\n"
+				  "mov.u64 x, 64; st.global.u32 [x], r3; st.global.u32 [64], r3;"), false);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+	IS(times(c, "const int way_"), 4);	/* of 4 bytes, of 8 (a pair, then one), of 4 after each of the writes */
+	IS(times(c, "m == ~0u && 2 == 2"), 1);	/* a constant is the same for all */
+	free(c);
+}
+
+UNIT_SUITE(emit_access, {"ways", test_ways}, {"kinds", test_kinds}, {"left to the handler", test_left_to_the_handler})
