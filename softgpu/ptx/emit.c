@@ -9,7 +9,7 @@
  *   block      instructions from a place where a group may begin to the next; each looks at the budget and at the meeting point
  *   stretch    instructions of a block that lanes compute by themselves: one loop over the lanes, which the C compiler turns into vector
  *              instructions; registers are read before it and written behind it, those nobody reads again are not
- *   the rest   loads and stores are done here where all goes well, by their handlers where not; everything else is a call of its handler
+ *   the rest   loads, stores, atomics and what a warp does together are done here where all goes well, by their handlers where not; everything else is a call of its handler
  *
  * What a lane computes is the text of the handler's own expression (form.h), so the two answer the same bits.
  */
@@ -84,6 +84,8 @@ static void say_block(struct emitter *e, const struct emit_block *b, struct emit
 			say_branch(e, pc);
 		} else if (ckt_emit_find_access(e, pc, &a)) {
 			ckt_emit_say_access(e, pc, &a);
+		} else if (ckt_emit_fits_atomic(e, pc)) {
+			ckt_emit_say_atomic(e, pc);
 		} else if (ckt_emit_fits_warp(e, pc)) {
 			ckt_emit_say_warp(e, pc);
 		} else {
@@ -103,6 +105,7 @@ static void say_function(struct emitter *e)
 		return;
 	}
 	ckt_emit_say_access_functions(e);
+	ckt_emit_say_atomic_functions(e);
 	for (uint32_t b = 0; b < e->n_blocks; b++) {
 		for (uint32_t pc = e->blocks[b].first; pc < e->blocks[b].end;) {
 			if (!ckt_emit_fits_lane(e, pc)) {
@@ -167,7 +170,7 @@ static void say_layout(FILE *out)
 		{"WARP_BANK", offsetof(struct ptx_warp, bank)}, {"WARP_FRAME", offsetof(struct ptx_warp, frame)},
 		{"WARP_MASK", offsetof(struct ptx_warp, mask)}, {"WARP_PC", offsetof(struct ptx_warp, pc)}, {"WARP_BLOCK", offsetof(struct ptx_warp, block)},
 		{"WARP_LAST", offsetof(struct ptx_warp, last_page)}, {"WARP_LAST_WRITE", offsetof(struct ptx_warp, last_page_write)},
-		{"WARP_TID", offsetof(struct ptx_warp, tid)}, {"BLOCK_CTAID", offsetof(struct ptx_block, ctaid)},
+		{"WARP_POLLS", offsetof(struct ptx_warp, polls)}, {"WARP_TID", offsetof(struct ptx_warp, tid)}, {"BLOCK_CTAID", offsetof(struct ptx_block, ctaid)},
 		{"BLOCK_SHARED", offsetof(struct ptx_block, shared)}, {"BLOCK_SHARED_BYTES", offsetof(struct ptx_block, shared_bytes)},
 		{"BLOCK_GRID", offsetof(struct ptx_block, grid)}, {"GRID_LAUNCH", offsetof(struct ptx_grid, launch)},
 		{"LAUNCH_GRID", offsetof(struct ckt_ptx_launch, grid)}, {"LAUNCH_BLOCK", offsetof(struct ckt_ptx_launch, block)},
@@ -200,7 +203,7 @@ char *ckt_ptx_emit_kernel(const struct ckt_ptx_function *entry, const struct ptx
 	const struct ckt_ptx_module *module = entry->module;
 	size_t size = 0;
 	char *text = NULL;
-	bool failed = false, said[EMIT_ACCESSES] = {false};
+	bool failed = false, said[EMIT_ACCESSES + EMIT_ATOMICS] = {false};
 	if (!fits(module, prepared))
 		return NULL;
 	FILE *out = open_memstream(&text, &size);

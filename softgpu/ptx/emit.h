@@ -5,6 +5,7 @@
  *   emit_live    blocks, and what is read behind an instruction
  *   emit_lane    stretches: what lanes compute by themselves
  *   emit_access  loads and stores
+ *   emit_atom    atomics
  *   emit_warp    shuffles, votes, matches, reductions, where the whole warp runs together
  *   emit         control flow, functions, the whole text
  */
@@ -20,6 +21,7 @@ enum {
 	EMIT_STRETCH = 64,	/* instructions of one: a compiler's time grows faster than their number */
 	EMIT_VALUE = 48,	/* bytes of the longest name of an operand's value, or its text */
 	EMIT_ACCESSES = 128,
+	EMIT_ATOMICS = 1024,
 	EMIT_WAYS = 8,
 };
 
@@ -37,7 +39,7 @@ struct emitter {
 	uint64_t *live;
 	struct emit_way { int32_t address; uint32_t size, pc; } ways[EMIT_WAYS];	/* how lanes' addresses lie, found in this block at pc */
 	unsigned n_ways;
-	bool *said;			/* functions of loads and stores, by number; EMIT_ACCESSES of them */
+	bool *said;			/* functions of loads and stores, then of atomics, by number; EMIT_ACCESSES and EMIT_ATOMICS of them */
 	bool failed;
 };
 
@@ -95,7 +97,18 @@ struct emit_access { bool is_load, shared; unsigned n, bytes, address_bytes; int
 bool ckt_emit_find_access(const struct emitter *e, uint32_t pc, struct emit_access *ret_access);
 void ckt_emit_say_access_functions(struct emitter *e);
 void ckt_emit_say_access(struct emitter *e, uint32_t pc, const struct emit_access *a);
+/*
+ * How the addresses of a full warp in a register lie: the name of what tells, 1 side by side, 2 all the same.  Found once for all accesses of a
+ * block by the same register.
+ */
+const char *ckt_emit_say_way(struct emitter *e, uint32_t pc, int32_t address, unsigned address_bytes, uint32_t size, char text[EMIT_VALUE]);
 void ckt_emit_forget_ways(struct emitter *e, uint32_t pc);	/* of the registers that the instruction writes */
+
+/* ---- atom and red (emit_atom.c) */
+
+bool ckt_emit_fits_atomic(const struct emitter *e, uint32_t pc);
+void ckt_emit_say_atomic_functions(struct emitter *e);
+void ckt_emit_say_atomic(struct emitter *e, uint32_t pc);
 
 /* ---- Instructions of a whole warp (emit_warp.c) */
 

@@ -53,25 +53,20 @@ void ckt_emit_say_access_functions(struct emitter *e)
 	}
 }
 
-/*
- * How the addresses of a full warp lie: the name of what tells, 1 side by side, 2 all the same.  Found once for all accesses of a block by the
- * same register.
- */
-static const char *say_way(struct emitter *e, uint32_t pc, const struct emit_access *a, char text[EMIT_VALUE])
+const char *ckt_emit_say_way(struct emitter *e, uint32_t pc, int32_t address, unsigned address_bytes, uint32_t size, char text[EMIT_VALUE])
 {
 	char row[EMIT_VALUE];
-	if (!ckt_emit_is_register(a->address))
+	if (!ckt_emit_is_register(address))
 		return "2";
-	uint32_t size = a->bytes * a->n;
 	for (unsigned k = 0; k < e->n_ways; k++) {
-		if (e->ways[k].address != a->address || e->ways[k].size != size)
+		if (e->ways[k].address != address || e->ways[k].size != size)
 			continue;
 		snprintf(text, EMIT_VALUE, "way_%u", e->ways[k].pc);
 		return text;
 	}
 	if (e->n_ways < EMIT_WAYS)
-		e->ways[e->n_ways++] = (struct emit_way){.address = a->address, .size = size, .pc = pc};
-	say(e, "\tconst int way_%u = mask == ~0u ? lie(%s, %u, %u) : 0;\n", pc, ckt_emit_row(a->address, row), a->address_bytes, size);
+		e->ways[e->n_ways++] = (struct emit_way){.address = address, .size = size, .pc = pc};
+	say(e, "\tconst int way_%u = mask == ~0u ? lie_%u_%u(%s) : 0;\n", pc, address_bytes, size, ckt_emit_row(address, row));
 	snprintf(text, EMIT_VALUE, "way_%u", pc);
 	return text;
 }
@@ -146,12 +141,13 @@ void ckt_emit_say_access(struct emitter *e, uint32_t pc, const struct emit_acces
 {
 	const struct ptx_insn *i = &e->f->code[pc];
 	char name[EMIT_VALUE], row[EMIT_VALUE];
-	const char *way = say_way(e, pc, a, name);
+	const char *way = ckt_emit_say_way(e, pc, a->address, a->address_bytes, a->bytes * a->n, name);
 	ckt_emit_say_guard(e, i);
 	say(e, "\t{ uint%u_t *to;\n", a->bytes * 8);
 	if (ckt_emit_is_register(a->address)) {
-		say(e, "\tif (m == ~0u && %s == 1 && (to = (uint%u_t *)place(w, address_of(%s, %u, 0) + %lluull, %u, %u, %d, %d))) {\n", way, a->bytes * 8,
-		    ckt_emit_row(a->address, row), a->address_bytes, (unsigned long long)i->imm, 32 * a->bytes * a->n, a->bytes * a->n, a->shared, !a->is_load);
+		say(e, "\tif (m == ~0u && %s == 1 && (to = (uint%u_t *)place_%s(w, address_of(%s, %u, 0) + %lluull, %u, %u))) {\n", way, a->bytes * 8,
+		    a->shared ? "shared" : a->is_load ? "read" : "write", ckt_emit_row(a->address, row), a->address_bytes, (unsigned long long)i->imm,
+		    32 * a->bytes * a->n, a->bytes * a->n);
 		say_side_by_side(e, a);
 		say(e, "\t} else ");
 	}

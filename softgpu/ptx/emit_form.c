@@ -95,7 +95,7 @@ void ckt_emit_touch(const struct ptx_form *form, const struct ptx_insn *i, struc
 	case FORM_PLAIN:
 		reads(t, i->a), reads(t, i->b), reads(t, i->c), reads(t, i->d), reads(t, i->e);
 		break;
-	case FORM_SIDE: case FORM_WARP: case FORM_LOADS: case FORM_STORES: touch_side(t, form, i); break;
+	case FORM_SIDE: case FORM_ATOMIC: case FORM_WARP: case FORM_LOADS: case FORM_STORES: touch_side(t, form, i); break;
 	case FORM_LANE:
 		if (form->a)
 			reads(t, i->a);

@@ -10,7 +10,7 @@ static bool ends_block(const struct emitter *e, uint32_t pc)
 {
 	const struct ptx_form *form = e->forms[pc];
 	struct emit_access a;
-	return !ckt_emit_fits_lane(e, pc) && !ckt_emit_find_access(e, pc, &a) && !(form && form->kind == FORM_NOTHING);
+	return !ckt_emit_fits_lane(e, pc) && !ckt_emit_find_access(e, pc, &a) && !ckt_emit_fits_atomic(e, pc) && !(form && form->kind == FORM_NOTHING);
 }
 
 void ckt_emit_find_blocks(struct emitter *e)

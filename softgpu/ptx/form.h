@@ -16,7 +16,8 @@ enum ptx_form_kind {
 	FORM_PACK, FORM_UNPACK,
 	FORM_SREG,
 	FORM_MASK,	/* the lanes that run together */
-	FORM_WARP,	/* side: struct warp_insn (warp.h); `regs` lists its registers */
+	FORM_ATOMIC,	/* side: struct atomic (atom.h); `regs` lists its registers */
+	FORM_WARP,	/* side: struct warp_insn (warp.h); likewise */
 	FORM_NOTHING,
 	FORM_BRANCH, FORM_SWITCH,
 	FORM_END,	/* of the thread or the function: reads nothing */

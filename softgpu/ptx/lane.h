@@ -275,3 +275,52 @@ static inline float fma_odd_f32(float x, float y, float z)
 	uint32_t bits = ptx_float_bits(sum), step = (lost > 0) == (sum > 0) ? 1 : ~0u;
 	return ptx_float(bits + (lost < 0 || lost > 0 ? step & -(~bits & 1) : 0));
 }
+
+/* ---- Atomics: what memory holds behind an operation */
+
+enum atomic_op { A_ADD, A_MIN, A_MAX, A_INC, A_DEC, A_AND, A_OR, A_XOR, A_EXCH, A_CAS };
+
+static inline uint32_t atomic_32(int op, bool is_signed, uint32_t old, uint32_t v)
+{
+	bool less = is_signed ? (int32_t)old < (int32_t)v : old < v;
+	switch (op) {
+	case A_ADD: return old + v;
+	case A_MIN: return less ? old : v;
+	case A_MAX: return less ? v : old;
+	case A_INC: return old >= v ? 0 : old + 1;
+	case A_DEC: return old == 0 || old > v ? v : old - 1;
+	case A_AND: return old & v;
+	case A_OR: return old | v;
+	case A_XOR: return old ^ v;
+	default: return v;
+	}
+}
+
+static inline uint64_t atomic_64(int op, bool is_signed, uint64_t old, uint64_t v)
+{
+	bool less = is_signed ? (int64_t)old < (int64_t)v : old < v;
+	switch (op) {
+	case A_ADD: return old + v;
+	case A_MIN: return less ? old : v;
+	case A_MAX: return less ? v : old;
+	case A_AND: return old & v;
+	case A_OR: return old | v;
+	case A_XOR: return old ^ v;
+	default: return v;
+	}
+}
+
+/* Sums in global memory are made by the memory itself, which flushes and leaves a NaN as it is; others by an ordinary addition. */
+static inline uint32_t atomic_add_f32(uint32_t old, uint32_t v, bool in_memory)
+{
+	if (in_memory)
+		return ptx_canonical(ptx_flush(ptx_flush(ptx_float(old)) + ptx_flush(ptx_float(v))));
+	return ptx_canonical(ptx_float(old) + ptx_float(v));
+}
+
+static inline uint64_t atomic_add_f64(uint64_t old, uint64_t v, bool in_memory)
+{
+	uint64_t quiet = in_memory ? 0 : 1ull << 51, first = in_memory ? v : old, second = in_memory ? old : v;
+	double x = ptx_double(first), y = ptx_double(second);
+	return x != x ? first | quiet : y != y ? second | quiet : ptx_double_bits(x + y);
+}

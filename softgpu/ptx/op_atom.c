@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "softgpu/ptx/atom.h"
 #include "softgpu/ptx/op.h"
 
-enum atomic_op { A_ADD, A_MIN, A_MAX, A_INC, A_DEC, A_AND, A_OR, A_XOR, A_EXCH, A_CAS };
 static const char *const atomic_names[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas", NULL};
 
 static uint16_t half_combine(enum ptx_type type, int op, uint16_t old, uint16_t v)
@@ -20,61 +20,20 @@ static uint16_t half_combine(enum ptx_type type, int op, uint16_t old, uint16_t 
 	return bf ? ckt_ptx_bf16_from_double(r, ROUND_RN) : ckt_ptx_half_from_double(r, ROUND_RN);
 }
 
-/* Sums in global memory are made by the memory itself, which flushes and leaves a NaN as it is; others by an ordinary addition. */
-static uint64_t add_f64(uint64_t old, uint64_t v, bool in_memory)
-{
-	uint64_t quiet = in_memory ? 0 : 1ull << 51, first = in_memory ? v : old, second = in_memory ? old : v;
-	double x = ptx_double(first), y = ptx_double(second);
-	return x != x ? first | quiet : y != y ? second | quiet : ptx_double_bits(x + y);
-}
-
 static uint32_t combine_32(enum ptx_type type, int op, uint32_t old, uint32_t v, bool in_memory)
 {
-	switch (type) {
-	case T_F32: {
-		if (op == A_ADD && in_memory)
-			return ptx_canonical(ptx_flush(ptx_flush(ptx_float(old)) + ptx_flush(ptx_float(v))));
-		float x = ptx_float(old), y = ptx_float(v);
-		return ptx_canonical(op == A_ADD ? x + y : op == A_MIN ? fminf(x, y) : fmaxf(x, y));
-	}
-	case T_F16X2: case T_BF16X2:
+	if (type == T_F16X2 || type == T_BF16X2)
 		return half_combine(type, op, (uint16_t)old, (uint16_t)v) | (uint32_t)half_combine(type, op, (uint16_t)(old >> 16), (uint16_t)(v >> 16)) << 16;
-	case T_S32:
-		if (op == A_MIN || op == A_MAX)
-			return ((int32_t)old < (int32_t)v) == (op == A_MIN) ? old : v;
-		break;
-	default: break;
-	}
-	switch (op) {
-	case A_ADD: return old + v;
-	case A_MIN: return old < v ? old : v;
-	case A_MAX: return old > v ? old : v;
-	case A_INC: return old >= v ? 0 : old + 1;
-	case A_DEC: return old == 0 || old > v ? v : old - 1;
-	case A_AND: return old & v;
-	case A_OR: return old | v;
-	case A_XOR: return old ^ v;
-	default: return v;
-	}
+	if (type == T_F32)
+		return op == A_ADD ? atomic_add_f32(old, v, in_memory) : ptx_canonical(op == A_MIN ? fminf(ptx_float(old), ptx_float(v)) : fmaxf(ptx_float(old), ptx_float(v)));
+	return atomic_32(op, type == T_S32, old, v);
 }
 
 static uint64_t combine_64(enum ptx_type type, int op, uint64_t old, uint64_t v, bool in_memory)
 {
-	if (type == T_F64) {
-		if (op == A_ADD)
-			return add_f64(old, v, in_memory);
-		double x = ptx_double(old), y = ptx_double(v);
-		return ptx_double_bits(op == A_MIN ? fmin(x, y) : fmax(x, y));
-	}
-	switch (op) {
-	case A_ADD: return old + v;
-	case A_MIN: return type == T_S64 ? ((int64_t)old < (int64_t)v ? old : v) : old < v ? old : v;
-	case A_MAX: return type == T_S64 ? ((int64_t)old > (int64_t)v ? old : v) : old > v ? old : v;
-	case A_AND: return old & v;
-	case A_OR: return old | v;
-	case A_XOR: return old ^ v;
-	default: return v;
-	}
+	if (type == T_F64)
+		return op == A_ADD ? atomic_add_f64(old, v, in_memory) : ptx_double_bits(op == A_MIN ? fmin(ptx_double(old), ptx_double(v)) : fmax(ptx_double(old), ptx_double(v)));
+	return atomic_64(op, type == T_S64, old, v);
 }
 
 static uint64_t run_16(uint16_t *at, enum ptx_type type, int op, uint16_t v, uint16_t desired)
@@ -141,14 +100,6 @@ static unsigned __int128 run_128(unsigned __int128 *at, int op, unsigned __int12
 	pthread_mutex_unlock(&lock);
 	return old;
 }
-
-struct atomic {
-	int op;
-	enum ptx_type type;
-	enum ptx_space space;
-	uint8_t bytes, n;		/* of one element; how many elements */
-	int32_t d[PTX_MAX_ELEMENTS], b[PTX_MAX_ELEMENTS], c;	/* PTX_OPERAND_NONE: no answer wanted */
-};
 
 static uint64_t lane_value(const struct ptx_warp *w, int32_t operand, unsigned bytes, unsigned l)
 {
@@ -264,8 +215,8 @@ static unsigned registers(const struct ptx_insn *i, int32_t *ret_regs)
 	}
 	return a->n > (PTX_FORM_REGS - 2) / 2 ? PTX_FORM_REGS + 1 : n;	/* more: any */
 }
-PTX_FORM_SIDE(exec_atomic, FORM_SIDE, registers)
-PTX_FORM_SIDE(exec_add_32, FORM_SIDE, registers)
+PTX_FORM_SIDE(exec_atomic, FORM_ATOMIC, registers)
+PTX_FORM_SIDE(exec_add_32, FORM_ATOMIC, registers)
 
 /* ---- Decoding */
 

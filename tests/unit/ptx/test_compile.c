@@ -224,7 +224,7 @@ static void print_kernel(FILE *out, unsigned first, unsigned end)
 
 static void print_program(FILE *out, unsigned k, const char *body)
 {
-	fprintf(out, ".visible .entry p%u(.param .u64 out, .param .u64 memory)\n{\n.reg .b64 m, o, xx, x<16>; .reg .b32 t, r<32>; .reg .b16 h<8>; .reg .pred p<8>;\n"
+	fprintf(out, ".visible .entry p%u(.param .u64 out, .param .u64 memory)\n{\n.reg .b64 m, o, xx, x<16>; .reg .b32 t, r<32>; .reg .b16 h<8>; .reg .f32 f<4>; .reg .pred p<8>;\n"
 		"ld.param.u64 o, [out]; ld.param.u64 m, [memory]; mov.u32 t, %%tid.x; mul.wide.u32 xx, t, 4; add.u64 o, o, xx;\n%s\nst.global.u32 [o], r0;\nret;\n}\n", k, body);
 }
 
@@ -267,6 +267,21 @@ static const struct { const char *body; unsigned block; } programs[] = {
 	{"mul.lo.u32 r1, t, 2654435761; and.b32 r1, r1, 16380; cvt.u64.u32 x0, r1; add.u64 x0, m, x0; st.global.u32 [x0], t; ld.global.u32 r2, [x0]; and.b32 r3, r1, 16376; cvt.u64.u32 x1, r3;\n"
 		"add.u64 x1, m, x1; ld.global.v2.u32 {r4, r5}, [x1]; xor.b32 r0, r2, r4; add.u32 r0, r0, r5; setp.eq.u32 p0, t, 40; @p0 ld.global.u32 r6, [x0+2]; add.u32 r0, r0, r6;", 64},
 	{"setp.eq.u32 p0, t, 17; mov.b64 x0, m; @p0 mov.b64 x0, 4096; ld.global.u32 r0, [x0];", 32},
+	/* Atomics: of every operation and width, one address for all and apart, in both memories, for some lanes, answers into their own operands. */
+	{"mul.lo.u32 r1, t, 2654435761; and.b32 r2, r1, 124; cvt.u64.u32 x0, r2; add.u64 x0, m, x0; mul.wide.u32 x1, t, 8; add.u64 x1, m, x1; mov.u32 r3, t; atom.global.add.u32 r3, [m], r3;\n"
+		"atom.global.add.u32 r4, [m+4], 3; atom.global.add.u32 r5, [x0+512], r1; red.global.max.s32 [x0+640], r1; red.global.min.u32 [m+768], r1; atom.global.xor.b32 r6, [x1+1024], r1;\n"
+		"atom.global.inc.u32 r7, [m+772], 40; atom.global.exch.b32 r8, [x1+1024], t; atom.global.cas.b32 r9, [x1+1024], t, r1; setp.lt.u32 p0, t, 11; @p0 atom.global.add.u32 r9, [m+776], t;\n"
+		"@!p0 red.global.or.b32 [m+780], r2; cvt.u64.u32 x2, r1; atom.global.add.u64 x3, [m+784], x2; atom.global.max.u64 x4, [x1+2048], x2; mov.b32 f0, r1; red.global.add.f32 [x1+3072], f0;\n"
+		"atom.global.dec.u32 r10, [m+792], 25; bar.sync 0; ld.global.u32 r11, [x0+512]; ld.global.u32 r12, [x0+640]; ld.global.u32 r13, [m+768]; ld.global.u32 r14, [m+780];\n"
+		"ld.global.u64 x5, [m+784]; ld.global.u32 r15, [x1+3072]; xor.b32 r0, r3, r4; xor.b32 r0, r0, r5; mad.lo.u32 r0, r6, 3, r0; mad.lo.u32 r0, r7, 5, r0; mad.lo.u32 r0, r8, 7, r0;\n"
+		"mad.lo.u32 r0, r9, 11, r0; mad.lo.u32 r0, r10, 13, r0; mad.lo.u32 r0, r11, 17, r0; mad.lo.u32 r0, r12, 19, r0; mad.lo.u32 r0, r13, 23, r0; mad.lo.u32 r0, r14, 29, r0;\n"
+		"mad.lo.u32 r0, r15, 31, r0; add.u64 x3, x3, x4; add.u64 x3, x3, x5; cvt.u32.u64 r16, x3; add.u32 r0, r0, r16;", 32},
+	{".shared .align 8 .b8 cells[1024]; mov.u32 r20, cells; mul.lo.u32 r1, t, 2654435761; shl.b32 r2, t, 3; add.u32 r2, r2, r20; mov.u32 r3, 0; mov.u64 x0, 0; st.shared.u64 [r2], x0;\n"
+		"bar.sync 0; atom.shared.add.u32 r3, [r20], t; atom.shared.and.b32 r4, [r2], r1; red.shared.or.b32 [r2], r1; atom.shared.exch.b32 r5, [r2+4], r1; atom.shared.cas.b32 r6, [r2+4], r1, t;\n"
+		"mov.b32 f0, r1; atom.shared.add.f32 f1, [r2], f0; cvt.u64.u32 x1, r1; atom.shared.min.s64 x2, [r2], x1; mov.b64 x4, 4607182418800017408; atom.shared.add.u64 x3, [r20+8], x4;\n"
+		"red.shared.add.u32 [r20+16], 1; bar.sync 0; ld.shared.u32 r7, [r20+16]; ld.shared.u64 x5, [r2]; mov.b32 r8, f1; xor.b32 r0, r3, r4; xor.b32 r0, r0, r5; mad.lo.u32 r0, r6, 3, r0;\n"
+		"mad.lo.u32 r0, r7, 5, r0; mad.lo.u32 r0, r8, 7, r0; xor.b64 x2, x2, x3; xor.b64 x2, x2, x5; cvt.u32.u64 r9, x2; add.u32 r0, r0, r9; mov.u32 r10, 4; setp.eq.u32 p0, t, 20;\n"
+		"@p0 mov.u32 r10, 99996; atom.shared.add.u32 r11, [r10], 1;", 32},
 	/* Warps' own instructions between what is computed. */
 	{"shfl.sync.bfly.b32 r1, t, 16, 31, -1; add.u32 r2, r1, t; shfl.sync.down.b32 r3|p0, r2, 3, 31, -1; @p0 add.u32 r3, r3, 100; vote.sync.ballot.b32 r4, p0, -1;\n"
 		"redux.sync.add.s32 r5, r3, -1; xor.b32 r0, r4, r5; setp.gt.u32 p1, t, 40; @p1 add.cc.u32 r6, r0, r0; addc.u32 r7, r0, 0; xor.b32 r0, r7, r3;", 64},
