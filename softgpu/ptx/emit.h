@@ -20,7 +20,7 @@
 enum {
 	EMIT_STRETCH = 64,	/* instructions of one: a compiler's time grows faster than their number */
 	EMIT_VALUE = 48,	/* bytes of the longest name of an operand's value, or its text */
-	EMIT_ACCESSES = 128,
+	EMIT_ACCESSES = 512,
 	EMIT_ATOMICS = 1024,
 	EMIT_WAYS = 8,
 };
@@ -40,6 +40,7 @@ struct emitter {
 	struct emit_way { int32_t address; uint32_t size, pc; } ways[EMIT_WAYS];	/* how lanes' addresses lie, found in this block at pc */
 	unsigned n_ways;
 	bool *said;			/* functions of loads and stores, then of atomics, by number; EMIT_ACCESSES and EMIT_ATOMICS of them */
+	bool quick;			/* forms by their quick texts */
 	bool failed;
 };
 

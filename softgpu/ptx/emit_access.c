@@ -28,7 +28,7 @@ bool ckt_emit_find_access(const struct emitter *e, uint32_t pc, struct emit_acce
 	for (unsigned k = 0; k < a->n; k++) {
 		a->regs[k] = regs[1 + k];
 		a->slots[k] = ckt_ptx_element_slot(i, k, &a->is_signed[k]);
-		if (a->slots[k] > 8)
+		if (a->slots[k] > 8 || a->slots[k] != a->slots[0] || a->is_signed[k] != a->is_signed[0])
 			return false;
 	}
 	return true;
@@ -38,7 +38,56 @@ bool ckt_emit_find_access(const struct emitter *e, uint32_t pc, struct emit_acce
 static unsigned access_number(const struct emit_access *a)
 {
 	unsigned bytes = (unsigned)__builtin_ctz(a->bytes);
-	return a->is_load | a->shared << 1 | (a->address_bytes == 8) << 2 | bytes << 3 | (a->n - 1) << 5;
+	return a->is_load | a->shared << 1 | (a->address_bytes == 8) << 2 | bytes << 3 | (a->n - 1) << 5 | (a->slots[0] == 8) << 7 | a->is_signed[0] << 8;
+}
+
+/* An element as it comes from memory, in its register's type. */
+static void loaded(const struct emit_access *a, const char *element, char *text, size_t size)
+{
+	if (a->is_signed[0] && a->bytes == 2 && a->slots[0] == 4)
+		snprintf(text, size, "(uint32_t)(int16_t)%s", element);
+	else
+		snprintf(text, size, "(%s)(%sint%u_t)%s", ckt_emit_type(a->slots[0]), a->is_signed[0] ? "" : "u", a->bytes * 8, element);
+}
+
+/* All lanes, side by side, at `to`; nothing where an element goes nowhere. */
+static void say_side_by_side(struct emitter *e, const struct emit_access *a)
+{
+	char element[EMIT_VALUE], value[2 * EMIT_VALUE];
+	say(e, "\tif (way == 1");
+	for (unsigned k = 0; k < a->n; k++)
+		say(e, " && r%u", k);
+	say(e, " && (to = (uint%u_t *)place(w, address_of(A, %u, 0) + imm, %u, %u, %d, %d))) {\n\t\tINDEPENDENT\n\t\tfor (unsigned l = 0; l < 32; l++) {", a->bytes * 8,
+	    a->address_bytes, 32 * a->bytes * a->n, a->bytes * a->n, a->shared, !a->is_load);
+	for (unsigned k = 0; k < a->n; k++) {
+		snprintf(element, sizeof element, "to[l * %u + %u]", a->n, k);
+		loaded(a, element, value, sizeof value);
+		if (a->is_load)
+			say(e, " r%u[l] = %s;", k, value);
+		else
+			say(e, " %s = (uint%u_t)r%u[l];", element, a->bytes * 8, k);
+	}
+	say(e, " }\n\t\treturn true;\n\t}\n");
+}
+
+static void say_access_function(struct emitter *e, const struct emit_access *a)
+{
+	char element[EMIT_VALUE], value[2 * EMIT_VALUE];
+	const char *type = ckt_emit_type(a->slots[0]);
+	say(e, "APART bool access_%u(uint8_t *w, const uint8_t *A, uint64_t imm, uint32_t m, int way", access_number(a));
+	for (unsigned k = 0; k < a->n; k++)
+		say(e, ", %s *r%u", type, k);
+	say(e, ")\n{\n\tuint%u_t *to, v[%u][32];\n", a->bytes * 8, a->n);
+	say_side_by_side(e, a);
+	for (unsigned k = 0; k < a->n && !a->is_load; k++)
+		say(e, "\tfor (unsigned l = 0; l < 32; l++) v[%u][l] = (uint%u_t)r%u[l];\n", k, a->bytes * 8, k);
+	say(e, "\tif (!%s_%u(w, A, %u, imm, m, %d, way == 2, %u, v))\n\t\treturn false;\n", a->is_load ? "load" : "store", a->bytes, a->address_bytes, a->shared, a->n);
+	for (unsigned k = 0; k < a->n && a->is_load; k++) {
+		snprintf(element, sizeof element, "v[%u][l]", k);
+		loaded(a, element, value, sizeof value);
+		say(e, "\tif (r%u)\n\t\tfor (unsigned l = 0; l < 32; l++) r%u[l] = m >> l & 1 ? %s : r%u[l];\n", k, k, value, k);
+	}
+	say(e, "\treturn true;\n}\n");
 }
 
 void ckt_emit_say_access_functions(struct emitter *e)
@@ -48,8 +97,7 @@ void ckt_emit_say_access_functions(struct emitter *e)
 		if (!ckt_emit_find_access(e, pc, &a) || e->said[access_number(&a)])
 			continue;
 		e->said[access_number(&a)] = true;
-		say(e, "APART bool access_%u(uint8_t *w, const uint8_t *A, uint64_t imm, uint32_t m, bool all, uint%u_t (*v)[32]) { return %s_%u(w, A, %u, imm, m, %d, all, %u, v); }\n",
-		    access_number(&a), a.bytes * 8, a.is_load ? "load" : "store", a.bytes, a.address_bytes, a.shared, a.n);
+		say_access_function(e, &a);
 	}
 }
 
@@ -86,72 +134,20 @@ void ckt_emit_forget_ways(struct emitter *e, uint32_t pc)
 	}
 }
 
-/* Element k as it comes from memory, in its register's type. */
-static void loaded(const struct emit_access *a, unsigned k, const char *element, char *text, size_t size)
-{
-	if (a->is_signed[k] && a->bytes == 2 && a->slots[k] == 4)
-		snprintf(text, size, "(uint32_t)(int16_t)%s", element);
-	else
-		snprintf(text, size, "(%s)(%sint%u_t)%s", ckt_emit_type(a->slots[k]), a->is_signed[k] ? "" : "u", a->bytes * 8, element);
-}
-
-/* All lanes, side by side, at `to`. */
-static void say_side_by_side(struct emitter *e, const struct emit_access *a)
-{
-	char element[EMIT_VALUE], value[2 * EMIT_VALUE], row[EMIT_VALUE];
-	say(e, "\t\tINDEPENDENT\n\t\tfor (unsigned l = 0; l < 32; l++) {");
-	for (unsigned k = 0; k < a->n; k++) {
-		if (a->regs[k] == PTX_OPERAND_NONE)
-			continue;
-		snprintf(element, sizeof element, "to[l * %u + %u]", a->n, k);
-		loaded(a, k, element, value, sizeof value);
-		if (a->is_load)
-			say(e, " ((%s *)(R + %d))[l] = %s;", ckt_emit_type(a->slots[k]), a->regs[k], value);
-		else
-			say(e, " %s = (uint%u_t)((const %s *)(%s))[l];", element, a->bytes * 8, ckt_emit_type(a->slots[k]), ckt_emit_row(a->regs[k], row));
-	}
-	say(e, " }\n");
-}
-
-/* Wherever the lanes go. */
-static void say_anywhere(struct emitter *e, uint32_t pc, const struct emit_access *a, const char *way)
-{
-	char element[EMIT_VALUE], value[2 * EMIT_VALUE], row[EMIT_VALUE];
-	say(e, "\t\tuint%u_t v[%u][32];\n", a->bytes * 8, a->n);
-	for (unsigned k = 0; k < a->n && !a->is_load; k++)
-		say(e, "\t\tfor (unsigned l = 0; l < 32; l++) v[%u][l] = (uint%u_t)((const %s *)(%s))[l];\n", k, a->bytes * 8, ckt_emit_type(a->slots[k]),
-		    ckt_emit_row(a->regs[k], row));
-	say(e, "\t\tif (!access_%u(w, %s, %lluull, m, m == ~0u && %s == 2, v)) {\n", access_number(a), ckt_emit_row(a->address, row),
-	    (unsigned long long)e->f->code[pc].imm, way);
-	ckt_emit_say_call(e, pc);
-	say(e, "\t\t} else {\n");
-	for (unsigned k = 0; k < a->n && a->is_load; k++) {
-		const char *type = ckt_emit_type(a->slots[k]);
-		if (a->regs[k] == PTX_OPERAND_NONE)
-			continue;
-		snprintf(element, sizeof element, "v[%u][l]", k);
-		loaded(a, k, element, value, sizeof value);
-		say(e, "\t\tINDEPENDENT\n\t\tfor (unsigned l = 0; l < 32; l++) ((%s *)(R + %d))[l] = m >> l & 1 ? %s : ((%s *)(R + %d))[l];\n", type, a->regs[k], value,
-		    type, a->regs[k]);
-	}
-	say(e, "\t\t}\n");
-}
-
 void ckt_emit_say_access(struct emitter *e, uint32_t pc, const struct emit_access *a)
 {
 	const struct ptx_insn *i = &e->f->code[pc];
 	char name[EMIT_VALUE], row[EMIT_VALUE];
 	const char *way = ckt_emit_say_way(e, pc, a->address, a->address_bytes, a->bytes * a->n, name);
 	ckt_emit_say_guard(e, i);
-	say(e, "\t{ uint%u_t *to;\n", a->bytes * 8);
-	if (ckt_emit_is_register(a->address)) {
-		say(e, "\tif (m == ~0u && %s == 1 && (to = (uint%u_t *)place_%s(w, address_of(%s, %u, 0) + %lluull, %u, %u))) {\n", way, a->bytes * 8,
-		    a->shared ? "shared" : a->is_load ? "read" : "write", ckt_emit_row(a->address, row), a->address_bytes, (unsigned long long)i->imm,
-		    32 * a->bytes * a->n, a->bytes * a->n);
-		say_side_by_side(e, a);
-		say(e, "\t} else ");
+	say(e, "\tif (m && !access_%u(w, %s, %lluull, m, m == ~0u ? %s : 0", access_number(a), ckt_emit_row(a->address, row), (unsigned long long)i->imm, way);
+	for (unsigned k = 0; k < a->n; k++) {
+		if (a->regs[k] == PTX_OPERAND_NONE)
+			say(e, ", 0");
+		else
+			say(e, ", (%s *)(%s)", ckt_emit_type(a->slots[0]), ckt_emit_row(a->regs[k], row));
 	}
-	say(e, "\tif (m) {\n");
-	say_anywhere(e, pc, a, way);
-	say(e, "\t} }\n");
+	say(e, ")) {\n");
+	ckt_emit_say_call(e, pc);
+	say(e, "\t}\n");
 }

@@ -213,7 +213,7 @@ static void say_insn(struct emitter *e, uint32_t pc)
 		if (form->kind == FORM_LANE)
 			say_source(e, 'e', i->e, form->e);
 		say(e, "%s d; ", ckt_emit_type(form->d));
-		say_text(e, i, form->text);
+		say_text(e, i, e->quick && form->quick ? form->quick : form->text);
 		if (form->kind == FORM_COMPARE)
 			say_compare(e, i);
 		else
@@ -241,10 +241,9 @@ static void say_uniform(struct emitter *e, uint32_t pc)
 		say(e, "\tconst uint32_t u%u = %s;\n", pc, text);
 }
 
-void ckt_emit_say_stretch(struct emitter *e, const struct emit_block *b, uint32_t first, uint32_t end, const struct emit_stretch *s)
+/* What the stretch reads and writes, before its loop. */
+static void say_before(struct emitter *e, uint32_t first, uint32_t end, const struct emit_stretch *s)
 {
-	ckt_emit_live_at(e, b, end);
-	say(e, "INSIDE void stretch_%u_%u(uint8_t *w, uint8_t *R, const uint8_t *K, const uint8_t *P, uint32_t m, const int full)\n{\n", e->f->index, first);
 	for (uint32_t pc = first; pc < end; pc++)
 		say_uniform(e, pc);
 	for (unsigned k = 0; k < s->n; k++) {
@@ -257,7 +256,18 @@ void ckt_emit_say_stretch(struct emitter *e, const struct emit_block *b, uint32_
 		if (v->bytes == 1 && (v->how & WRITTEN))
 			say(e, "\tuint32_t o%d = 0;\n", v->reg);
 	}
-	say(e, "\tINDEPENDENT\n\tfor (unsigned l = 0; l < 32; l++) {\n\t\tconst uint32_t in = full || (m >> l & 1); (void)in;\n");
+}
+
+static bool is_kept(struct emitter *e, const struct emit_local *v) { return (v->how & WRITTEN) && ckt_emit_is_live(e, v->reg); }
+
+/* Where there may be doubt, what is read and written is written behind the loop only. */
+static bool is_late(struct emitter *e, const struct emit_local *v) { return e->quick && v->bytes != 1 && (v->how & LOADED) && is_kept(e, v); }
+
+static void say_loop(struct emitter *e, uint32_t first, uint32_t end, const struct emit_stretch *s)
+{
+	say(e, "\t\tconst uint32_t in = full || (m >> l & 1); (void)in;\n");
+	if (e->quick)
+		say(e, "\t\tuint32_t doubt = 0; uint64_t wide_doubt = 0;\n");
 	for (unsigned k = 0; k < s->n; k++) {
 		const struct emit_local *v = &s->locals[k];
 		if (v->reg < 0)
@@ -273,20 +283,69 @@ void ckt_emit_say_stretch(struct emitter *e, const struct emit_block *b, uint32_
 		say_insn(e, pc);
 	for (unsigned k = 0; k < s->n; k++) {
 		const struct emit_local *v = &s->locals[k];
-		if (!(v->how & WRITTEN) || !ckt_emit_is_live(e, v->reg))
+		if (!is_kept(e, v))
 			continue;
 		if (v->bytes == 1)
 			say(e, "\t\to%d |= p%d << l;\n", v->reg, v->reg);
+		else if (is_late(e, v))
+			say(e, "\t\tt%d[l] = r%d;\n", v->reg, v->reg);
 		else
 			say(e, "\t\t((%s *)(R + %d))[l] = in ? r%d : ((%s *)(R + %d))[l];\n", ckt_emit_type(v->bytes), v->reg, v->reg, ckt_emit_type(v->bytes), v->reg);
 	}
-	say(e, "\t}\n");
+	if (e->quick)
+		say(e, "\t\tany |= in ? doubt : 0;\n\t\twide_any |= in ? wide_doubt : 0;\n");
+}
+
+static void say_behind(struct emitter *e, uint32_t first, const struct emit_stretch *s)
+{
+	if (e->quick)
+		say(e, "\tif (__builtin_expect(any || wide_any, 0)) {\n\t\tstretch_%u_%u_careful(w, R, K, P, m);\n\t\treturn;\n\t}\n", e->f->index, first);
 	for (unsigned k = 0; k < s->n; k++) {
 		const struct emit_local *v = &s->locals[k];
-		if (v->bytes == 1 && (v->how & WRITTEN) && ckt_emit_is_live(e, v->reg))
+		if (is_late(e, v))
+			say(e, "\tINDEPENDENT\n\tfor (unsigned l = 0; l < 32; l++)\n\t\t((%s *)(R + %d))[l] = full || (m >> l & 1) ? t%d[l] : ((%s *)(R + %d))[l];\n", ckt_emit_type(v->bytes),
+			    v->reg, v->reg, ckt_emit_type(v->bytes), v->reg);
+		else if (v->bytes == 1 && is_kept(e, v))
 			say(e, "\t{ uint32_t *q = (uint32_t *)(R + %d); *q = (*q & ~m) | (o%d & m); }\n", v->reg, v->reg);
 	}
+}
+
+/* Lane by lane, every result looked at. */
+static void say_careful(struct emitter *e, uint32_t first, uint32_t end, const struct emit_stretch *s)
+{
+	say(e, "APART __attribute__((cold)) void stretch_%u_%u_careful(uint8_t *w, uint8_t *R, const uint8_t *K, const uint8_t *P, uint32_t m)\n{\n\tconst int full = 0;\n",
+	    e->f->index, first);
+	say_before(e, first, end, s);
+	/* No vectors: compilers take long for them, and this runs rarely. */
+	say(e, "\tfor (unsigned l = 0; l < 32; l++) {\n\t\t__asm__ volatile(\"\");\n");
+	say_loop(e, first, end, s);
+	say(e, "\t}\n");
+	say_behind(e, first, s);
 	say(e, "}\n");
+}
+
+void ckt_emit_say_stretch(struct emitter *e, const struct emit_block *b, uint32_t first, uint32_t end, const struct emit_stretch *s)
+{
+	bool quick = false;
+	ckt_emit_live_at(e, b, end);
+	for (uint32_t pc = first; pc < end; pc++)
+		quick |= e->forms[pc]->quick != NULL;
+	if (quick)
+		say_careful(e, first, end, s);
+	e->quick = quick;
+	say(e, "INSIDE void stretch_%u_%u(uint8_t *w, uint8_t *R, const uint8_t *K, const uint8_t *P, uint32_t m, const int full)\n{\n", e->f->index, first);
+	say_before(e, first, end, s);
+	if (quick)
+		say(e, "\tuint32_t any = 0; uint64_t wide_any = 0;\n");
+	for (unsigned k = 0; k < s->n; k++)
+		if (is_late(e, &s->locals[k]))
+			say(e, "\t%s t%d[32];\n", ckt_emit_type(s->locals[k].bytes), s->locals[k].reg);
+	say(e, "\tINDEPENDENT\n\tfor (unsigned l = 0; l < 32; l++) {\n");
+	say_loop(e, first, end, s);
+	say(e, "\t}\n");
+	say_behind(e, first, s);
+	say(e, "}\n");
+	e->quick = false;
 	for (int full = 1; full >= 0; full--)
 		say(e, "APART void stretch_%u_%u_%s(uint8_t *w, uint8_t *R, const uint8_t *K, const uint8_t *P, uint32_t m) { stretch_%u_%u(w, R, K, P, %s, %d); }\n",
 		    e->f->index, first, full ? "full" : "part", e->f->index, first, full ? "~0u" : "m", full);

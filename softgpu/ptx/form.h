@@ -32,6 +32,11 @@ struct ptx_form {
 	ptx_handler *fn;
 	const char *name, *text;
 	/*
+	 * Or NULL: text for the usual case, which may set doubt (or wide_doubt, of what has 8 bytes a lane) instead of answering the right
+	 * bits: which NaN an f64 is, whether .ftz flushes the least normal number.  Then all lanes are computed again by `text`.
+	 */
+	const char *quick;
+	/*
 	 * The registers that an instruction names, PTX_OPERAND_NONE among them, at most PTX_FORM_REGS; answers how many, more
 	 * than those where there may be others.
 	 */

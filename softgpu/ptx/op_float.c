@@ -69,6 +69,9 @@ static inline uint32_t doubtful(float r) { return (ptx_float_bits(r) & 0x7ffffff
 	PTX_FORM(name##_f32_flags, FORM_LANE, 4, 4, 4, 4, 0,                                                                   \
 		 "float x = ptx_float(a), y = ptx_float(b), z = ptx_float(c); if (i->x & 1) { x = ptx_flush(x); y = ptx_flush(y); z = ptx_flush(z); }" \
 		 "float r = " PTX_TEXT(expr) "; if (i->x & 1) r = ptx_flush_rounded(r, " PTX_TEXT(TIMES) ");"                   \
+		 "d = i->x & 2 ? ptx_float_bits(saturate(r)) : ptx_canonical(r);",                                             \
+		 .quick = "float x = ptx_float(a), y = ptx_float(b), z = ptx_float(c); if (i->x & 1) { x = ptx_flush(x); y = ptx_flush(y); z = ptx_flush(z); }" \
+		 "float r = " PTX_TEXT(expr) "; if (i->x & 1) { doubt |= (ptx_float_bits(r) & 0x7fffffffu) == 0x800000; r = ptx_flush(r); }" \
 		 "d = i->x & 2 ? ptx_float_bits(saturate(r)) : ptx_canonical(r);")
 #define F64(name, DIVISION, ATTR, expr)                                                                                         \
 	ATTR static int name##_f64(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)                                   \
@@ -79,7 +82,8 @@ static inline uint32_t doubtful(float r) { return (ptx_float_bits(r) & 0x7ffffff
 		return RUN_NEXT;                                                                                               \
 	}                                                                                                                      \
 	PTX_FORM(name##_f64, FORM_LANE, 8, 8, 8, 8, 0, "double x = ptx_double(a), y = ptx_double(b), z = ptx_double(c), r = " PTX_TEXT(expr) ";" \
-		 "d = ptx_double_bits(r == r ? r : nan_f64(" #DIVISION ", x, y, z));")
+		 "d = ptx_double_bits(r == r ? r : nan_f64(" #DIVISION ", x, y, z));",                                         \
+		 .quick = "double x = ptx_double(a), y = ptx_double(b), z = ptx_double(c), r = " PTX_TEXT(expr) "; wide_doubt |= r != r; d = ptx_double_bits(r);")
 #define NOTHING
 F32(add, NOTHING, x + y, 1.0f)
 F32(sub, NOTHING, x - y, 1.0f)

@@ -11,7 +11,7 @@ static void test_stretch(void)
 	HAS(behind, "0x7u");
 	IS(times(behind, "[l] = in ? r"), 2);	/* x, r3 */
 	IS(times(behind, "r = CALL("), 3);	/* where the store does not go well, ret, and the one behind every body */
-	HAS(c, "return store_4(w, A, 8, imm, m, 0, all, 1, v)");
+	HAS(c, "!store_4(w, A, 8, imm, m, 0, way == 2, 1, v)");
 	HAS(behind, "int ckt_kernel_0(");
 	NO(strstr(behind, "i->"));
 	free(c);
