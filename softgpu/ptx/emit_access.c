@@ -121,12 +121,17 @@ const char *ckt_emit_say_way(struct emitter *e, uint32_t pc, int32_t address, un
 
 void ckt_emit_forget_ways(struct emitter *e, uint32_t pc)
 {
+	const struct ptx_form *form = e->forms[pc];
 	struct emit_touched t;
-	ckt_emit_touch(e->forms[pc], &e->f->code[pc], &t);
+	ckt_emit_touch(form, &e->f->code[pc], &t);
+	/* Of what such a one names it is not said which it writes. */
+	bool any = form && (form->kind == FORM_PLAIN || form->kind == FORM_SIDE || form->kind == FORM_ATOMIC || form->kind == FORM_WARP);
 	for (unsigned k = 0; k < e->n_ways;) {
 		bool gone = t.all;
 		for (unsigned n = 0; n < t.n_writes; n++)
 			gone |= t.writes[n] == e->ways[k].address;
+		for (unsigned n = 0; any && n < t.n_reads; n++)
+			gone |= t.reads[n] == e->ways[k].address;
 		if (gone)
 			e->ways[k] = e->ways[--e->n_ways];
 		else

@@ -32,8 +32,8 @@ TOGETHER = 32		# forms that share a kernel where it becomes machine code
 # Opcodes that compiled kernels have a form for.  Of those that move memory, the spellings without order, scope and advice, which make no difference there.
 WRITTEN_OUT = set('''abs activemask add and bfe bfi bfind bmsk brev clz cnot copysign cvt div dp2a dp4a elect fma fns lop3 mad mad24 match max min mov mul mul24 neg not or popc prmt rcp redux rem sad selp
 	set setp shf shfl shl shr slct sqrt sub szext vote xor'''.split())
-MEMORY = {'ld', 'st'}
-ADVICE = re.compile(r'\.(volatile|relaxed|acquire|release|mmio|c[agsv]|lu|w[bt]|nc|L1::|L2::|shared::c)')
+MEMORY = {'ld', 'st', 'atom', 'red'}
+ADVICE = re.compile(r'\.(volatile|relaxed|acquire|release|acq_rel|mmio|cta|cluster|gpu|sys|c[agsv]|lu|w[bt]|nc|noftz)\b|::')
 UNPACK = {1: 'B', 2: 'H', 4: 'I', 8: 'Q'}
 
 
@@ -96,6 +96,8 @@ def opcodes():
 
 def written_out(name):
 	opcode = re.match(r'[a-z0-9]+', name)[0]
+	if opcode in ('atom', 'red') and '.global' not in name and '.shared' not in name:
+		return False	# as if of global memory
 	return opcode in WRITTEN_OUT or (opcode in MEMORY and not ADVICE.search(name))
 
 

@@ -267,6 +267,9 @@ static const struct { const char *body; unsigned block; } programs[] = {
 	{"mul.lo.u32 r1, t, 2654435761; and.b32 r1, r1, 16380; cvt.u64.u32 x0, r1; add.u64 x0, m, x0; st.global.u32 [x0], t; ld.global.u32 r2, [x0]; and.b32 r3, r1, 16376; cvt.u64.u32 x1, r3;\n"
 		"add.u64 x1, m, x1; ld.global.v2.u32 {r4, r5}, [x1]; xor.b32 r0, r2, r4; add.u32 r0, r0, r5; setp.eq.u32 p0, t, 40; @p0 ld.global.u32 r6, [x0+2]; add.u32 r0, r0, r6;", 64},
 	{"setp.eq.u32 p0, t, 17; mov.b64 x0, m; @p0 mov.b64 x0, 4096; ld.global.u32 r0, [x0];", 32},
+	/* An answer that becomes the address: side by side before, not behind. */
+	{".shared .align 8 .b8 cells[1024]; mov.u32 r20, cells; shl.b32 r1, t, 2; add.u32 r1, r1, r20; mul.lo.u32 r2, t, 12; and.b32 r2, r2, 124; add.u32 r2, r2, r20; st.shared.u32 [r1], r2;\n"
+		"bar.sync 0; ld.shared.u32 r3, [r1]; atom.shared.add.u32 r1, [r1], 0; ld.shared.u32 r4, [r1]; st.shared.u32 [r1+512], t; ld.shared.u32 r5, [r1+512]; xor.b32 r0, r3, r4; mad.lo.u32 r0, r5, 3, r0;", 32},
 	/* Atomics: of every operation and width, one address for all and apart, in both memories, for some lanes, answers into their own operands. */
 	{"mul.lo.u32 r1, t, 2654435761; and.b32 r2, r1, 124; cvt.u64.u32 x0, r2; add.u64 x0, m, x0; mul.wide.u32 x1, t, 8; add.u64 x1, m, x1; mov.u32 r3, t; atom.global.add.u32 r3, [m], r3;\n"
 		"atom.global.add.u32 r4, [m+4], 3; atom.global.add.u32 r5, [x0+512], r1; red.global.max.s32 [x0+640], r1; red.global.min.u32 [m+768], r1; atom.global.xor.b32 r6, [x1+1024], r1;\n"

@@ -35,6 +35,11 @@ static void test_ways(void)
 	IS(times(c, "const int way_"), 4);	/* of 4 bytes, of 8 (a pair, then one), of 4 after each of the writes */
 	IS(times(c, "m == ~0u ? 2 : 0"), 1);	/* a constant is the same for all */
 	free(c);
+	/* An atomic's answer is such a write too. */
+	c = emitted(EMITTED("mov.u32 r1, 4; ld.shared.u32 r2, [r1]; atom.shared.add.u32 r1, [r2], 4; ld.shared.u32 r3, [r1]; ld.param.u64 x, [a]; st.global.u32 [x], r3;"), false);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+	IS(times(c, "const int way_"), 4);	/* r1, r2, r1, x */
+	free(c);
 }
 
 UNIT_SUITE(emit_access, {"ways", test_ways}, {"kinds", test_kinds}, {"left to the handler", test_left_to_the_handler})
