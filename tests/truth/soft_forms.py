@@ -3,7 +3,7 @@
 
 	soft_forms.py RECORD LIBCUDA FOLDER [FORM...]
 	soft_forms.py --compiled RECORD LIBCUDA FOLDER		as machine code, the families that are written out as C
-	soft_forms.py --compiled-all RECORD LIBCUDA FOLDER	as machine code, all forms: an hour of one core
+	soft_forms.py --compiled-all RECORD LIBCUDA FOLDER	as machine code, all forms: a quarter of an hour of one core
 
 Exact forms must agree in every bit, approximate ones within bounds.py; what is refused stands in refused.list with its reason.  A form
 that is accepted without a vector is a failure: of all that forms.py can spell, of the opcodes in the interpreter's tables, which have
