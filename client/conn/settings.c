@@ -2,6 +2,7 @@
 #include "client/conn/settings.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,11 +117,11 @@ void ckt_settings_load(void)
 
 void ckt_program_name(char *ret_name, size_t size)
 {
-	ssize_t n = readlink("/proc/self/exe", ret_name, size - 1);
-	ret_name[n > 0 ? n : 0] = 0;
-	const char *slash = strrchr(ret_name, '/');
-	if (slash)
-		memmove(ret_name, slash + 1, strlen(slash));
+	char path[PATH_MAX] = "";
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+	path[n > 0 ? n : 0] = 0;
+	const char *slash = strrchr(path, '/');
+	snprintf(ret_name, size, "%s", slash ? slash + 1 : path);
 }
 
 const char *ckt_settings_address(unsigned number)
