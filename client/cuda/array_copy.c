@@ -169,9 +169,7 @@ CUresult ckt_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool async)
 		return ckt_copy_from_array(&copy, stream);
 	}
 	result = on_device(&src, &dst, c, stream);
-	if (result || async || !atomic_load_explicit(&ckt_registered_count, memory_order_relaxed))
-		return result;
-	return ckt_registered_after_wait(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
+	return result || async || !ckt_registered_any() ? result : ckt_stream_wait(stream);
 }
 
 /* ---- Bytes of an array, row behind row */

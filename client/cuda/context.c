@@ -78,11 +78,12 @@ static bool is_or_was(CUcontext handle)
 	return find(handle) || ckt_object_was(ckt_handle_id(handle), CKT_KIND_CONTEXT);
 }
 
-/* More than one context: what is in the one does not wait for the other. */
-static void note_current(uint64_t id)
+static void make_current(uint64_t id)
 {
 	static _Atomic uint64_t first;
 	uint64_t none = 0;
+	ckt_context_use(id);
+	/* More than one context: what is in the one does not wait for the other. */
 	if (id && !atomic_compare_exchange_strong(&first, &none, id) && none != id)
 		ckt_stream_beside = true;
 }
@@ -95,8 +96,7 @@ static CUresult push(uint64_t id)
 	if (s->depth == STACK_MAX)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	s->ids[s->depth++] = id;
-	ckt_context_use(id);
-	note_current(id);
+	make_current(id);
 	return CUDA_SUCCESS;
 }
 
@@ -376,8 +376,7 @@ CKT_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
 	if (!s->depth)
 		return push(ckt_handle_id(handle));
 	s->ids[s->depth - 1] = ckt_handle_id(handle);
-	ckt_context_use(ckt_handle_id(handle));
-	note_current(ckt_call_context);
+	make_current(ckt_handle_id(handle));
 	return CUDA_SUCCESS;
 }
 

@@ -87,6 +87,8 @@ void ckt_driver_log_init(void);
  * waits for no other, memory that is shared.  Once true it stays so.
  */
 extern _Atomic bool ckt_stream_beside;
+/* The stream has done what it was given, and the program has what came of it.  The stream: resolved. */
+CUresult ckt_stream_wait(uint64_t stream);
 /* A stream of the context's for our own copies, which waits for no other. */
 CUresult ckt_stream_aside(uint64_t context, uint64_t *ret_id);
 /* What was set on the stream that is an attribute: the stream's own, or the context's for the default stream. */
@@ -259,25 +261,27 @@ bool ckt_registered_side(uint64_t *address, uint64_t size);
 CUresult ckt_registered_before_work_slow(void);
 CUresult ckt_registered_after_wait_slow(uint64_t context);
 
+static inline bool ckt_registered_any(void)
+{
+	return __builtin_expect(atomic_load_explicit(&ckt_registered_count, memory_order_relaxed) != 0, 0);
+}
+
 /* What the program wrote is on the device before the GPU does anything. */
 static inline CUresult ckt_registered_before_work(void)
 {
-	return atomic_load_explicit(&ckt_registered_count, memory_order_relaxed) ? ckt_registered_before_work_slow() : CUDA_SUCCESS;
+	return ckt_registered_any() ? ckt_registered_before_work_slow() : CUDA_SUCCESS;
 }
 
 /* The program has what the GPU wrote once it knows of the GPU's being done; context: with all that was in it, 0 with less. */
 static inline CUresult ckt_registered_after_wait(CUresult result, uint64_t context)
 {
-	if (__builtin_expect(atomic_load_explicit(&ckt_registered_count, memory_order_relaxed) == 0, 1) || result)
-		return result;
-	return ckt_registered_after_wait_slow(context);
+	return result || !ckt_registered_any() ? result : ckt_registered_after_wait_slow(context);
 }
 
 /* Whether memory of the program has to be looked at before the GPU works. */
 static inline bool ckt_managed_any(void)
 {
-	return __builtin_expect((atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) |
-				 atomic_load_explicit(&ckt_registered_count, memory_order_relaxed)) != 0, 0);
+	return __builtin_expect(atomic_load_explicit(&ckt_managed_count, memory_order_relaxed) != 0, 0) || ckt_registered_any();
 }
 
 /* Before anything runs that may use any managed memory: a kernel, a graph. */
@@ -342,6 +346,8 @@ struct ckt_copy2d {
 /* ---- staged.c: between the device and memory that is not pinned.  False where the copy has to go by the connection. */
 bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_result);
 
+/* Bytes of the host as they are now, at least one, to the device. */
+CUresult ckt_copy_send(uint64_t dst, const void *data, uint64_t size, uint64_t stream);
 CUresult ckt_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device, uint64_t size, CUstream stream, bool async);
 CUresult ckt_copy_2d(const struct ckt_copy2d *copy);
 /* To the host from what an executable graph has left of it: src is the same host memory.  Goes on in the background. */

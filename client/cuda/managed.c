@@ -72,14 +72,7 @@ static uint64_t work_done;
 
 static CUresult send_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
-	CUresult result = CUDA_SUCCESS;
-	while (offset < end && !result) {
-		uint64_t size = end - offset < CKT_DATA_MAX ? end - offset : CKT_DATA_MAX;
-		result = CKT_BATCHED(memcpy_htod, MEMCPY_HTOD, .dst = r->base + offset, .stream = r->stream, .data = r->alias + offset,
-				     .data_len = (uint32_t)size);
-		offset += size;
-	}
-	return result;
+	return ckt_copy_send(r->base + offset, r->alias + offset, end - offset, r->stream);
 }
 
 static CUresult fetch_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)

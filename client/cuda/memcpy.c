@@ -311,10 +311,9 @@ static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t str
 {
 	if (result || c->async)
 		return result;
-	bool registered = atomic_load_explicit(&ckt_registered_count, memory_order_relaxed);
-	if (!registered && !is_seen_at_once(c, stream) && !is_sync(c->dst) && !(c->src_device && (is_sync(c->src) || is_mapped(c->src))))
+	if (!ckt_registered_any() && !is_seen_at_once(c, stream) && !is_sync(c->dst) && !(c->src_device && (is_sync(c->src) || is_mapped(c->src))))
 		return result;
-	return ckt_registered_after_wait(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
+	return ckt_stream_wait(stream);
 }
 
 /* ---- To the device */
@@ -358,6 +357,12 @@ CUresult ckt_copy_to_array(const struct ckt_copy2d *c, uint64_t stream)
 {
 	ckt_copy_settle((void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width + (c->depth ? c->depth - 1 : 0) * c->memory_slice);
 	return finish(issue_slices(c, stream, false, issue_to_array, NULL), c, stream);
+}
+
+CUresult ckt_copy_send(uint64_t dst, const void *data, uint64_t size, uint64_t stream)
+{
+	struct ckt_copy2d c = {.dst = dst, .src = (uint64_t)(uintptr_t)data, .width = size, .height = 1};
+	return issue_rows(&c, stream, issue_to_device, NULL);
 }
 
 static CUresult copy_to_device(const struct ckt_copy2d *c, uint64_t stream)

@@ -174,10 +174,8 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	result = CKT_BATCHED(memset, MEMSET, .dst = dst, .pitch = pitch, .element_size = element_size, .value = value, .width = width,
 			     .height = height, .stream = id);
 	/* Where the program sees it happen. */
-	bool seen = ckt_range_is_shared(dst, extent) || atomic_load_explicit(&ckt_registered_count, memory_order_relaxed);
-	if (result || stream || !seen)
-		return result;
-	return ckt_registered_after_wait(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id), 0);
+	bool seen = ckt_range_is_shared(dst, extent) || ckt_registered_any();
+	return result || stream || !seen ? result : ckt_stream_wait(id);
 }
 
 #define MEMSET_FUNCTIONS(bits, type)                                                                                             \

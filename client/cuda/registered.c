@@ -72,15 +72,10 @@ static struct twin *find(uint64_t address, uint64_t size)
 
 static CUresult give(const struct twin *t, uint64_t begin, uint64_t end, uint64_t stream)
 {
-	CUresult result = CUDA_SUCCESS;
-	if (ckt_range_is_shared(t->base, 1)) {
-		memcpy((void *)(uintptr_t)(t->base + begin), t->shadow + begin, end - begin);
-		return CUDA_SUCCESS;
-	}
-	for (uint64_t at = begin; at < end && !result; at += CKT_DATA_MAX)
-		result = CKT_BATCHED(memcpy_htod, MEMCPY_HTOD, .dst = t->base + at, .stream = stream, .data = t->shadow + at,
-				     .data_len = (uint32_t)(end - at < CKT_DATA_MAX ? end - at : CKT_DATA_MAX));
-	return result;
+	if (!ckt_range_is_shared(t->base, 1))
+		return ckt_copy_send(t->base + begin, t->shadow + begin, end - begin, stream);
+	memcpy((void *)(uintptr_t)(t->base + begin), t->shadow + begin, end - begin);
+	return CUDA_SUCCESS;
 }
 
 /* What the GPU changed of [at, at + size), of which it has these bytes now. */
@@ -200,7 +195,7 @@ CUresult ckt_registered_after_wait_slow(uint64_t context)
 
 bool ckt_registered_side(uint64_t *address, uint64_t size)
 {
-	if (!atomic_load_explicit(&ckt_registered_count, memory_order_relaxed))
+	if (!ckt_registered_any())
 		return false;
 	pthread_mutex_lock(&lock);
 	const struct twin *t = find(*address, size);
@@ -298,9 +293,10 @@ static bool has_context(const struct twin *t, uint64_t context)
 
 CUresult ckt_registered_forget(const struct ckt_range *range)
 {
-	if (!atomic_load_explicit(&ckt_registered_count, memory_order_relaxed))
+	uint64_t saved = ckt_call_context, twin = range->base;
+	/* Nobody asked for its device address. */
+	if (!ckt_registered_side(&twin, range->size))
 		return CUDA_SUCCESS;
-	uint64_t saved = ckt_call_context;
 	ckt_context_use(range->context);
 	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(range->context));
 	if (!result)

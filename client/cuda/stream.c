@@ -232,6 +232,11 @@ void ckt_stream_forget_context(uint64_t context)
 	ckt_object_each_of_context(CKT_KIND_STREAM, context, forget);
 }
 
+CUresult ckt_stream_wait(uint64_t stream)
+{
+	return ckt_registered_after_wait(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
+}
+
 CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 {
 	uint64_t id;
@@ -239,7 +244,7 @@ CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		result = ckt_capture_forbid(id);
-	return ckt_registered_after_wait(result ? result : CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id), 0);
+	return result ? result : ckt_stream_wait(id);
 }
 
 CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
