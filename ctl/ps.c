@@ -1,4 +1,5 @@
 /* cricketctl ps */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl.h"
@@ -38,8 +39,12 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	json_t *list = json_array();
 	bool more = true, any = false;
 	int status = ckt_ctl_connect(args, &server);
+	const char *token = getenv("CRICKET_TOKEN_FILE");
 	if (status != CKT_EXIT_DONE)
 		more = false;
+	else if (!server.is_unix && (!token || !*token))
+		fprintf(stderr, "cricketctl: the server at %s shows no sessions over TCP without a token: use its UNIX socket, or CRICKET_TOKEN_FILE\n",
+			server.address);
 	while (more) {
 		ckt_control_list_args list_args = {.after = after};
 		ckt_control_list_res res = {0};

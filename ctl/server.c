@@ -75,15 +75,6 @@ int ckt_ctl_try_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *
 	return try_address(local, ret_server, ret_message, message_size);
 }
 
-int ckt_ctl_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server)
-{
-	char message[1200], clean[1200];
-	int status = ckt_ctl_try_connect(args, ret_server, message, sizeof message);
-	if (status != CKT_EXIT_DONE)
-		fprintf(stderr, "cricketctl: %s\n", ckt_ctl_clean(message, clean, sizeof clean));
-	return status;
-}
-
 void ckt_ctl_disconnect(struct ckt_ctl_server *server)
 {
 	if (server->fd >= 0)
@@ -91,39 +82,59 @@ void ckt_ctl_disconnect(struct ckt_ctl_server *server)
 	server->fd = -1;
 }
 
-int ckt_ctl_connect_near(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server)
+/* TCP, perhaps to this very host: then its UNIX socket leads to the same server, which knows there who we are. */
+static void go_near(struct ckt_ctl_server *server)
 {
-	struct ckt_ctl_server server;
 	ckt_control_info_res there = {0}, here = {0};
 	char host[CKT_NAME_MAX] = "", address[CKT_ADDRESS_TEXT_MAX] = "unix:", message[1200] = "";
 	struct ckt_ctl_server near;
-	int status = ckt_ctl_connect(args, &server);
-	if (status != CKT_EXIT_DONE || server.is_unix) {
-		*ret_server = server;
-		return status;
-	}
-	/* TCP, perhaps to this very host: then its UNIX socket leads to the same server. */
-	status = ckt_ctl_call(&server, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &there, HELLO_TIMEOUT_MS, -1);
-	if (status != CKT_EXIT_DONE) {
-		ckt_ctl_disconnect(&server);
-		return status;
-	}
-	gethostname(host, sizeof host - 1);
 	bool same = false;
+	if (ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &there,
+			 ckt_net_now_ms() + HELLO_TIMEOUT_MS, -1))
+		return;	/* the call that follows says so */
+	gethostname(host, sizeof host - 1);
 	if (strcmp(host, there.host) == 0 && snprintf(address, sizeof address, "unix:%s", there.socket) < (int)sizeof address &&
 	    try_address(address, &near, message, sizeof message) == CKT_EXIT_DONE) {
-		if (ckt_ctl_call(&near, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &here, HELLO_TIMEOUT_MS, -1) ==
-		    CKT_EXIT_DONE)
+		if (ckt_net_call(near.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_INFO, NULL, NULL, (xdrproc_t)xdr_ckt_control_info_res, &here,
+				 ckt_net_now_ms() + HELLO_TIMEOUT_MS, -1) == 0)
 			same = here.pid == there.pid && here.started == there.started;
 		if (!same)
 			ckt_ctl_disconnect(&near);
 	}
 	xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&there);
 	xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&here);
-	if (same)
-		ckt_ctl_disconnect(&server);
-	*ret_server = same ? near : server;
+	if (same) {
+		ckt_ctl_disconnect(server);
+		*server = near;
+	}
+}
+
+/* always_near: also where a token gives all rights over TCP. */
+static int connect_to(const struct ckt_ctl_args *args, bool always_near, struct ckt_ctl_server *ret_server)
+{
+	char message[1200], clean[1200];
+	const char *token = getenv("CRICKET_TOKEN_FILE");
+	struct ckt_ctl_server server;
+	int status = ckt_ctl_try_connect(args, &server, message, sizeof message);
+	if (status != CKT_EXIT_DONE) {
+		fprintf(stderr, "cricketctl: %s\n", ckt_ctl_clean(message, clean, sizeof clean));
+		return status;
+	}
+	/* Without a token TCP gives no rights at all. */
+	if (!server.is_unix && (always_near || !token || !*token))
+		go_near(&server);
+	*ret_server = server;
 	return CKT_EXIT_DONE;
+}
+
+int ckt_ctl_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server)
+{
+	return connect_to(args, false, ret_server);
+}
+
+int ckt_ctl_connect_near(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server)
+{
+	return connect_to(args, true, ret_server);
 }
 
 int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_result, void *ret_result,

@@ -1,13 +1,13 @@
 /* Tokens and peers; see identity.h. */
 #include "rpc/identity.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <nettle/hmac.h>
+#include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +74,15 @@ void ckt_auth_hmac(const struct ckt_token *token, const uint8_t nonce[CKT_AUTH_N
 	explicit_bzero(&hmac, sizeof hmac);
 }
 
+void ckt_auth_hash(const void *data, size_t size_bytes, uint8_t ret_hash[CKT_AUTH_HASH_SIZE])
+{
+	struct sha256_ctx sha;
+	sha256_init(&sha);
+	sha256_update(&sha, size_bytes, data);
+	sha256_digest(&sha, CKT_AUTH_HASH_SIZE, ret_hash);
+	explicit_bzero(&sha, sizeof sha);
+}
+
 bool ckt_auth_equal(const void *a, const void *b, size_t size_bytes)
 {
 	const volatile uint8_t *x = a, *y = b;
@@ -83,97 +92,32 @@ bool ckt_auth_equal(const void *a, const void *b, size_t size_bytes)
 	return difference == 0;
 }
 
-/* ---- The user behind a loopback connection */
+/* ---- Peers */
 
-struct endpoint {
-	uint32_t words[4];	/* as the kernel prints them: network order, one hexadecimal number per 32-bit word in host order */
-	int count;		/* 1: IPv4, 4: IPv6 */
-	uint16_t port;
-};
-
-static bool endpoint_from(const struct sockaddr_storage *storage, struct endpoint *ret)
+/* As an IPv6 address, ::ffff:a.b.c.d for IPv4: whichever way a packet came, one host is one address. */
+static bool address_from(const struct sockaddr_storage *storage, uint8_t ret[16])
 {
-	struct endpoint e = {0};
 	if (storage->ss_family == AF_INET) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)storage;
-		e.count = 1;
-		e.words[0] = in->sin_addr.s_addr;
-		e.port = ntohs(in->sin_port);
-	} else if (storage->ss_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)storage;
-		e.port = ntohs(in6->sin6_port);
-		if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
-			e.count = 1;
-			memcpy(e.words, in6->sin6_addr.s6_addr + 12, 4);
-		} else {
-			e.count = 4;
-			memcpy(e.words, in6->sin6_addr.s6_addr, 16);
-		}
-	} else {
-		return false;
+		memset(ret, 0, 10);
+		ret[10] = ret[11] = 0xff;
+		memcpy(ret + 12, &((const struct sockaddr_in *)storage)->sin_addr, 4);
+		return true;
 	}
-	*ret = e;
-	return true;
-}
-
-static bool endpoint_parse(const char *text, struct endpoint *ret)
-{
-	struct endpoint e = {0};
-	size_t digits = strspn(text, "0123456789ABCDEFabcdef");
-	unsigned port;
-	if ((digits != 8 && digits != 32) || sscanf(text + digits, ":%4x", &port) != 1)
-		return false;
-	e.port = (uint16_t)port;
-	e.count = (int)digits / 8;
-	for (int i = 0; i < e.count; i++)
-		if (sscanf(text + 8 * i, "%8x", &e.words[i]) != 1)
-			return false;
-	/* ::ffff:a.b.c.d is IPv4, whichever table it stands in. */
-	if (e.count == 4 && !e.words[0] && !e.words[1] && e.words[2] == htonl(0xffff)) {
-		e.words[0] = e.words[3];
-		e.words[1] = e.words[2] = e.words[3] = 0;
-		e.count = 1;
+	if (storage->ss_family == AF_INET6) {
+		memcpy(ret, &((const struct sockaddr_in6 *)storage)->sin6_addr, 16);
+		return true;
 	}
-	*ret = e;
-	return true;
+	return false;
 }
 
-static bool endpoint_same(const struct endpoint *a, const struct endpoint *b)
+bool ckt_auth_address_is_v4(const uint8_t address[16])
 {
-	return a->count == b->count && a->port == b->port && memcmp(a->words, b->words, sizeof a->words) == 0;
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)address);
 }
 
-/*
- * Rows: "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...".  A socket that its process has closed shows
- * uid 0 and inode 0, so only rows with an inode count: otherwise a peer that hangs up early would pass for root.
- */
-static uint32_t find_uid(const char *table, const struct endpoint *local, const struct endpoint *remote)
+static bool address_is_loopback(const uint8_t address[16])
 {
-	char line[512];
-	uint32_t found = CKT_UID_UNKNOWN;
-	FILE *file = fopen(table, "re");
-	if (!file)
-		return found;
-	while (found == CKT_UID_UNKNOWN && fgets(line, sizeof line, file)) {
-		char local_text[64], remote_text[64];
-		unsigned state, uid;
-		unsigned long inode;
-		struct endpoint l, r;
-		if (sscanf(line, " %*[^:]: %63s %63s %x %*s %*s %*s %u %*s %lu", local_text, remote_text, &state, &uid, &inode) != 5)
-			continue;
-		if (inode && endpoint_parse(local_text, &l) && endpoint_parse(remote_text, &r) && endpoint_same(&l, local) &&
-		    endpoint_same(&r, remote))
-			found = uid;
-	}
-	fclose(file);
-	return found;
-}
-
-static bool endpoint_is_loopback(const struct endpoint *e)
-{
-	if (e->count == 1)
-		return ntohl(e->words[0]) >> 24 == 127;
-	return !e->words[0] && !e->words[1] && !e->words[2] && ntohl(e->words[3]) == 1;
+	return ckt_auth_address_is_v4(address) ? address[12] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)address);
 }
 
 int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer)
@@ -181,6 +125,7 @@ int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer)
 	struct ckt_auth_peer peer = {.kind = CKT_PEER_REMOTE, .uid = CKT_UID_UNKNOWN};
 	struct sockaddr_storage theirs = {0}, ours = {0};
 	socklen_t theirs_size = sizeof theirs, ours_size = sizeof ours;
+	char host[96], port[8];
 	if (getsockname(fd, (struct sockaddr *)&ours, &ours_size))
 		return -errno;
 	if (ours.ss_family == AF_UNIX) {
@@ -197,18 +142,13 @@ int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer)
 	}
 	if (getpeername(fd, (struct sockaddr *)&theirs, &theirs_size))
 		return -errno;
-	char host[96], port[8];
-	struct endpoint from, to;
-	if (!endpoint_from(&theirs, &from) || !endpoint_from(&ours, &to) ||
+	if (!address_from(&theirs, peer.address) ||
 	    getnameinfo((struct sockaddr *)&theirs, theirs_size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
 		return -EAFNOSUPPORT;
 	snprintf(peer.text, sizeof peer.text, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-	if (endpoint_is_loopback(&from)) {
+	/* Whose process it is, nobody can know: what connects from here may be a forwarder that speaks for another host. */
+	if (address_is_loopback(peer.address))
 		peer.kind = CKT_PEER_LOOPBACK;
-		peer.uid = find_uid("/proc/net/tcp", &from, &to);
-		if (peer.uid == CKT_UID_UNKNOWN)
-			peer.uid = find_uid("/proc/net/tcp6", &from, &to);
-	}
 	*ret_peer = peer;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * Who is at the other end of a connection: the shared token, and the user behind a local socket.
+ * Who is at the other end of a connection: the shared token, and the user behind a UNIX socket.
  *
  * Errors: 0 or -errno, the cause and the remedy in ret_message.  Threading: no shared state.
  * (Not auth.h: libtirpc has a <rpc/auth.h>.)
@@ -15,6 +15,7 @@ enum {
 	CKT_TOKEN_MAX = 1024,
 	CKT_AUTH_NONCE_SIZE = 32,
 	CKT_AUTH_HMAC_SIZE = 32,
+	CKT_AUTH_HASH_SIZE = 32,
 };
 
 #define CKT_UID_UNKNOWN 0xffffffffu
@@ -29,18 +30,23 @@ int ckt_auth_token_load(const char *path, struct ckt_token *ret_token, char *ret
 /* HMAC-SHA256(token, nonce || args). */
 void ckt_auth_hmac(const struct ckt_token *token, const uint8_t nonce[CKT_AUTH_NONCE_SIZE], const void *args, size_t args_bytes,
 		   uint8_t ret_hmac[CKT_AUTH_HMAC_SIZE]);
+/* SHA-256: what is kept of a session's secret. */
+void ckt_auth_hash(const void *data, size_t size_bytes, uint8_t ret_hash[CKT_AUTH_HASH_SIZE]);
 /* In a time that does not depend on where they differ. */
 bool ckt_auth_equal(const void *a, const void *b, size_t size_bytes);
 
 struct ckt_auth_peer {
 	enum { CKT_PEER_UNIX, CKT_PEER_LOOPBACK, CKT_PEER_REMOTE } kind;
-	uint32_t uid;		/* CKT_UID_UNKNOWN where it cannot be told */
+	uint32_t uid;		/* UNIX only; CKT_UID_UNKNOWN otherwise */
 	int pid;		/* UNIX only; 0 otherwise */
+	uint8_t address[16];	/* TCP only: IPv6, or IPv4 as ::ffff:a.b.c.d; zero otherwise */
 	char text[128];		/* for listings: "local" or a numeric address */
 };
 
-/* Asks the kernel about a connected socket.  A loopback TCP peer is looked up in /proc/net/tcp and tcp6. */
+/* Asks the kernel about a connected socket.  A TCP peer has no uid, from this host neither: it may be a forwarder's. */
 int ckt_auth_peer_get(int fd, struct ckt_auth_peer *ret_peer);
+/* Whether it is ::ffff:a.b.c.d. */
+bool ckt_auth_address_is_v4(const uint8_t address[16]);
 
 /*
  * Where a server of this user (root: of the host) has its UNIX socket when it is told nothing: /run/cricket/socket for root,

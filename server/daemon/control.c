@@ -45,7 +45,7 @@ struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix
 	unsigned count = 0;
 	size_t length = strlen(prefix);
 	for (struct ckt_session *session = peer->server->sessions; session; session = session->next) {
-		if (strncmp(session->id, prefix, length) == 0 && ckt_peer_may(peer, session->uid)) {
+		if (strncmp(session->id, prefix, length) == 0 && ckt_peer_may_session(peer, session)) {
 			found = session;
 			count++;
 		}
@@ -55,8 +55,11 @@ struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix
 	if (length && count > 1)
 		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_AMBIGUOUS, "'%s' fits %u sessions: write more of it", prefix, count);
 	else
-		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_NO_SESSION, "there is no session '%s' on %s (or it is another user's)", prefix,
-			   peer->server->host);
+		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_NO_SESSION,
+				       ckt_peer_is_anonymous(peer) ? "session '%s' cannot be controlled on %s over TCP without a token: use the server's UNIX "
+								     "socket, or --token-file there and CRICKET_TOKEN_FILE here"
+								   : "there is no session '%s' on %s (or it is another user's)",
+				       prefix, peer->server->host);
 	return NULL;
 }
 
@@ -132,7 +135,7 @@ static ckt_control_session describe(const struct ckt_session *session)
 
 static bool listed(const struct list *list, const struct ckt_session *session)
 {
-	return strcmp(session->id, list->after) > 0 && ckt_peer_may(list->peer, session->uid);
+	return strcmp(session->id, list->after) > 0 && ckt_peer_may_session(list->peer, session);
 }
 
 static void list_answered(struct list *list)

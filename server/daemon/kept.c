@@ -124,6 +124,9 @@ struct ckt_kept *ckt_kept_make(struct ckt_peer *peer, const char *name, const st
 	if (!ckt_stage_name_good(name) || strlen(name) > CKT_CONTROL_KEPT_NAME_MAX)
 		snprintf(buffer, CKT_MESSAGE_MAX, "names of images in memory are made of a-z, 0-9 and -, at most %d",
 			 CKT_CONTROL_KEPT_NAME_MAX);
+	else if (ckt_peer_is_anonymous(peer))
+		snprintf(buffer, CKT_MESSAGE_MAX, "image '%s' cannot be kept in memory on %s: over TCP without a token nobody would own it; use the "
+						  "server's UNIX socket or a token", name, server->host);
 	else if (older && (strcmp(older->session, session->id) != 0 || !ckt_peer_may(peer, older->uid)))
 		snprintf(buffer, CKT_MESSAGE_MAX, "there is an image '%s' in memory, of another session: write another name", name);
 	else if (has_room(server, memory_bytes, buffer) && !(kept = calloc(1, sizeof *kept)))

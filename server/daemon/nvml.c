@@ -369,6 +369,14 @@ static void use_worker(struct ckt_session *session, void *context, int error, vo
 	use_answered(use);
 }
 
+/* A peer that nobody knows is told of the sessions that say they belong to the same process of the same host, and of no others. */
+static bool may_see(const struct ckt_peer *peer, const struct ckt_session *session)
+{
+	if (ckt_peer_is_anonymous(peer))
+		return session->uid == CKT_UID_UNKNOWN && session->status.client_pid == peer->hello.pid;
+	return ckt_peer_may(peer, session->uid);
+}
+
 static void use_of_sessions(struct ckt_peer *peer, unsigned gpu, const struct ckt_reader_answer *answer)
 {
 	struct use *use = calloc(1, sizeof *use);
@@ -389,7 +397,7 @@ static void use_of_sessions(struct ckt_peer *peer, unsigned gpu, const struct ck
 	unsigned asked = 0;
 	for (struct ckt_session *session = peer->server->sessions; session && asked < CKT_CONTROL_GPU_PROCESSES_MAX;
 	     session = session->next) {
-		if (session->phase != CKT_SESSION_LIVE || !ckt_peer_may(peer, session->uid))
+		if (session->phase != CKT_SESSION_LIVE || !may_see(peer, session))
 			continue;
 		asked++;
 		if (ckt_session_call(session, CKT_WORKER_GPUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_gpus_res,

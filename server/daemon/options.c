@@ -73,7 +73,7 @@ static int check_level(const char *value)
 static const struct option_entry table[] = {
 	{"listen", KIND_LIST, AT(listen), check_address, "HOST:PORT",
 	 "write host:port, [v6-address]:port, 0.0.0.0:port for every interface, or none",
-	 "TCP address to listen on, port 0 for any free one; may be given\nseveral times; none: no TCP (default 127.0.0.1:7350)"},
+	 "TCP address to listen on, port 0 for any free one; may be given\nseveral times; none, the default: no TCP, the UNIX socket alone"},
 	{"address-file", KIND_TEXT, AT(address_file), check_path, "PATH", "give the path of a file to write",
 	 "write the addresses that clients can use to PATH, one a line"},
 	{"socket", KIND_TEXT, AT(socket), check_absolute, "PATH", "give an absolute path",
@@ -267,7 +267,6 @@ void ckt_options_init(struct ckt_options *options)
 		.claim_timeout = 300,
 		.log_level = strdup("info"),
 	};
-	options->listen.items[options->listen.count++] = strdup("127.0.0.1:7350");
 }
 
 void ckt_options_fini(struct ckt_options *options)

@@ -211,7 +211,7 @@ static void progress_done(struct ckt_session *session, void *context, int error,
 static struct ckt_session *find_restoring(struct ckt_peer *peer)
 {
 	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
-		if (session->restore && session->phase == CKT_SESSION_STARTING && ckt_peer_may(peer, session->uid))
+		if (session->restore && session->phase == CKT_SESSION_STARTING && ckt_peer_may_session(peer, session))
 			return session;
 	return NULL;
 }

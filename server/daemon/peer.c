@@ -19,6 +19,7 @@
 enum {
 	HELLO_TIMEOUT_MS = 5000,
 	SLOT_TIMEOUT_MS = 2000,
+	SECRET_TIMEOUT_MS = 2000,
 	CONTROL_IDLE_MS = 60000,	/* an idle cricketctl costs a descriptor */
 	CONTROL_MAX = 64 << 10,		/* every control call is far smaller */
 	HELLO_HEADER_SIZE = 40,		/* a call with an empty credential */
@@ -119,10 +120,20 @@ bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid)
 {
 	if (peer->token)
 		return true;
-	/* Peers without a name are one user together; a bare -1 from a socket must not match the unknown owner of something else. */
-	if (peer->who.uid == CKT_UID_UNKNOWN)
-		return owner_uid == CKT_UID_UNKNOWN;
+	/* Peers without a name are many, not one user: what one of them owns is none of the others' business. */
+	if (ckt_peer_is_anonymous(peer))
+		return false;
 	return peer->who.uid == 0 || peer->who.uid == geteuid() || peer->who.uid == owner_uid;
+}
+
+bool ckt_peer_is_anonymous(const struct ckt_peer *peer)
+{
+	return !peer->token && (peer->who.kind != CKT_PEER_UNIX || peer->who.uid == CKT_UID_UNKNOWN);
+}
+
+bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session *session)
+{
+	return (peer->shown && peer->shown == session->pid) || ckt_peer_may(peer, session->uid);
 }
 
 /* ---- Hello */
@@ -202,7 +213,7 @@ static bool admit(struct ckt_peer *peer, const struct ckt_cursor *args, const ui
 	}
 	if (peer->token || peer->who.kind == CKT_PEER_UNIX || server->options.insecure)
 		return true;
-	/* A forwarded port makes everybody look local, so a token that there is counts for loopback too. */
+	/* A forwarded port makes everybody look local: so a token that there is counts for loopback too, and no peer there has a uid. */
 	if (server->token.size_bytes) {
 		refuse(peer, CKT_HELLO_DENIED, "this server wants a token: set CRICKET_TOKEN_FILE to a copy of its token file");
 		return false;
@@ -213,7 +224,7 @@ static bool admit(struct ckt_peer *peer, const struct ckt_cursor *args, const ui
 	return false;
 }
 
-static void hello_control(struct ckt_peer *peer)
+static void control_begin(struct ckt_peer *peer)
 {
 	left_greeting(peer);
 	peer->phase = CKT_PEER_CONTROL;
@@ -221,6 +232,44 @@ static void hello_control(struct ckt_peer *peer)
 	ckt_hello_res res = {.status = CKT_HELLO_OK, .ckt_hello_res_u.ok = {.protocol = CKT_PROTOCOL_VERSION, .session = "",
 									    .server = peer->server->host, .build = CKT_VERSION}};
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_hello_res, &res);
+}
+
+static void secret_known(struct ckt_session *session, void *context, int error, void *result)
+{
+	struct ckt_peer *peer = context;
+	const struct ckt_worker_status_res *status = result;
+	uint8_t hash[CKT_AUTH_HASH_SIZE];
+	if (!ckt_peer_release(peer))
+		return;
+	ckt_auth_hash(peer->hello.secret, sizeof peer->hello.secret, hash);
+	if (error) {
+		refuse(peer, CKT_HELLO_FAILED, "session %s: its worker does not answer: %s", session->id, strerror(-error));
+	} else if (ckt_auth_equal(hash, status->secret_hash, sizeof hash)) {
+		peer->shown = session->pid;
+		control_begin(peer);
+	} else {
+		refuse(peer, CKT_HELLO_DENIED, "session %s is not this peer's: its secret is another", session->id);
+	}
+}
+
+/* Who names a session shows its secret, and controls it whoever owns it. */
+static void hello_control(struct ckt_peer *peer)
+{
+	struct ckt_session *session = *peer->hello.session ? ckt_session_find(peer->server, peer->hello.session) : NULL;
+	if (!*peer->hello.session) {
+		control_begin(peer);
+	} else if (!session || session->phase != CKT_SESSION_LIVE) {
+		refuse_absent(peer);
+	} else {
+		left_greeting(peer);
+		peer->phase = CKT_PEER_WAITING;
+		ckt_stream_pause(&peer->stream, true);
+		ckt_peer_hold(peer);
+		if (ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
+				     sizeof(struct ckt_worker_status_res), SECRET_TIMEOUT_MS, secret_known, peer) &&
+		    ckt_peer_release(peer))
+			refuse_absent(peer);
+	}
 }
 
 /* The session is live, or will never be. */
@@ -343,9 +392,6 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 		ckt_peer_close(peer);
 		return;
 	}
-	/* Once more: the user may have been unknown while the peer's socket was still being set up. */
-	if (peer->who.kind == CKT_PEER_LOOPBACK && peer->who.uid == CKT_UID_UNKNOWN)
-		ckt_auth_peer_get(peer->stream.source.fd, &peer->who);
 	if (!admit(peer, &c, hmac))
 		return;
 	if (ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_args, &peer->hello)) {

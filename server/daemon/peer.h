@@ -24,6 +24,7 @@ struct ckt_peer {
 	struct ckt_auth_peer who;
 	bool wants_slot;		/* waits for a session to end, --max-sessions */
 	bool token;			/* showed the right one */
+	pid_t shown;			/* worker of the session whose secret it showed; 0: none */
 	uint32_t xid;			/* of the call in hand */
 	uint32_t proc;
 	struct ckt_loan loan;		/* of the image's directory, during checkpoint and restore */
@@ -42,8 +43,12 @@ void ckt_peer_hold(struct ckt_peer *peer);
 bool ckt_peer_release(struct ckt_peer *peer);
 /* Sends the result of the call in hand; a control peer is then read again. */
 void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result);
-/* Whether the peer may see and control what this user owns. */
+/* Whether the peer may see and control what this user owns.  A peer without a uid and a token, over TCP, owns nothing. */
 bool ckt_peer_may(const struct ckt_peer *peer, uint32_t owner_uid);
+/* The same for a session, which a peer may also control by its secret. */
+bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session *session);
+/* Nothing but the address is known of the peer: TCP without a token. */
+bool ckt_peer_is_anonymous(const struct ckt_peer *peer);
 
 /* A session has ended: whoever waits for that comes next. */
 void ckt_peer_session_gone(struct ckt_server *server);

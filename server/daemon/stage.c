@@ -19,7 +19,7 @@ struct ckt_stage {
 	struct ckt_peer *peer;	/* goes with it */
 	char name[CKT_CONTROL_NAME_MAX + 1];
 	uint32_t uid;
-	bool temporary;
+	bool temporary, anonymous;
 	int fd;
 	struct ckt_data *data;	/* NULL until a data connection comes */
 };
@@ -123,7 +123,7 @@ static struct ckt_stage *stage_new(struct ckt_peer *peer, const char *name, uint
 	struct ckt_stage *stage = calloc(1, sizeof *stage);
 	if (!stage)
 		return NULL;
-	*stage = (struct ckt_stage){.peer = peer, .uid = uid, .temporary = temporary};
+	*stage = (struct ckt_stage){.peer = peer, .uid = uid, .temporary = temporary, .anonymous = temporary && ckt_peer_is_anonymous(peer)};
 	snprintf(stage->name, sizeof stage->name, "%s", name);
 	stage->fd = openat(server->image_dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (stage->fd < 0) {
@@ -147,13 +147,19 @@ static uint32_t kept_owner(const struct ckt_server *server, const char *name)
 	return n > 0 ? (uint32_t)strtoul(text, NULL, 10) : 0;
 }
 
+/* The random name of a stage that a peer without a name made is known to that peer alone, and so is what its further connections show. */
+static bool may_use(const struct ckt_peer *peer, const struct ckt_stage *stage)
+{
+	return stage->anonymous ? ckt_peer_is_anonymous(peer) || peer->token : ckt_peer_may(peer, stage->uid);
+}
+
 struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name)
 {
 	if (!ckt_stage_name_good(name))
 		return NULL;
 	for (struct ckt_stage *stage = peer->server->stages; stage; stage = stage->next)
 		if (strcmp(stage->name, name) == 0 && (stage->temporary || stage->peer == peer))
-			return ckt_peer_may(peer, stage->uid) ? stage : NULL;
+			return may_use(peer, stage) ? stage : NULL;
 	if (strncmp(name, "tmp-", 4) == 0)
 		return NULL;
 	uint32_t owner = kept_owner(peer->server, name);
@@ -165,15 +171,15 @@ struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name)
 void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd)
 {
 	char name[CKT_CONTROL_NAME_MAX + 1];
-	uint64_t number;
+	uint64_t number[2];
 	ckt_control_stage_res res = {.stage = (char *)""};
 	struct ckt_stage *stage = NULL;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	(void)args, (void)passed_fd;
-	if (getrandom(&number, sizeof number, 0) != sizeof number)
-		number = 0;
-	snprintf(name, sizeof name, "tmp-%016llx", (unsigned long long)number);
-	if (mkdirat(peer->server->image_dir_fd, name, 0700) == 0)
+	/* Two numbers: the name is all that a peer without a uid shows for it. */
+	bool random = getrandom(number, sizeof number, 0) == sizeof number;
+	snprintf(name, sizeof name, "tmp-%016llx%016llx", (unsigned long long)number[0], (unsigned long long)number[1]);
+	if (random && mkdirat(peer->server->image_dir_fd, name, 0700) == 0)
 		stage = stage_new(peer, name, peer->who.uid, true);
 	ckt_fault(CKT_FAULT_SERVER_STAGE_MADE);
 	if (stage)
@@ -268,11 +274,13 @@ void ckt_control_stage_keep(struct ckt_peer *peer, void *decoded, int *passed_fd
 	ckt_control_result result;
 	struct ckt_stage *stage = find_or_say(peer, args->stage, &result, buffer);
 	(void)passed_fd;
-	int error = stage && stage->temporary ? keep(peer->server, stage, args->name) : stage ? -EINVAL : 0;
+	int error = !stage ? 0 : !stage->temporary ? -EINVAL : stage->anonymous ? -EACCES : keep(peer->server, stage, args->name);
 	if (error) {
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "the image cannot be kept as '%.64s': %s",
 				       ckt_stage_name_good(args->name) ? args->name : "?",
-				       error == -EINVAL ? "names are made of a-z, 0-9 and -, at most 64" : strerror(-error));
+				       error == -EINVAL   ? "names are made of a-z, 0-9 and -, at most 64"
+				       : error == -EACCES ? "over TCP without a token nobody would own it; use the server's UNIX socket or a token"
+							  : strerror(-error));
 	} else if (stage) {
 		snprintf(stage->name, sizeof stage->name, "%s", args->name);
 		stage->temporary = false;

@@ -5,6 +5,7 @@ CRICKET_SOFT_FAKE (passed on by the server as every CRICKET_SOFT_*) holds words:
 nodevice, crash (dies in START), deaf (ignores KILL), garbage (answers STATUS with garbage), nomemory
 (UNPAUSE finds no memory until the file CRICKET_SOFT_MEMORY exists), badsave (SAVE2 fails), slowsave (SAVE2 takes a second).
 """
+import hashlib
 import os
 import resource
 import select
@@ -38,7 +39,8 @@ START_FDS = sorted(os.listdir("/proc/self/fd"), key=int)[:-1]
 def status():
     hello = state["hello"] or {"program": "", "host": "", "pid": 0}
     return (text(state["session"]) + u32(6 if state.get("paused") else 4 if state.get("held") else 1 if clients else 3 if state.get("restored") else 2) + text(hello["program"]) + text(hello["host"]) +
-            u32(hello["pid"]) + u32(state["peer_uid"]) + u32(os.getpid()) + u32(0) + u64(4096) + u64(state["started"]) + bytes(32) + u64(0) +
+            u32(hello["pid"]) + u32(state["peer_uid"]) + u32(os.getpid()) + u32(0) + u64(4096) + u64(state["started"]) +
+            hashlib.sha256((state["hello"] or {}).get("secret", b"")).digest() + u64(0) +
             u64(5) + text(describe_process()[:512]))
 
 

@@ -29,9 +29,16 @@ class Images(ServerTest):
         super().setUp()
         self.home = os.path.join(self.dir, "home")
         os.mkdir(self.home)
+        # Without one TCP gives no rights.
+        self.token = os.path.join(self.dir, "token")
+        with open(self.token, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            f.write("a token of more than sixteen bytes")
+
+    def spawn(self, *options, **keywords):
+        return super().spawn("--token-file", self.token, *options, **keywords)
 
     def environment(self, **extra):
-        environment = super().environment(HOME=os.path.join(self.dir, "home"))
+        environment = super().environment(HOME=os.path.join(self.dir, "home"), CRICKET_TOKEN_FILE=self.token)
         environment.update(extra)
         return environment
 
@@ -394,7 +401,7 @@ class Images(ServerTest):
             self.assertEqual(self.sessions_at(socket), [session])
             with wire.Peer(self.socket) as again:
                 self.assertEqual(again.hello(wire.RESUME, session=session)[0], wire.MOVED)
-            self.client(address=tcp, kind=wire.RESUME, session=session)
+            self.client(address=tcp, kind=wire.RESUME, session=session, token=b"a token of more than sixteen bytes")
             self.ok("kill", session, server="unix:" + socket)
         self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("cricket-migrate-")], [])
         wait_until(lambda: self.images() + self.images(socket) == [])

@@ -10,6 +10,7 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -192,16 +193,17 @@ class Users(ServerTest):
             self.addCleanup(os.kill, pid, signal.SIGKILL)
             return os.read(read, 12).decode()
 
-        first, second = session_of(1001, self.socket), session_of(1002, (host, port))
+        first, second, nobodys = session_of(1001, self.socket), session_of(1002, self.socket), session_of(1002, (host, port))
+        # cricketctl finds the UNIX socket by itself, where the server knows who asks.
         for address in (unix, tcp):
             self.assertEqual(as_user(1001, lambda: listing(address)), [first])
             self.assertEqual(as_user(1002, lambda: listing(address)), [second])
             self.assertEqual(as_user(1003, lambda: listing(address)), [])
-            self.assertEqual(sorted(listing(address)), sorted([first, second]))
+            self.assertEqual(sorted(listing(address)), sorted([first, second, nobodys]))
             self.assertEqual(as_user(1002, lambda: self.ctl("kill", first, server=address).returncode), 4)
             self.assertEqual(as_user(1002, lambda: self.ctl("stats", first, server=address).returncode), 4)
         self.assertEqual(as_user(1001, lambda: self.ctl("kill", first[:5], server=tcp).returncode), 0)
-        self.assertEqual(listing(unix), [second])
+        self.assertEqual(sorted(listing(unix)), sorted([second, nobodys]))
 
     def test_worker_is_nobody_much(self):
         self.start(env={"CRICKET_SOFT_DEVICES": "12.0:1G", "SECRET": "x", "CUDA_CACHE_PATH": "/c"})
@@ -249,6 +251,114 @@ class Users(ServerTest):
         self.assertEqual(as_user(1001, lambda: self.ctl("restore", image).returncode), 0, self.log())
         self.assertEqual([s["session"] for s in self.ps()], [session])
         self.assertEqual(os.stat(image + "/manifest").st_uid, 1001)
+
+
+LIST, KILL, STATS, STAGE_MAKE, STAGE_LIST, STAGE_KEEP = 2, 3, 4, 7, 8, 21
+
+
+class Forwarder:
+    """What ssh or socat is: a process of root's on this host that speaks for somebody elsewhere."""
+
+    def __init__(self, target):
+        self.target, self.listener = target, socket.socket()
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen(8)
+        self.address = self.listener.getsockname()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                here = self.listener.accept()[0]
+            except OSError:
+                return
+            there = socket.create_connection(self.target)
+            for one, other in ((here, there), (there, here)):
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def carry(one, other):
+        try:
+            while data := one.recv(65536):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def close(self):
+        self.listener.close()
+
+
+class Anonymous(ServerTest):
+    """Over TCP without a token nobody is anybody, whoever runs the process at this host's end."""
+
+    def controls(self, address, session, secret=None):
+        """Whether a control connection sees the session, and may ask for its figures."""
+        with wire.Peer(address) as peer:
+            fields = {} if secret is None else {"session": session, "secret": secret}
+            status, message = peer.hello(wire.HELLO_CONTROL, **fields)
+            if status != wire.OK:
+                return message
+            seen = peer.call(LIST, wire.text("")).u32()
+            answer = peer.call(STATS, wire.text(session)).u32()
+            self.assertEqual(bool(seen), answer == 0)
+            return bool(seen)
+
+    def test_only_by_secret(self):
+        self.start()
+        forwarder = Forwarder(self.tcp)
+        self.addCleanup(forwarder.close)
+        mine, other = bytes(range(16)), bytes(range(1, 17))
+        with wire.Peer(self.socket) as owner, wire.Peer(forwarder.address) as peer, wire.Peer(self.tcp) as stranger:
+            owned = owner.hello(wire.NEW, secret=mine)[1]
+            anonymous = peer.hello(wire.NEW, secret=mine)[1]
+            strange = stranger.hello(wire.NEW, secret=other)[1]
+            for address in (self.tcp, forwarder.address):
+                for session in (owned, anonymous, strange):
+                    self.assertIs(self.controls(address, session), False, "root's process at this end is no right")
+                self.assertIs(self.controls(address, anonymous, mine), True)
+                self.assertIn("its secret is another", self.controls(address, anonymous, other))
+                self.assertIn("is not on", self.controls(address, "0" * 12, mine))
+            with wire.Peer(forwarder.address) as control:
+                self.assertEqual(control.hello(wire.HELLO_CONTROL, session=anonymous, secret=mine)[0], wire.OK)
+                answer = control.call(KILL, wire.text(strange))
+                self.assertEqual(answer.u32(), 2)
+                self.assertIn("--token-file", answer.text())
+                self.assertEqual(control.call(KILL, wire.text(anonymous)).u32(), 0)
+            with wire.Peer(forwarder.address) as control:
+                control.hello(wire.HELLO_CONTROL)
+                self.assertEqual(control.call(KILL, wire.text(owned)).u32(), 2)
+            # The server's own user sees all that is left, over the UNIX socket.
+            self.assertEqual(sorted(s["session"] for s in self.ps()), sorted([owned, strange]))
+
+    def test_default_is_the_socket(self):
+        server = self.start(listen=None)
+        self.assertIsNone(self.tcp)
+        with open("/proc/%d/net/tcp" % server.pid) as f:
+            inodes = {line.split()[9] for line in f.readlines()[1:] if line.split()[3] == "0A"}
+        own = set()
+        for fd in os.listdir("/proc/%d/fd" % server.pid):
+            own.add(os.readlink("/proc/%d/fd/%s" % (server.pid, fd)))
+        self.assertEqual([i for i in inodes if "socket:[%s]" % i in own], [], "nothing listens on TCP that nobody asked for")
+        with wire.Peer(self.socket) as peer:
+            self.assertEqual(peer.hello(wire.NEW)[0], wire.OK)
+
+    def test_nothing_is_kept_for_nobody(self):
+        """What a peer without a name leaves behind would be nobody's, for ever."""
+        self.start()
+        with wire.Peer(self.tcp) as control:
+            control.hello(wire.HELLO_CONTROL)
+            answer = control.call(STAGE_MAKE)
+            self.assertEqual((answer.u32(), answer.text()), (0, ""))
+            stage = answer.text()
+            answer = control.call(STAGE_KEEP, wire.text(stage) + wire.text("mine"))
+            self.assertEqual(answer.u32(), 1)
+            self.assertIn("nobody would own it", answer.text())
+            # Its name is its secret: another connection that shows it may use it.
+            with wire.Peer(self.tcp) as second:
+                second.hello(wire.HELLO_CONTROL)
+                self.assertEqual(second.call(STAGE_LIST, wire.text(stage)).u32(), 0)
+                self.assertEqual(second.call(STAGE_LIST, wire.text("tmp-" + "0" * 32)).u32(), 1)
 
 
 class Life(ServerTest):

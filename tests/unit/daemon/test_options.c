@@ -68,7 +68,8 @@ static void test_command_line(void)
 	struct ckt_options options;
 	char message[CKT_OPTION_MESSAGE_MAX] = "";
 	CU_ASSERT_EQUAL(PARSE(), 0);
-	CU_ASSERT_STRING_EQUAL(options.listen.items[0], "127.0.0.1:7350");
+	/* Who wants TCP says so. */
+	CU_ASSERT_EQUAL(options.listen.count, 0);
 	CU_ASSERT(options.socket == NULL && options.max_sessions == 256 && options.session_memory == 0 && !options.insecure);
 	ckt_options_fini(&options);
 	CU_ASSERT_EQUAL(PARSE("--listen", "a:1", "--listen=b:2", "--insecure", "--session-memory=1G", "--max-sessions", "0"), 0);

@@ -149,7 +149,7 @@ static void test_rights(void)
 	} cases[] = {
 		{self, false, self, true},	{0, false, other, true},   {other, false, other, true},		      {other, false, self, false},
 		{other, true, self, true},	{self, false, other, true}, {CKT_UID_UNKNOWN, false, self, false},	      {CKT_UID_UNKNOWN, true, self, true},
-		{CKT_UID_UNKNOWN, false, CKT_UID_UNKNOWN, true}, {other, false, CKT_UID_UNKNOWN, false},
+		{CKT_UID_UNKNOWN, false, CKT_UID_UNKNOWN, false}, {other, false, CKT_UID_UNKNOWN, false},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ckt_peer peer = {.server = &server, .token = cases[i].token, .who = {.uid = cases[i].uid}};
