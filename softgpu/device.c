@@ -303,6 +303,8 @@ CUresult CUDAAPI cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 	CUresult result = device_of(bytes, dev, &d);
 	if (result == CUDA_SUCCESS)
 		*bytes = d->total_bytes;
+	else if (bytes && result == CUDA_ERROR_INVALID_DEVICE)
+		*bytes = 0;
 	return result;
 }
 
