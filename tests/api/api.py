@@ -7,8 +7,8 @@
 
 A call that answers otherwise must stand in tests/truth/api.list with the modes it is meant for and its reason, and a line there that fits
 no difference is a failure, too.  A case that is not recorded yet is run and not compared; a recorded one must not change any more.
-In mode local, a case that the soft GPU's driver by itself does not support (it says so) is counted, not compared: no session is there to
-bring what it lacks.  So is a case that remarks what it `needs` and has not; a program that is all such cases is not recorded.
+A case that remarks what it `needs` and has not is counted, not compared, on a machine with a GPU; the soft ones are given all that is needed.
+A program that is all such cases is not recorded.
 """
 import ctypes
 import datetime
@@ -43,20 +43,26 @@ def cases(text):
 
 
 def function(line):
-	"""The function that a line is about; remarks are about none."""
-	return '-' if line.startswith('- ') else re.split(r'[:(]', line, maxsplit=1)[0]
+	"""The function that a line is about, with what it is called for where the program says so; remarks are about none."""
+	return '-' if line.startswith('- ') else line.split(':', 1)[0]
 
 
 class Row:
-	"""A line of api.list: CASE FUNCTION MODES REASON, tabs between; patterns in the first two."""
+	"""A line of api.list: CASE FUNCTION MODES REASON, tabs between; patterns in the first two.  `FUNCTION=END`: that end of the line is meant."""
 
 	def __init__(self, line):
-		self.case, self.function, modes, self.reason = line.split('\t', 3)
+		self.case, function_and_end, modes, self.reason = line.split('\t', 3)
+		self.function, _, self.end = function_and_end.partition('=')
 		self.sometimes = modes.startswith('?')
 		self.modes, self.used = modes.strip('?').split(','), False
 
-	def fits(self, mode, case, name):
-		return ('all' in self.modes or mode in self.modes) and fnmatch.fnmatchcase(case, self.case) and fnmatch.fnmatchcase(name, self.function)
+	def of(self, mode):
+		return 'all' in self.modes or mode in self.modes
+
+	def fits(self, mode, case, name, ours):
+		names = (name, name.split('(', 1)[0])
+		return (self.of(mode) and fnmatch.fnmatchcase(case, self.case) and any(n == self.function or fnmatch.fnmatchcase(n, self.function) for n in names)
+			and (not self.end or (ours is not None and re.search(r'[ =]' + re.escape(self.end) + '$', ours) is not None)))
 
 
 def rows():
@@ -78,32 +84,26 @@ def differing(real, ours):
 			yield function(o), None, o
 
 
-def beyond(mode, real, ours):
-	"""Whether the soft GPU's driver, alone in mode local, says that it does not support what this case needs."""
-	lacks, lacked = re.compile(r'cu(da)?[A-Z]\w*: 801 |- cu\w+ for the test: 801$'), re.compile(r'\w+: 801 ')
-	return mode == 'local' and any(lacks.match(o or '') and not lacked.match(r or '') for _, r, o in differing(real, ours))
-
-
 def needs(lines):
 	return any(line.startswith('- needs ') for line in lines)
 
 
-def judge(mode, truth, ours, whole=True):
-	"""Prints what differs and is not listed; returns how much that is."""
-	listed, bad, same, unknown, left_out = rows(), 0, 0, 0, 0
-	programs = {case.split('.')[0] for case in ours}
+def judge(mode, truth, ours):
+	"""Prints what differs and is not listed, and what is listed and agrees; returns how much that is."""
+	listed, bad, same, unknown, left_out, met = rows(), 0, 0, 0, 0, set()
 	for case in sorted(set(truth) | set(ours)):
 		if case not in truth:
 			unknown += 1
 			continue
-		if beyond(mode, truth[case], ours.get(case, [])) or needs(ours.get(case, [])):
+		if mode == 'gpu' and needs(ours.get(case, [])):
 			left_out += 1
 			continue
+		met.add(case)
 		found = list(differing(truth[case], ours.get(case, [])))
 		same += len(truth[case]) - sum(1 for _, r, _ in found if r is not None)
 		shown = False
 		for name, r, o in found:
-			fitting = [row for row in listed if row.fits(mode, case, name)]
+			fitting = [row for row in listed if row.fits(mode, case, name, o)]
 			for row in fitting:
 				row.used = True
 			if fitting:
@@ -114,12 +114,10 @@ def judge(mode, truth, ours, whole=True):
 			bad += 1
 			print(f'\t-{r}' if r is not None else f'\t-(not called, {name})')
 			print(f'\t+{o}' if o is not None else '\t+(not called)')
-	# A line of a mode and a program that were run, which excuses nothing.
-	idle = [row for row in listed if not row.used and not row.sometimes and ('all' in row.modes or mode in row.modes)
-		and any(fnmatch.fnmatchcase(case, row.case) and case in ours and case.split('.')[0] in programs for case in truth)
-		and not any(c in row.case for c in '*?')] if whole and mode != 'local' else []
+	# A line of this mode, of cases that were run, that excuses nothing.
+	idle = [row for row in listed if not row.used and not row.sometimes and row.of(mode) and any(fnmatch.fnmatchcase(case, row.case) for case in met)]
 	for row in idle:
-		print(f'{row.case} {row.function}: agrees, but stands in api.list')
+		print(f'{row.case} {row.function}: stands in api.list for {mode}, and agrees: remove it there')
 	print(f'{same} calls agree, {bad} differ and are not listed, {unknown} cases are not recorded'
 	      + (f', {left_out} need more than there is here' if left_out else ''))
 	return bad + len(idle)
@@ -207,7 +205,7 @@ def compare(prefix, folder, out, *names):
 	for name, program in programs(folder, names):
 		print(name)
 		try:
-			bad += judge('gpu', recorded(pathlib.Path(out) / (name + '.txt')), cases(printed('tcp', ['--prefix', prefix, '--driver', ''], program)), False)
+			bad += judge('gpu', recorded(pathlib.Path(out) / (name + '.txt')), cases(printed('tcp', ['--prefix', prefix, '--driver', ''], program)))
 		except runner.Failure as failure:
 			print(failure)
 			bad += 1
