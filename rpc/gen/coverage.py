@@ -2,13 +2,13 @@
 """Writes docs/coverage.md: which functions of CUDA's driver and runtime API Cricket implements, which tests prove it, and why not the others.
 
 coverage.py --driver cuda_coverage.json [--runtime-map cudart.map --runtime-unsupported unsupported.txt] [--truth tests/truth]
-            [--least-driver PERCENT] [--least-runtime PERCENT] (--out FILE | --check FILE)
+            [--least-driver IMPLEMENTED AGREEING] [--least-runtime IMPLEMENTED AGREEING] (--out FILE | --check FILE)
     --check compares and fails with the remedy; it passes over a file made for another CUDA version.
 
 A function counts as implemented when a recorded test calls it: a line of tests/truth/api/*.txt or misuse.txt names it with success, and
 neither api.list nor misuse.list says that a remote session answers that case otherwise (misuse.txt: the runtime's functions only, its driver
 names stand for several versions).  The tests of suites api and truth see to it that
-what is not listed there agrees.  A function that a GPU's own driver never lets succeed is proven by an agreeing refusal (refusals.list).
+what is not listed there agrees.  A function that a GPU's own driver never lets succeed (refusals.list) is counted apart: it refuses as CUDA does.
 """
 
 import argparse
@@ -32,6 +32,7 @@ Made by `rpc/gen/coverage.py` (`meson compile -C BUILD coverage-doc`): do not ed
 answer to the same call (`tests/truth/api`, `tests/truth/misuse.txt`). A function that is not supported returns
 `CUDA_ERROR_NOT_SUPPORTED` or `cudaErrorNotSupported` and is named once in the log. Versions of a function (`_v2`, `_ptsz`) are listed under
 its name, with the suffixes where only some of them are meant. Interop with graphics and video and what exists for Windows alone is not counted.
+A function that CUDA's own driver never lets succeed on the recorded GPU *refuses as CUDA does*: its refusals agree, and it is not counted as implemented.
 """
 
 # Left out of the count: what is about a display, a video decoder or Windows.
@@ -72,22 +73,26 @@ class Truth:
     """What tests prove: function -> tests, from what was recorded."""
 
     def __init__(self, folder):
-        self.proofs, self.refused, self.refusals = {}, {}, set()
+        self.proofs, self.refused, self.refusals = {}, {}, {}
         if not folder:
             return
         listed = [row.split("\t") for row in lines_of(os.path.join(folder, "api.list"))]
         self.api_rows = [row for row in listed if set(row[2].strip("?").split(",")) & {"all", "tcp"}]
         listed = [row.split("\t") for row in lines_of(os.path.join(folder, "misuse.list"))]
         self.misuse_cases = {row[0] for row in listed if set(row[1].strip("?").split(",")) & {"all", "tcp"}}
-        self.refusals = {row.split("\t")[0] for row in lines_of(os.path.join(folder, "refusals.list"))}
+        # Function -> (why CUDA refuses it, tests whose refusal agrees).
+        self.refusals = {row.split("\t")[0]: (row.split("\t")[1], []) for row in lines_of(os.path.join(folder, "refusals.list"))}
         recorded = os.path.join(folder, "api")
         for name in sorted(os.listdir(recorded)) if os.path.isdir(recorded) else ():
             if name.endswith(".txt"):
-                self.read(os.path.join(recorded, name), r"  (\w+): (?:(\d+) |(returned))", "api ", self.api_listed)
-        self.read(os.path.join(folder, "misuse.txt"), r"  (cuda\w+)\(.*\): (\d+)()", "misuse ", lambda case, _: case in self.misuse_cases)
+                self.read(os.path.join(recorded, name), r"  (\w+)(\([^)]*\)|): (?:(\d+) |(returned))", "api ", self.api_listed)
+        self.read(os.path.join(folder, "misuse.txt"), r"  (cuda\w+)\(.*\)(): (\d+)()", "misuse ", lambda case, *_: case in self.misuse_cases)
 
-    def api_listed(self, case, function):
-        return any(fnmatch.fnmatchcase(case, row[0]) and fnmatch.fnmatchcase(function, row[1]) for row in self.api_rows)
+    def api_listed(self, case, function, what):
+        """As api.py reads api.list: a line is about a function, or about what it is called for, and may name how the line ends."""
+        def fits(pattern):
+            return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in (function, function + what))
+        return any(fnmatch.fnmatchcase(case, row[0]) and fits(row[1].partition("=")[0]) for row in self.api_rows)
 
     def read(self, path, pattern, kind, excused):
         case = ""
@@ -96,15 +101,27 @@ class Truth:
                 case = line.split(";")[0].strip()
                 continue
             found = re.match(pattern, line)
-            if not found or excused(case, found.group(1)):
+            if not found or excused(case, found.group(1), found.group(2)):
                 continue
-            function, succeeded = found.group(1), found.group(2) == "0" or bool(found.group(3))
-            if succeeded or function in self.refusals:
+            function, succeeded = found.group(1), found.group(3) == "0" or bool(found.group(4))
+            if succeeded:
                 tests = self.proofs.setdefault(function, [])
-                if kind + case not in tests:
-                    tests.append(kind + case)
+            elif function in self.refusals:
+                tests = self.refusals[function][1]
             else:
                 self.refused[function] = True
+                continue
+            if kind + case not in tests:
+                tests.append(kind + case)
+
+    def refuses(self, function):
+        """Whether CUDA refuses it always, and ours in the same way."""
+        return function not in self.proofs and bool(self.refusals.get(function, ("", []))[1])
+
+    def idle(self):
+        """What stands in refusals.list and should not."""
+        return [f"refusals.list: {name} was recorded with success" for name in self.refusals if name in self.proofs] + \
+               [f"refusals.list: no recorded refusal of {name}" for name in self.refusals if name not in self.proofs and not self.refusals[name][1]]
 
     def why_not(self, function):
         return "tests have it refused only" if function in self.refused else "no test was recorded on a GPU"
@@ -115,20 +132,22 @@ def counted(name):
 
 
 def section(title, written, unsupported, note, truth):
-    """written: names that do something; unsupported: name -> reason.  Returns lines and the proven part in percent."""
+    """written: names that do something; unsupported: name -> reason.  Returns lines, and in percent what is implemented and what answers as CUDA does."""
     every = list(written) + list(unsupported)
-    # A GPU's own driver refuses these too, and in the same way: that is recorded, and all there is to them.
-    written = list(written) + [name for name in unsupported if name in truth.refusals and name in truth.proofs]
-    unsupported = {name: reason for name, reason in unsupported.items() if name not in written}
+    # A GPU's own driver refuses these, and ours does it in the same way, whether it knows more of them or not.
+    refusing = [name for name in every if truth.refuses(name)]
+    unsupported = {name: reason for name, reason in unsupported.items() if name not in refusing}
     proven = [name for name in written if name in truth.proofs]
     unproven = {}
     for name in written:
-        if name not in truth.proofs:
+        if name not in truth.proofs and name not in refusing:
             unproven.setdefault(truth.why_not(name), []).append(name)
     whole = sum(map(counted, every))
     percent = 100 * sum(map(counted, proven)) / whole
+    agreeing = percent + 100 * sum(map(counted, refusing)) / whole
     lines = [f"## {title}", "", f"{len(every)} exported functions, {whole} of them counted: {sum(map(counted, proven))} implemented ({percent:.1f}%), "
-             f"{len(written) - len(proven)} written but not proven, {len(unsupported)} not supported.{note}", "", "### Implemented", ""]
+             f"{len(refusing)} refuse as CUDA does, {sum(map(len, unproven.values()))} written but not proven, {len(unsupported)} not supported.{note}", "",
+             "### Implemented", ""]
     tests = {}
     for name in sorted(proven):
         shown = truth.proofs[name]
@@ -136,6 +155,11 @@ def section(title, written, unsupported, note, truth):
         tests.setdefault(", ".join(shown[:TESTS_SHOWN]) + more, []).append(name)
     lines += ["| functions | tests |", "|---|---|"]
     lines += [f"| {', '.join(f'`{n}`' for n in tests[where])} | {where} |" for where in sorted(tests, key=lambda w: tests[w][0])]
+    lines += ["", "### Refuses as CUDA does", "", "| why | functions |", "|---|---|"]
+    causes = {}
+    for name in refusing:
+        causes.setdefault(truth.refusals[name][0], []).append(name)
+    lines += [f"| {why} | {folded(causes[why], every)} |" for why in sorted(causes)]
     lines += ["", "### Written, not proven", "", "| why | functions |", "|---|---|"]
     lines += [f"| {why} | {folded(unproven[why], every)} |" for why in sorted(unproven)]
     lines += ["", "### Not supported", "", "| why | functions |", "|---|---|"]
@@ -143,7 +167,7 @@ def section(title, written, unsupported, note, truth):
     for name, reason in unsupported.items():
         reasons.setdefault(reason, []).append(name)
     lines += [f"| {reason} | {folded(reasons[reason], every)} |" for reason in sorted(reasons, key=str.lower)]
-    return lines + [""], percent
+    return lines + [""], (percent, agreeing)
 
 
 def driver_section(data, truth):
@@ -176,14 +200,19 @@ def runtime_section(map_path, unsupported_path, truth):
                    " What a function of the driver API does not support, the runtime over it does not either.", truth)
 
 
+def too_low(what, reached, least):
+    words = ("is {:.1f}% implemented", "answers in {:.1f}% as CUDA does")
+    return [f"the {what} API " + word.format(now) + f", less than {bound}%" for word, now, bound in zip(words, reached, least) if now < bound]
+
+
 def main():
     parser = argparse.ArgumentParser(description="writes or checks docs/coverage.md")
     parser.add_argument("--driver", required=True)
     parser.add_argument("--runtime-map")
     parser.add_argument("--runtime-unsupported")
     parser.add_argument("--truth")
-    parser.add_argument("--least-driver", type=float, default=0)
-    parser.add_argument("--least-runtime", type=float, default=0)
+    parser.add_argument("--least-driver", type=float, nargs=2, default=(0, 0), metavar="PERCENT")
+    parser.add_argument("--least-runtime", type=float, nargs=2, default=(0, 0), metavar="PERCENT")
     parser.add_argument("--out")
     parser.add_argument("--check")
     arguments = parser.parse_args()
@@ -191,15 +220,13 @@ def main():
         data = json.load(f)
     major, minor = data["cuda"] // 1000, data["cuda"] % 1000 // 10
     truth = Truth(arguments.truth)
-    lines, percent = driver_section(data, truth)
-    lines, low = HEAD.format(major=major, minor=minor).splitlines() + [""] + lines, []
-    if percent < arguments.least_driver:
-        low.append(f"the driver API is {percent:.1f}% implemented, less than {arguments.least_driver}%")
+    lines, reached = driver_section(data, truth)
+    lines, low = HEAD.format(major=major, minor=minor).splitlines() + [""] + lines, truth.idle()
+    low += too_low("driver", reached, arguments.least_driver)
     if arguments.runtime_map:
-        more, percent = runtime_section(arguments.runtime_map, arguments.runtime_unsupported, truth)
+        more, reached = runtime_section(arguments.runtime_map, arguments.runtime_unsupported, truth)
         lines += more
-        if percent < arguments.least_runtime:
-            low.append(f"the runtime API is {percent:.1f}% implemented, less than {arguments.least_runtime}%")
+        low += too_low("runtime", reached, arguments.least_runtime)
     text = "\n".join(lines).rstrip() + "\n"
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as f:

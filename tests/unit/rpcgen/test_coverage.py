@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""rpc/gen/coverage.py: what counts as implemented, what refuses as CUDA does, and what may not stand in the list of refusals."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "rpc" / "gen"))
+import coverage  # noqa: E402
+
+RECORDED = """# program: a
+a.good
+  cuWorks: 0 CUDA_SUCCESS
+  cuBoth: 1 CUDA_ERROR_INVALID_VALUE
+  cuBoth: 0 CUDA_SUCCESS
+  cuOf(NAME): 0 CUDA_SUCCESS; value=1
+  cuOf(OTHER): 0 CUDA_SUCCESS; value=2
+a.bad
+  cuRefuses: 201 CUDA_ERROR_INVALID_CONTEXT
+  cuFails: 1 CUDA_ERROR_INVALID_VALUE
+a.otherwise
+  cuOther: 0 CUDA_SUCCESS
+"""
+
+
+class Coverage(unittest.TestCase):
+    def truth(self, refusals):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "api").mkdir()
+            (folder / "api" / "a.txt").write_text(RECORDED)
+            (folder / "api.list").write_text("a.otherwise\tcuOther=801\tall\twhy\na.good\tcuOf(OTHER)\ttcp\twhy\n")
+            (folder / "misuse.list").write_text("")
+            (folder / "misuse.txt").write_text("")
+            (folder / "refusals.list").write_text("".join(f"{name}\tits reason\n" for name in refusals))
+            return coverage.Truth(str(folder))
+
+    def section(self, refusals):
+        written = ["cuWorks", "cuBoth", "cuOf", "cuRefuses", "cuFails", "cuOther"]
+        lines, reached = coverage.section("Title", written, {"cuNot": "its reason"}, "", self.truth(refusals))
+        return "\n".join(lines), reached
+
+    def test_success_counts(self):
+        text, reached = self.section([])
+        self.assertIn("7 exported functions, 7 of them counted: 3 implemented (42.9%), 0 refuse as CUDA does, 3 written but not proven, 1 not supported.", text)
+        self.assertEqual([round(percent, 1) for percent in reached], [42.9, 42.9])
+
+    def test_refusal_is_counted_apart(self):
+        text, reached = self.section(["cuRefuses"])
+        self.assertIn("3 implemented (42.9%), 1 refuse as CUDA does, 2 written but not proven", text)
+        self.assertIn("| its reason | `cuRefuses` |", text.split("### Refuses as CUDA does")[1].split("###")[0])
+        self.assertNotIn("cuRefuses", text.split("### Refuses as CUDA does")[0].split("### Implemented")[1])
+        self.assertEqual([round(percent, 1) for percent in reached], [42.9, 57.1])
+
+    def test_idle_refusals(self):
+        self.assertEqual(self.truth(["cuRefuses"]).idle(), [])
+        self.assertEqual(len(self.truth(["cuRefuses", "cuBoth"]).idle()), 1)
+        self.assertEqual(len(self.truth(["cuNever"]).idle()), 1)
+
+    def test_bounds(self):
+        self.assertEqual(coverage.too_low("driver", (80, 85), (79.9, 85)), [])
+        self.assertEqual(len(coverage.too_low("driver", (79, 84), (79.9, 85))), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
