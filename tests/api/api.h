@@ -71,14 +71,19 @@ static inline void *api_symbol(const char *name)
 }
 
 /* Begins a line; the function's name stands there even when the call never returns. */
-static inline int api_begin(const char *name)
+static inline int api_begin_of(const char *name, const char *what)
 {
 	api_called = api_symbol(name);
-	printf("\n  %s:", name);
+	printf(what ? "\n  %s(%s):" : "\n  %s:", name, what);
 	if (!api_called)
 		printf(" missing");
 	fflush(stdout);
 	return api_called != NULL;
+}
+
+static inline int api_begin(const char *name)
+{
+	return api_begin_of(name, NULL);
 }
 
 /* Names of results, of the driver's or the runtime's own kind. */
@@ -102,6 +107,9 @@ static inline int api_answered(const char *name, int result)
 /* The result as an int; -1 when the function is missing.  CALL_AS takes the type from another function, where the header lacks the name. */
 #define CALL_AS(type_of, name, ...) (api_begin(#name) ? api_answered(#name, (int)((__typeof__(&type_of))api_called)(__VA_ARGS__)) : -1)
 #define CALL(name, ...) CALL_AS(name, name, ##__VA_ARGS__)
+/* One call of many of the same function: api.list names it by what it is about, as `function(what)`. */
+#define CALL_OF(what, name, ...) \
+	(api_begin_of(#name, what) ? api_answered(#name, (int)((__typeof__(&name))api_called)(__VA_ARGS__)) : -1)
 /* The case is over when the call fails. */
 #define NEED(name, ...) do { if (CALL(name, ##__VA_ARGS__)) { api_end_case(); } } while (0)
 /* A function that returns no result: the line of a call made through FUNCTION(name). */
