@@ -191,9 +191,13 @@ static void check_runtime(struct ckt_doctor *doctor, const struct file *file, co
 {
 	const char *shared = needs(file, elf, "libcudart.so."), *driver = needs(file, elf, "libcuda.so.");
 	const char *releases = find_static_runtime(file, elf);
-	if (shared && strcmp(shared, "libcudart.so.13") != 0)
-		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime", "build it with CUDA 13",
-				"it needs %s, and Cricket stands in for libcudart.so.13", shared);
+	/* The client redirects the functions of CUDA 12's library, where the loader finds it, to its own. */
+	if (shared && strcmp(shared, "libcudart.so.12") == 0)
+		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL,
+				"it uses the shared CUDA runtime, %s, which has to be installed here: its functions lead to Cricket's", shared);
+	else if (shared && strcmp(shared, "libcudart.so.13") != 0)
+		ckt_doctor_note(doctor, CKT_FINDING_FAIL, "runtime", "build it with CUDA 12 or 13",
+				"it needs %s, and Cricket stands in for libcudart.so.12 and libcudart.so.13", shared);
 	else if (shared)
 		ckt_doctor_note(doctor, CKT_FINDING_OK, "runtime", NULL, "it uses the shared CUDA runtime, %s", shared);
 	if (releases)

@@ -89,7 +89,8 @@ static void test_files(void)
 	f.dynamic[1] = (Elf64_Dyn){.d_tag = DT_STRTAB, .d_un.d_ptr = 0x1000 + offsetof(__typeof__(f), strings)};
 	static const struct {
 		const char *needed, *found;
-	} cases[] = {{"libcudart.so.13", "program=ok runtime=ok "}, {"libcudart.so.12", "program=ok runtime=fail "}, {"libcuda.so.1", "program=ok runtime=ok "},
+	} cases[] = {{"libcudart.so.13", "program=ok runtime=ok "}, {"libcudart.so.12", "program=ok runtime=ok "},
+		     {"libcudart.so.11.0", "program=ok runtime=fail "}, {"libcuda.so.1", "program=ok runtime=ok "},
 		     {"libc.so.6", "program=ok runtime=ok "}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		memset(f.strings, 0, sizeof f.strings);
