@@ -80,6 +80,8 @@ void ckt_aside_finish(struct ckt_worker *worker)
 		pthread_mutex_unlock(&aside.lock);
 		if (!job)
 			return;
+		/* What the driver printed about an image that it refused comes before the answer, behind which the program may end. */
+		ckt_printed_send(worker);
 		job->finish(worker, job);
 		aside.unfinished--;
 	}

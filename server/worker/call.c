@@ -127,6 +127,9 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 void ckt_wcall_finish(struct ckt_wcall *call, CUresult result)
 {
 	struct ckt_wcall_private *private = call->private;
+	/* What the driver printed about a failure comes before it: the program may end at once. */
+	if (__builtin_expect(result && result != CUDA_ERROR_NOT_READY, 0))
+		ckt_printed_send(call->worker);
 	if (call->header.flags & CKT_CALL_BATCHED) {
 		if (result)
 			ckt_worker_defer(call->worker, result);

@@ -316,7 +316,9 @@ int ckt_worker_graph_exec_update(struct ckt_wcall *call)
 		result = ckt_driver.cuGraphExecUpdate_v2(exec->real, update->real, &info);
 	struct ckt_graph_exec_update_res res = {.result = result, .status = info.result, .error_node = id_of(update, info.errorNode),
 						.error_from = id_of(update, info.errorFromNode)};
-	if (!result)
+	if (result)
+		ckt_printed_send(worker);
+	else
 		adopt(update, exec->graph);
 	if (!result)
 		result = ckt_graph_conditions_take(&exec->conditions, &conditions);

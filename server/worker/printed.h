@@ -1,6 +1,6 @@
 /*
  * What kernels print: the driver writes to stdout and stderr of this process, which are pipes; their contents go to the client as
- * OUTPUT calls, before the reply of the wait that made them visible.
+ * OUTPUT calls, before the reply of the wait that made them visible, and before that of a call that failed.
  *
  * A thread of its own empties the pipes too, so that a driver that prints more than a pipe holds does not stand still.  While there
  * is no client the text stays in the pipe.  The worker's own log goes to the original stderr.

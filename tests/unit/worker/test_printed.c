@@ -75,6 +75,41 @@ static void test_send(void)
 	close(ends[1]);
 }
 
+/* The record at *c: whether it is text, else a reply. */
+static bool next_is_text(struct ckt_cursor *c)
+{
+	struct ckt_call_header header;
+	uint32_t mark = ckt_get_u32(c) & 0x7fffffff;
+	struct ckt_cursor record = {.p = c->p, .end = c->p + mark};
+	YES(!c->bad && mark);
+	c->p += mark;
+	return ckt_call_header_get(&record, &header) && header.proc == CKT_CALLBACK_OUTPUT;
+}
+
+/* What the driver says about a failure goes before the answer. */
+static void test_failed(void)
+{
+	static const CUresult results[] = {CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS, CUDA_ERROR_NOT_READY};
+	int kept = ckt_worker.printed.pipes[1], ends[2];
+	MUST(pipe2(ends, O_NONBLOCK), 0);
+	ckt_worker.printed.pipes[1] = ends[0];
+	for (size_t i = 0; i < COUNT(results); i++) {
+		struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
+		call->header = (struct ckt_call_header){.xid = 7, .prog = CKT_CUDA_PROG, .vers = 1, .proc = 1};
+		IS(write(ends[1], "why\n", 4), 4);
+		ckt_wcall_finish(call, results[i]);
+		size_t size = inside_sent(bytes, sizeof bytes);
+		struct ckt_cursor all = {.p = bytes, .end = bytes + size};
+		if (i == 0)
+			YES(next_is_text(&all));
+		YES(!next_is_text(&all));
+		IS(all.end - all.p, 0);
+	}
+	ckt_worker.printed.pipes[1] = kept;
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void test_init(void)
 {
 	fflush(stdout);
@@ -96,4 +131,4 @@ static void test_init(void)
 	IS(status, 0);
 }
 
-UNIT_SUITE(printed, {"send", test_send}, {"init", test_init})
+UNIT_SUITE(printed, {"send", test_send}, {"failed", test_failed}, {"init", test_init})
