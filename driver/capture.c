@@ -4,7 +4,8 @@
  *	begin -> active -- a forbidden call --> invalidated -- end --> gone, its graph with it
  *	           `------------ end -------------------------------> gone, its graph is the program's
  *
- * A stream joins by waiting for an event that was recorded in the capture, and leaves when the capture ends.
+ * A stream joins by waiting for an event that was recorded in the capture, and leaves when the capture ends.  One that is destroyed
+ * meanwhile leaves behind what it captured: the capture goes on, and has to be joined with that as with any other stream's.
  */
 #include "driver/capture.h"
 
@@ -16,6 +17,7 @@ struct ckt_capture_stream {
 	struct capture *capture;
 	uint64_t stream;
 	bool blocking;
+	bool gone;			/* destroyed: no call is for it any more */
 	struct ckt_node **nodes;	/* what the next node comes behind */
 	CUgraphEdgeData *data;
 	size_t count;
@@ -55,7 +57,7 @@ static struct ckt_capture_stream *find_stream(uint64_t stream)
 {
 	for (struct capture *c = captures; c; c = c->next)
 		for (struct ckt_capture_stream *s = c->streams; s; s = s->next)
-			if (s->stream == stream)
+			if (s->stream == stream && !s->gone)
 				return s;
 	return NULL;
 }
@@ -73,7 +75,7 @@ static struct capture *find_blocking(void)
 {
 	for (struct capture *c = captures; c; c = c->next)
 		for (struct ckt_capture_stream *s = c->streams; s && c->context == ckt_driver_context_now(); s = s->next)
-			if (s->blocking)
+			if (s->blocking && !s->gone)
 				return c;
 	return NULL;
 }
@@ -559,7 +561,7 @@ CKT_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 	return ckt_graph_leave(result);
 }
 
-/* A capture whose origin goes ends without a graph; another stream just leaves. */
+/* A capture whose origin goes ends without a graph.  What another stream captured stays part of it (seen on an H200). */
 void ckt_capture_stream_gone(uint64_t stream)
 {
 	if (!ckt_capture_count)
@@ -571,7 +573,7 @@ void ckt_capture_stream_gone(uint64_t stream)
 		dissolve(s->capture);
 		ckt_graph_free(graph);
 	} else if (s) {
-		s->capture->invalid = true;
+		s->gone = true;
 	}
 	ckt_graph_leave(CUDA_SUCCESS);
 }

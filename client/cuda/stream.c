@@ -30,6 +30,7 @@ _Atomic bool ckt_stream_beside;
 static void destroy_stream(struct ckt_stream *stream)
 {
 	CKT_ROUTE_CONTEXT(stream->object.context);
+	ckt_capture_stream_gone(stream->object.id);
 	CKT_BATCHED(stream_destroy, STREAM_DESTROY, .id = stream->object.id);
 	ckt_object_remove(&stream->object);
 }

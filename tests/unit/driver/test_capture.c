@@ -187,4 +187,41 @@ static void test_spoilt(void)
 	OK(cuMemFree(p));
 }
 
-UNIT_SUITE(driver/capture, {"into", test_into}, {"status", test_status}, {"mode", test_mode}, {"kinds", test_kinds}, {"spoilt", test_spoilt})
+/* A stream that took part and goes leaves what it captured; whether that is joined is asked at the end (seen on an H200). */
+static void test_gone(void)
+{
+	CUstream origin, stream;
+	CUevent event;
+	CUgraph graph;
+	CUdeviceptr p;
+	CUstreamCaptureStatus status;
+	size_t count = 0;
+	test_context();
+	OK(cuMemAlloc(&p, 64));
+	OK(cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	for (int joined = 0; joined < 2; joined++) {
+		OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+		OK(cuStreamBeginCapture(origin, CU_STREAM_CAPTURE_MODE_GLOBAL));
+		OK(cuEventRecord(event, origin));
+		OK(cuStreamWaitEvent(stream, event, 0));
+		OK(cuMemsetD8Async(p, 1, 4, stream));
+		OK(cuEventRecord(event, stream));
+		OK(cuStreamDestroy(stream));
+		OK(cuStreamIsCapturing(origin, &status));
+		IS(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+		CHECK_RESULT(cuStreamIsCapturing(stream, &status), CUDA_ERROR_INVALID_HANDLE);
+		if (joined)
+			OK(cuStreamWaitEvent(origin, event, 0));
+		OK(cuMemsetD8Async(p + 8, 1, 4, origin));
+		CHECK_RESULT(cuStreamEndCapture(origin, &graph), joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+	}
+	OK(cuGraphGetNodes(graph, NULL, &count));
+	IS(count, 2);
+	OK(cuGraphDestroy(graph));
+	OK(cuEventDestroy(event));
+	OK(cuStreamDestroy(origin));
+	OK(cuMemFree(p));
+}
+
+UNIT_SUITE(driver/capture, {"gone", test_gone}, {"into", test_into}, {"status", test_status}, {"mode", test_mode}, {"kinds", test_kinds}, {"spoilt", test_spoilt})
