@@ -16,6 +16,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <lz4.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@ enum {
 	FLAG_LZ4 = 0x2000,
 	FLAG_ZSTD = 0x8000,
 	PTX_MAX = 1 << 30,	/* a text larger than this is taken for a damaged length */
+	RATIO_MAX = 32768,	/* and so is what no compressor reaches: zstd has 128 KiB in four bytes */
 };
 #define FLAG_LINKED (1ULL << 62)	/* ours: entries of cuLinkComplete that belong together */
 static const uint32_t wrapper_magic = 0x466243b1, container_magic = 0xba55ed50;
@@ -106,7 +108,9 @@ static char *unpack(const struct entry_header *entry, const char *payload, size_
 		*ret_size = strlen(text);
 		return text;
 	}
-	if (entry->compressed_size > entry->padded_size || !entry->uncompressed_size || entry->uncompressed_size > PTX_MAX)
+	/* LZ4 counts in int. */
+	if (entry->compressed_size > entry->padded_size || entry->compressed_size > INT_MAX || !entry->uncompressed_size ||
+	    entry->uncompressed_size > PTX_MAX || entry->uncompressed_size / RATIO_MAX > entry->compressed_size)
 		return NULL;
 	char *text = malloc(entry->uncompressed_size + 1);
 	if (!text)
@@ -158,7 +162,7 @@ static bool container_open(const void *image, size_t max_bytes, struct walk *ret
 	if (max_bytes < sizeof(header))
 		return false;
 	memcpy(&header, image, sizeof(header));
-	if (header.magic != container_magic || header.header_size < sizeof(header) || header.size > (1ULL << 40) ||
+	if (header.magic != container_magic || header.version != 1 || header.header_size < sizeof(header) || header.size > (1ULL << 40) ||
 	    (max_bytes != SIZE_MAX && (header.header_size > max_bytes || header.size > max_bytes - header.header_size)))
 		return false;
 	ret_walk->at = (const char *)image + header.header_size;
@@ -218,8 +222,10 @@ static int container_texts(struct walk walk, unsigned capability, struct ckt_sof
 			continue;
 		}
 		if (linked) {
-			if (texts_take(texts, text, size, "linked"))
+			if (texts_take(texts, text, size, "linked")) {
+				free(best);
 				return -1;
+			}
 			added++;
 		} else if (target_fits(text, entry.capability, capability)) {
 			free(best);
@@ -265,6 +271,10 @@ static CUresult wrapper_texts(const void *image, unsigned capability, struct ckt
 {
 	struct wrapper wrapper;
 	memcpy(&wrapper, image, sizeof(wrapper));
+	if (wrapper.version != 1 && wrapper.version != 2) {
+		snprintf(log, log_size, "the fat binary's wrapper has version %u, and only 1 and 2 are known", wrapper.version);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
 	struct found found = {0};
 	struct walk walk;
 	int added = 0;

@@ -2,14 +2,16 @@
 #include "server/worker/binary.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <lz4.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
-enum { KIND_PTX = 1, KIND_CODE = 2, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, ENTRY_HEADER = 64, ELF_HEADER = 64 };
-static const uint32_t container_magic = 0xba55ed50;
+enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, CONTAINER_HEADER = 16, ENTRY_HEADER = 64, ELF_HEADER = 64 };
 #define UNPACKED_MAX ((uint64_t)2 << 30)
+/* zstd's best: a block of 128 KiB in four bytes. */
+enum { RATIO_MAX = 32768 };
 
 static uint64_t word(const uint8_t *p, unsigned bytes)
 {
@@ -39,38 +41,95 @@ static unsigned elf_capability(const uint8_t *data)
 	}
 }
 
-static int walk_entry(const uint8_t *header, const uint8_t *payload, uint64_t size, int (*call)(void *, const struct ckt_binary_part *),
-		      void *opaque)
+bool ckt_binary_open(const uint8_t *image, size_t size, struct ckt_binary_cursor *ret_cursor)
 {
-	uint64_t kind = word(header, 2), compressed = word(header + 16, 4), flags = word(header + 40, 8), unpacked = word(header + 56, 8);
-	struct ckt_binary_part part = {.kind = kind == KIND_PTX    ? CKT_BINARY_PTX
-					       : kind == KIND_CODE ? CKT_BINARY_CODE
-								   : CKT_BINARY_OTHER,
-				       .capability = (unsigned)word(header + 28, 4),
-				       .data = payload,
-				       .size = size};
-	if (!compressed)
-		return call(opaque, &part);
-	if (compressed > size || !unpacked || unpacked > UNPACKED_MAX)
+	if (size < CONTAINER_HEADER || word(image, 4) != CKT_BINARY_MAGIC || word(image + 4, 2) != 1)
+		return false;
+	uint64_t header = word(image + 6, 2), entries = word(image + 8, 8);
+	if (header < CONTAINER_HEADER || header > size || entries > size - header)
+		return false;
+	*ret_cursor = (struct ckt_binary_cursor){image + header, image + header + entries};
+	return true;
+}
+
+int ckt_binary_next(struct ckt_binary_cursor *cursor, struct ckt_binary_entry *ret_entry)
+{
+	const uint8_t *at = cursor->at;
+	uint64_t left = (uint64_t)(cursor->end - at);
+	if (!left)
 		return 0;
-	uint8_t *text = malloc(unpacked);
-	if (!text)
+	if (left < ENTRY_HEADER)
+		return -EBADMSG;
+	struct ckt_binary_entry entry = {.kind = (unsigned)word(at, 2),
+					 .capability = (unsigned)word(at + 28, 4),
+					 .header = at,
+					 .header_size = word(at + 4, 4),
+					 .payload_size = word(at + 8, 8),
+					 .compressed = word(at + 16, 4),
+					 .flags = word(at + 40, 8),
+					 .unpacked = word(at + 56, 8)};
+	if (entry.header_size < ENTRY_HEADER || entry.header_size > left || entry.payload_size > left - entry.header_size ||
+	    entry.compressed > entry.payload_size)
+		return -EBADMSG;
+	entry.payload = at + entry.header_size;
+	cursor->at = entry.payload + entry.payload_size;
+	*ret_entry = entry;
+	return 1;
+}
+
+int ckt_binary_unpack(const struct ckt_binary_entry *entry, uint64_t max_bytes, uint8_t **ret_data)
+{
+	/* The decompressors count in int. */
+	if (!entry->unpacked || entry->compressed > INT_MAX)
+		return -EBADMSG;
+	if (entry->unpacked > max_bytes || entry->unpacked > UNPACKED_MAX - 1)
+		return -EFBIG;
+	/* What no compressor reaches is only said. */
+	if (entry->unpacked / RATIO_MAX > entry->compressed)
+		return -EBADMSG;
+	uint8_t *data = malloc(entry->unpacked);
+	if (!data)
 		return -ENOMEM;
 	bool good = false;
-	if (flags & FLAG_ZSTD)
-		good = ZSTD_decompress(text, unpacked, payload, compressed) == unpacked;
-	else if (flags & FLAG_LZ4)
-		good = LZ4_decompress_safe((const char *)payload, (char *)text, (int)compressed, (int)unpacked) == (int)unpacked;
-	part.data = text;
-	part.size = unpacked;
-	int result = good ? call(opaque, &part) : 0;
-	free(text);
+	if (entry->flags & FLAG_ZSTD)
+		good = ZSTD_decompress(data, entry->unpacked, entry->payload, entry->compressed) == entry->unpacked;
+	else if (entry->flags & FLAG_LZ4)
+		good = LZ4_decompress_safe((const char *)entry->payload, (char *)data, (int)entry->compressed, (int)entry->unpacked) ==
+		       (int)entry->unpacked;
+	if (!good) {
+		free(data);
+		return -EBADMSG;
+	}
+	*ret_data = data;
+	return 0;
+}
+
+static int walk_entry(const struct ckt_binary_entry *entry, int (*call)(void *, const struct ckt_binary_part *), void *opaque)
+{
+	struct ckt_binary_part part = {.kind = entry->kind == CKT_BINARY_KIND_PTX    ? CKT_BINARY_PTX
+					       : entry->kind == CKT_BINARY_KIND_CODE ? CKT_BINARY_CODE
+										     : CKT_BINARY_OTHER,
+				       .capability = entry->capability,
+				       .data = entry->payload,
+				       .size = entry->payload_size};
+	if (!entry->compressed)
+		return call(opaque, &part);
+	uint8_t *data;
+	int result = ckt_binary_unpack(entry, UNPACKED_MAX, &data);
+	if (result)
+		return result == -ENOMEM ? result : 0;
+	part.data = data;
+	part.size = entry->unpacked;
+	result = call(opaque, &part);
+	free(data);
 	return result;
 }
 
 int ckt_binary_walk(const uint8_t *image, size_t size, int (*call)(void *opaque, const struct ckt_binary_part *part), void *opaque)
 {
-	if (size < 16 || word(image, 4) != container_magic) {
+	struct ckt_binary_cursor cursor;
+	struct ckt_binary_entry entry;
+	if (size < CONTAINER_HEADER || word(image, 4) != CKT_BINARY_MAGIC) {
 		struct ckt_binary_part part = {.kind = CKT_BINARY_PTX, .data = image, .size = size};
 		if (is_elf(image, size)) {
 			part.kind = CKT_BINARY_CODE;
@@ -78,16 +137,10 @@ int ckt_binary_walk(const uint8_t *image, size_t size, int (*call)(void *opaque,
 		}
 		return call(opaque, &part);
 	}
-	uint64_t at = word(image + 6, 2), end = word(image + 8, 8);
-	end = end > size - (at < size ? at : size) ? size : at + end;
 	int result = 0;
-	while (!result && at < end && end - at >= ENTRY_HEADER) {
-		uint64_t header = word(image + at + 4, 4), payload = word(image + at + 8, 8);
-		if (header < ENTRY_HEADER || header > end - at || payload > end - at - header)
-			break;
-		result = walk_entry(image + at, image + at + header, payload, call, opaque);
-		at += header + payload;
-	}
+	if (ckt_binary_open(image, size, &cursor))
+		while (!result && ckt_binary_next(&cursor, &entry) > 0)
+			result = walk_entry(&entry, call, opaque);
 	return result;
 }
 
@@ -142,7 +195,9 @@ static int look(void *opaque, const struct ckt_binary_part *part)
 bool ckt_binary_fits(const uint8_t *image, size_t size, unsigned capability, bool *ret_has_ptx)
 {
 	struct fit fit = {.capability = capability};
-	if (ckt_binary_walk(image, size, look, &fit))
+	struct ckt_binary_cursor cursor;
+	bool damaged = size >= CONTAINER_HEADER && word(image, 4) == CKT_BINARY_MAGIC && !ckt_binary_open(image, size, &cursor);
+	if (damaged || ckt_binary_walk(image, size, look, &fit))
 		fit.unknown = true;
 	*ret_has_ptx = fit.has_ptx;
 	return fit.fits || fit.unknown;

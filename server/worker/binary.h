@@ -13,6 +13,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CKT_BINARY_MAGIC 0xba55ed50u
+/* What a program's own pointer to a container begins with; it means something in the program's process only. */
+#define CKT_BINARY_WRAPPER_MAGIC 0x466243b1u
+
+enum { CKT_BINARY_KIND_PTX = 1, CKT_BINARY_KIND_CODE = 2 };
+
+/* One entry of a container, as it stands there. */
+struct ckt_binary_entry {
+	unsigned kind, capability;
+	const uint8_t *header, *payload;
+	uint64_t header_size, payload_size;
+	uint64_t compressed, unpacked, flags;	/* compressed: 0 where it is not */
+};
+
+struct ckt_binary_cursor {
+	const uint8_t *at, *end;
+};
+
+/* The entries of a container; false where the bytes do not hold a whole one. */
+bool ckt_binary_open(const uint8_t *image, size_t size, struct ckt_binary_cursor *ret_cursor);
+/* 1: the next entry; 0: that was the last one; -EBADMSG: what follows is none. */
+int ckt_binary_next(struct ckt_binary_cursor *cursor, struct ckt_binary_entry *ret_entry);
+/* The payload as it was before it was compressed; free() it.  -EBADMSG, -EFBIG where it is more than max_bytes, or -ENOMEM. */
+int ckt_binary_unpack(const struct ckt_binary_entry *entry, uint64_t max_bytes, uint8_t **ret_data);
+
 struct ckt_binary_part {
 	enum { CKT_BINARY_OTHER, CKT_BINARY_PTX, CKT_BINARY_CODE } kind;
 	unsigned capability;	/* of machine code, 90 for 9.0; 0: not known */

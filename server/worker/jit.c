@@ -1,6 +1,7 @@
 /* JIT options; see jit.h. */
 #include "server/worker/jit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "rpc/log.h"
@@ -69,4 +70,10 @@ struct ckt_jit_logs *ckt_jit_logs_new(uint32_t info_max, uint32_t error_max)
 	logs->info_size = info_max < CKT_JIT_LOG_MAX ? info_max : CKT_JIT_LOG_MAX;
 	logs->error_size = error_max < CKT_JIT_LOG_MAX ? error_max : CKT_JIT_LOG_MAX;
 	return logs;
+}
+
+void ckt_jit_say(struct ckt_jit_logs *logs, const char *text)
+{
+	if (logs->error_size)
+		snprintf(logs->error, logs->error_size, "%s", text);
 }

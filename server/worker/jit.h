@@ -25,3 +25,5 @@ CUresult ckt_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value);
 struct ckt_jit_logs *ckt_jit_logs_new(uint32_t info_max, uint32_t error_max);
 /* The options that make the driver write there. */
 void ckt_jit_add_logs(struct ckt_jit *jit, struct ckt_jit_logs *logs);
+/* An error of our own, where the program wants to hear of errors. */
+void ckt_jit_say(struct ckt_jit_logs *logs, const char *text);

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "rpc/gen/cuda_codec.h"
+#include "rpc/log.h"
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/jit.h"
+#include "server/worker/module_check.h"
 #include "server/worker/worker.h"
 
 /* Inputs being linked.  On the wire input_names has a name with its NUL for every input. */
@@ -26,6 +28,22 @@ struct link {
 	CUresult result;
 };
 
+/* The linker looks at all of an input, whichever GPU it is for. */
+static CUresult link_check(const struct link *link)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (uint32_t i = 0; i < link->count && !result; i++) {
+		struct ckt_module_check check = {.unpacked_max = CKT_MODULE_UNPACKED_MAX};
+		const struct ckt_blob *blob = link->inputs[i].blob;
+		result = ckt_module_check_input(link->inputs[i].type, blob->data, blob->size, &check);
+		if (result) {
+			ckt_warning("%.64s is not linked: %s", link->inputs[i].name, check.why);
+			ckt_jit_say(link->logs, check.why);
+		}
+	}
+	return result;
+}
+
 static CUresult link_inputs(const struct link *link, CUlinkState state)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -45,6 +63,9 @@ static void link_run(struct ckt_aside_job *job)
 {
 	struct link *link = (struct link *)job;
 	CUlinkState state;
+	link->result = link_check(link);
+	if (link->result)
+		return;
 	link->result = ckt_driver.cuLinkCreate_v2(link->jit.count, link->jit.keys, link->jit.values, &state);
 	if (link->result)
 		return;

@@ -8,6 +8,7 @@
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/jit.h"
+#include "server/worker/module_check.h"
 #include "server/worker/worker.h"
 
 enum { PARAMS_MAX = 4096 };
@@ -66,7 +67,8 @@ struct load {
 	uint64_t values[CKT_JIT_OPTIONS_MAX];
 	struct ckt_jit jit;
 	struct ckt_jit_logs *logs;
-	const void *image;		/* a blob's, which stays */
+	const struct ckt_blob *blob;	/* stays */
+	unsigned capability;		/* of its GPU */
 	CUmodule module;
 	CUresult result;
 };
@@ -84,7 +86,9 @@ static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 			return result;
 	}
 	ckt_jit_add_logs(&load->jit, load->logs);
-	load->image = blob->data;
+	load->blob = blob;
+	const struct ckt_worker_device *device = &worker->devices[worker->current->ctx.device];
+	load->capability = (unsigned)(device->major * 10 + device->minor);
 	load->context = worker->current->id;
 	return CUDA_SUCCESS;
 }
@@ -92,7 +96,14 @@ static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 static void load_run(struct ckt_aside_job *job)
 {
 	struct load *load = (struct load *)job;
-	load->result = ckt_driver.cuModuleLoadDataEx(&load->module, load->image, load->jit.count, load->jit.keys, load->jit.values);
+	struct ckt_module_check check = {.capability = load->capability, .unpacked_max = CKT_MODULE_UNPACKED_MAX};
+	load->result = ckt_module_check(load->blob->data, load->blob->size, &check);
+	if (load->result) {
+		ckt_warning("module 0x%llx is not loaded: %s", (unsigned long long)load->id, check.why);
+		ckt_jit_say(load->logs, check.why);
+		return;
+	}
+	load->result = ckt_driver.cuModuleLoadDataEx(&load->module, load->blob->data, load->jit.count, load->jit.keys, load->jit.values);
 }
 
 /* Precondition: it has run, and well. */

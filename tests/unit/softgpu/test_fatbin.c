@@ -107,6 +107,10 @@ static void test_forms(void)
 			OK(cuModuleLoadFatBinary(&module, &wrapper));
 			check_module(module, "_Z7add_onePi");
 			OK(cuModuleUnload(module));
+			/* Of another version it may hold anything: nothing in it is followed. */
+			wrapper.version = 3;
+			wrapper.data = wrapper.more = (void *)8;
+			CU_ASSERT_EQUAL(cuModuleLoadFatBinary(&module, &wrapper), CUDA_ERROR_INVALID_IMAGE);
 		}
 		free(image);
 	}

@@ -89,4 +89,25 @@ static void test_lengths(void)
 	IS(CUT(link, .input_types = types, .input_types_len = 1, .input_hashes = hashes, .input_hashes_len = 32, .input_names = "x", .input_names_len = 2), 0);
 }
 
-UNIT_SUITE(link, {"link", test_link}, {"lengths", test_lengths})
+/* An input that points, or claims more than was sent, does not reach the driver, whatever it is said to be. */
+static void test_forms(void)
+{
+	static const uint64_t wrapper[] = {0x1466243b1, 8, 8}, container[] = {0x001000001ba55ed50, 1 << 20, 0, 0};
+	static const CUjitInputType types[] = {CU_JIT_INPUT_CUBIN, CU_JIT_INPUT_PTX, CU_JIT_INPUT_FATBINARY, CU_JIT_INPUT_OBJECT, CU_JIT_INPUT_LIBRARY,
+					       CU_JIT_INPUT_NVVM};
+	uint8_t hashes[2][CKT_HASH_SIZE];
+	IS(ckt_blobs_add(&ckt_worker.blobs, wrapper, sizeof wrapper, hashes[0]), 0);
+	IS(ckt_blobs_add(&ckt_worker.blobs, container, sizeof container, hashes[1]), 0);
+	for (size_t i = 0; i < COUNT(types); i++)
+		for (size_t k = 0; k < COUNT(hashes); k++) {
+			int result;
+			struct ckt_link_res res = ask((struct ckt_link_args){.input_types = (uint32_t[]){types[i]}, .input_types_len = 1, .input_hashes = hashes[k],
+									     .input_hashes_len = CKT_HASH_SIZE, .error_log_max = 200},
+						      &result);
+			IS(result, CUDA_SUCCESS);
+			IS(res.status, CUDA_ERROR_INVALID_IMAGE);
+			YES(res.error_log_len > 0);
+		}
+}
+
+UNIT_SUITE(link, {"link", test_link}, {"lengths", test_lengths}, {"forms", test_forms})

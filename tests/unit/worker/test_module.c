@@ -59,6 +59,23 @@ static void test_load(void)
 	IS(CUT(module_load, .id = id, .hash = hashes[0], .hash_len = CKT_HASH_SIZE), 0);
 }
 
+/* What points into the client's memory, or claims more than was sent, does not reach the driver: it would follow it, or read on. */
+static void test_forms(void)
+{
+	static const struct {
+		size_t size;
+		uint64_t words[4];
+	} cases[] = {{24, {0x1466243b1, 8, 8}}, {24, {0x2466243b1, 0, 8}}, {16, {0x1466243b1, 8}}, {16, {0x001000001ba55ed50, 1 << 20}},
+		     {32, {0x001000001ba55ed50, 1 << 20, 0x4000000001, 1 << 20}}, {20, {0x00010102464c457f, 0}}};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		uint8_t hash[CKT_HASH_SIZE];
+		IS(ckt_blobs_add(&ckt_worker.blobs, cases[i].words, cases[i].size, hash), 0);
+		struct ckt_module_load_res res = load(ID(MODULE, 250), hash, 200);
+		IS(res.status, CUDA_ERROR_INVALID_IMAGE);
+		YES(res.error_log_len > 0);
+	}
+}
+
 #define NAME(text) .name = text, .name_len = sizeof text - 1
 
 static void test_functions(void)
@@ -185,4 +202,4 @@ static void test_unload(void)
 	IS(CUT(module_unload, .id = module), 0);
 }
 
-UNIT_SUITE(module, {"load", test_load}, {"functions", test_functions}, {"names", test_names}, {"blobs", test_blobs}, {"unload", test_unload})
+UNIT_SUITE(module, {"forms", test_forms}, {"load", test_load}, {"functions", test_functions}, {"names", test_names}, {"blobs", test_blobs}, {"unload", test_unload})
