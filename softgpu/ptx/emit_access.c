@@ -57,7 +57,7 @@ static void say_side_by_side(struct emitter *e, const struct emit_access *a)
 	say(e, "\tif (way == 1");
 	for (unsigned k = 0; k < a->n; k++)
 		say(e, " && r%u", k);
-	say(e, " && (to = (uint%u_t *)place(w, address_of(A, %u, 0) + imm, %u, %u, %d, %d))) {\n\t\tINDEPENDENT\n\t\tfor (unsigned l = 0; l < 32; l++) {", a->bytes * 8,
+	say(e, " && (to = (uint%u_t *)place(w, address_of(A, %u, 0, imm), %u, %u, %d, %d))) {\n\t\tINDEPENDENT\n\t\tfor (unsigned l = 0; l < 32; l++) {", a->bytes * 8,
 	    a->address_bytes, 32 * a->bytes * a->n, a->bytes * a->n, a->shared, !a->is_load);
 	for (unsigned k = 0; k < a->n; k++) {
 		snprintf(element, sizeof element, "to[l * %u + %u]", a->n, k);

@@ -57,6 +57,19 @@ static uint8_t *global(struct ptx_warp *w, unsigned lane, uint64_t address, uint
 	return (uint8_t *)(uintptr_t)address;
 }
 
+/* Of a constant variable's address a register of 32 bits holds the lower half; device memory never lies there. */
+static uint64_t constant(const struct ptx_warp *w, uint64_t address)
+{
+	const struct ckt_ptx_module *module = w->frame->function->module;
+	for (size_t k = 0; address >> 32 == 0 && k < module->n_globals; k++) {
+		const struct ckt_ptx_global *g = &module->globals[k];
+		uint32_t offset = (uint32_t)address - (uint32_t)g->address;
+		if (g->space == CKT_PTX_SPACE_CONST && offset < g->size_bytes)
+			return g->address + offset;
+	}
+	return address;
+}
+
 uint8_t *ckt_ptx_memory(struct ptx_warp *w, unsigned lane, enum ptx_space space, uint64_t address, uint32_t size, uint8_t access)
 {
 	if (__builtin_expect((address & (size - 1)) != 0, 0)) {
@@ -64,9 +77,11 @@ uint8_t *ckt_ptx_memory(struct ptx_warp *w, unsigned lane, enum ptx_space space,
 		return NULL;
 	}
 	switch (space) {
-	case SP_SHARED: return shared(w, lane, address >> 32 == 0 ? address : address - PTX_SHARED_WINDOW, size);
-	case SP_LOCAL: case SP_PARAM: return local(w, lane, address, size);
-	case SP_PARAM_ENTRY: return param(w, lane, address, size, access);
+	/* Their addresses have 32 bits: what is above them is not looked at, the window of a generic address included. */
+	case SP_SHARED: return shared(w, lane, (uint32_t)address, size);
+	case SP_LOCAL: case SP_PARAM: return local(w, lane, (uint32_t)address, size);
+	case SP_PARAM_ENTRY: return param(w, lane, (uint32_t)address, size, access);
+	case SP_CONST: address = constant(w, address); break;
 	default: break;
 	}
 	if (__builtin_expect(address >= PTX_SHARED_WINDOW && address < PTX_CODE_WINDOW, 0)) {

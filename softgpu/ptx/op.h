@@ -35,8 +35,24 @@ void ckt_ptx_decode_bulk(struct ptx_parser *p);
 struct ptx_address {
 	int32_t operand;
 	int64_t imm;
-	int32_t bytes;		/* of the base: 8, or 4 for shared addresses kept in 32 bits */
+	int32_t bytes;		/* of the base: 8, or 4 for addresses kept in 32 bits, which those of global memory are not */
 	enum ptx_space space;
 };
+/*
+ * Where a lane goes: base and offset are added in the width of the base, so an address of 32 bits wraps.  An operand of PTX_OPERAND_NONE is
+ * relative to the frame.
+ */
+static inline uint64_t ckt_ptx_lane_address(const struct ptx_warp *w, int32_t operand, int32_t bytes, int64_t imm, unsigned l)
+{
+	if (operand == PTX_OPERAND_NONE)
+		return (uint64_t)imm + w->frame->local_base;
+	if (bytes == 4)
+		return ((const uint32_t *)ptx_at(w, operand))[l] + (uint32_t)imm;
+	return ((const uint64_t *)ptx_at(w, operand))[l] + (uint64_t)imm;
+}
+static inline uint64_t ckt_ptx_address_at(const struct ptx_warp *w, const struct ptx_address *a, unsigned l)
+{
+	return ckt_ptx_lane_address(w, a->operand, a->bytes, a->imm, l);
+}
 struct ptx_address ckt_ptx_decode_address(struct ptx_parser *p, const struct ptx_operand *o, enum ptx_space space);
 enum ptx_space ckt_ptx_memory_space(struct ptx_parser *p);

@@ -54,7 +54,7 @@ HANDLER(exec_mbarrier)
 	uint32_t passed = 0;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint64_t address = (i->e == 4 ? ((const uint32_t *)ptx_at(w, i->a))[l] : ((const uint64_t *)ptx_at(w, i->a))[l]) + (uint64_t)i->imm;
+		uint64_t address = ckt_ptx_lane_address(w, i->a, i->e, i->imm, l);
 		uint64_t *word = (uint64_t *)ckt_ptx_memory(w, l, (enum ptx_space)i->z, address, 8, CKT_SOFT_PAGE_READ | CKT_SOFT_PAGE_WRITE);
 		if (!word)
 			return RUN_FAULT;
@@ -108,13 +108,6 @@ PTX_FORM(exec_pending_count, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
 struct copy { struct ptx_address to, from; uint32_t size; int32_t used, ignore; };
 
-static uint64_t at(const struct ptx_warp *w, const struct ptx_address *a, unsigned l)
-{
-	if (a->operand == PTX_OPERAND_NONE)
-		return w->frame->local_base + (uint64_t)a->imm;
-	return (a->bytes == 4 ? ((const uint32_t *)ptx_at(w, a->operand))[l] : ((const uint64_t *)ptx_at(w, a->operand))[l]) + (uint64_t)a->imm;
-}
-
 /* cp.async: what the source does not give is zero. */
 HANDLER(exec_cp_async)
 {
@@ -125,8 +118,8 @@ HANDLER(exec_cp_async)
 		if (c->ignore != PTX_OPERAND_NONE && (*(const uint32_t *)ptx_at(w, c->ignore) >> l & 1))
 			used = 0;
 		used = used > c->size ? c->size : used;
-		uint8_t *to = ckt_ptx_memory(w, l, SP_SHARED, at(w, &c->to, l), c->size, CKT_SOFT_PAGE_WRITE);
-		const uint8_t *from = used ? ckt_ptx_memory(w, l, SP_GLOBAL, at(w, &c->from, l), c->size, CKT_SOFT_PAGE_READ) : to;
+		uint8_t *to = ckt_ptx_memory(w, l, SP_SHARED, ckt_ptx_address_at(w, &c->to, l), c->size, CKT_SOFT_PAGE_WRITE);
+		const uint8_t *from = used ? ckt_ptx_memory(w, l, SP_GLOBAL, ckt_ptx_address_at(w, &c->from, l), c->size, CKT_SOFT_PAGE_READ) : to;
 		if (!to || !from)
 			return RUN_FAULT;
 		memmove(to, from, used);

@@ -118,9 +118,7 @@ static void atomic_128(struct ptx_warp *w, const struct atomic *a, uint8_t *at, 
 
 static inline uint64_t address_of(const struct ptx_warp *w, const struct ptx_insn *i, unsigned l)
 {
-	return i->a == PTX_OPERAND_NONE ? (uint64_t)i->imm + w->frame->local_base
-	       : i->e == 4		? ((const uint32_t *)ptx_at(w, i->a))[l] + (uint64_t)i->imm
-					: ((const uint64_t *)ptx_at(w, i->a))[l] + (uint64_t)i->imm;
+	return ckt_ptx_lane_address(w, i->a, i->e, i->imm, l);
 }
 
 /*

@@ -99,13 +99,6 @@ struct bulk {
 	enum ptx_type type;
 };
 
-static uint64_t address_of(const struct ptx_warp *w, const struct ptx_address *a, unsigned l)
-{
-	if (a->operand == PTX_OPERAND_NONE)
-		return w->frame->local_base + (uint64_t)a->imm;
-	return (a->bytes == 4 ? ((const uint32_t *)ptx_at(w, a->operand))[l] : ((const uint64_t *)ptx_at(w, a->operand))[l]) + (uint64_t)a->imm;
-}
-
 static uint64_t integer_result(const struct bulk *x, uint64_t old, uint64_t v)
 {
 	bool less = x->type == T_S64 ? (int64_t)old < (int64_t)v : x->type == T_S32 ? (int32_t)old < (int32_t)v : old < v;
@@ -165,7 +158,7 @@ static void reduce_16(const struct bulk *x, uint8_t *to, const uint8_t *from)
 /* One copy for one lane, to the destination given. */
 static bool copy_bulk(struct ptx_warp *w, const struct bulk *x, unsigned l, uint64_t to, uint64_t barrier)
 {
-	uint64_t from = address_of(w, &x->from, l);
+	uint64_t from = ckt_ptx_address_at(w, &x->from, l);
 	uint32_t size = ((const uint32_t *)ptx_at(w, x->size))[l];
 	if (size % 16) {
 		ckt_ptx_fault(w, l, CKT_PTX_FAULT_MISALIGNED_ADDRESS, "bulk copy of %u bytes", size);
@@ -190,7 +183,7 @@ HANDLER(exec_bulk)
 	const struct bulk *x = i->side;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint64_t to = address_of(w, &x->to, l), barrier = x->counted ? address_of(w, &x->barrier, l) : 0;
+		uint64_t to = ckt_ptx_address_at(w, &x->to, l), barrier = x->counted ? ckt_ptx_address_at(w, &x->barrier, l) : 0;
 		if (!x->multicast) {
 			if (!copy_bulk(w, x, l, to, barrier))
 				return RUN_FAULT;

@@ -7,13 +7,6 @@
 
 #define HANDLER(name) static int name(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 
-static uint64_t address_of(const struct ptx_warp *w, const struct ptx_address *a, unsigned l)
-{
-	if (a->operand == PTX_OPERAND_NONE)
-		return w->frame->local_base + (uint64_t)a->imm;
-	return (a->bytes == 4 ? ((const uint32_t *)ptx_at(w, a->operand))[l] : ((const uint64_t *)ptx_at(w, a->operand))[l]) + (uint64_t)a->imm;
-}
-
 /* ---- wmma */
 
 struct wmma {
@@ -32,7 +25,7 @@ HANDLER(exec_wmma)
 	unsigned bytes = f->bits < 8 ? 1 : f->bits / 8;
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
-		uint64_t base = address_of(w, &x->address, l);
+		uint64_t base = ckt_ptx_address_at(w, &x->address, l);
 		uint64_t stride = x->stride == PTX_OPERAND_NONE ? (x->row ? f->columns : f->rows) : ((const uint32_t *)ptx_at(w, x->stride))[l];
 		for (unsigned j = 0; j < (unsigned)f->n_regs * f->per_reg; j++) {
 			unsigned row, column;
@@ -107,7 +100,7 @@ HANDLER(exec_matrix8)
 		uint16_t *rows[8], out[PTX_LANES][2];
 		uint32_t *reg = ptx_at(w, x->regs[n]);
 		for (unsigned r = 0; r < 8; r++) {
-			rows[r] = (uint16_t *)ckt_ptx_memory(w, 8 * n + r, x->address.space, address_of(w, &x->address, 8 * n + r), 16,
+			rows[r] = (uint16_t *)ckt_ptx_memory(w, 8 * n + r, x->address.space, ckt_ptx_address_at(w, &x->address, 8 * n + r), 16,
 							     x->store ? CKT_SOFT_PAGE_WRITE : CKT_SOFT_PAGE_READ);
 			if (!rows[r])
 				return RUN_FAULT;

@@ -13,11 +13,7 @@ enum { ORDER_WEAK = 0, ORDER_STRONG };
 
 static inline uint64_t address_of(const struct ptx_warp *w, const struct ptx_insn *i, unsigned l)
 {
-	if (i->a == PTX_OPERAND_NONE)
-		return (uint64_t)i->imm + w->frame->local_base;
-	if (i->e == 4)	/* a 32-bit address, of shared memory */
-		return ((const uint32_t *)ptx_at(w, i->a))[l] + (uint64_t)i->imm;
-	return ((const uint64_t *)ptx_at(w, i->a))[l] + (uint64_t)i->imm;
+	return ckt_ptx_lane_address(w, i->a, i->e, i->imm, l);
 }
 
 /*
@@ -272,6 +268,8 @@ struct ptx_address ckt_ptx_decode_address(struct ptx_parser *p, const struct ptx
 		return address;
 	}
 	if (base->kind == OP_REG && ckt_ptx_lane_bytes(base->type) == 4) {
+		if (space == SP_GENERIC || space == SP_GLOBAL)
+			ckt_ptx_bad(p, "an address of global or generic memory has 64 bits");
 		address.bytes = 4;
 		address.operand = base->reg;
 		return address;

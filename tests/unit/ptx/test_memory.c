@@ -219,7 +219,52 @@ static void test_read_only(void)
 	run(HEAD "ld.global.u32 a, [n64]; st.global.u32 [n64], a; ret;\n}\n", 1, (uint64_t)(uintptr_t)page, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "write of 4");
 }
 
+/*
+ * An address of 32 bits and an instruction's offset are added in 32 bits: a register below zero with an offset that brings it back is plain
+ * nvcc output.  Of a 64-bit address of shared and local memory only the lower half counts.  In every space that has such addresses.
+ */
+static void test_narrow_addresses(void)
+{
+	static const struct { const char *body; uint32_t times, more; } table[] = {	/* c becomes t * times + more */
+		{"sub.u32 a, a, 64; sub.u32 a, a, b; ld.shared.u32 c, [a+64]; add.u32 a, a, b; ld.shared.u32 c, [a+64];", 1, 100},
+		{"sub.u32 a, a, 0x10000; ld.shared.u32 c, [a+0x10000];", 1, 100}, {"mov.u32 a, -16; ld.shared.u32 c, [a+20];", 0, 101},
+		{"mov.u32 a, -16; ld.shared.v2.u32 {v, c}, [a+16];", 0, 101}, {"sub.u32 a, a, 0x10000; st.shared.u32 [a+0x10000], 7; ld.shared.u32 c, [a+0x10000];", 0, 7},
+		{"add.u32 a, a, 64; ld.shared.u32 c, [a+-64];", 1, 100}, {"cvt.u64.u32 x, a; mov.b64 y, 0x700000000; add.u64 x, x, y; ld.shared.u32 c, [x];", 1, 100},
+		{"sub.u32 a, a, 0x10000; atom.shared.add.u32 v, [a+0x10000], 5; ld.shared.u32 c, [a+0x10000];", 1, 105},
+		{"mov.u32 a, -16; atom.shared.add.u32 v, [a+20], 1; bar.sync 0; ld.shared.u32 c, [a+20];", 0, 101 + 64},
+		{"sub.u32 a, a, 0x10000; atom.shared.exch.b32 c, [a+0x10000], 5;", 1, 100}, {"sub.u32 a, a, 0x10000; red.shared.max.u32 [a+0x10000], 1000; ld.shared.u32 c, [a+0x10000];", 0, 1000},
+		{"st.global.u32 [o+4000], 77; sub.u32 a, a, 0x10000; cp.async.ca.shared.global [a+0x10000], [o+4000], 4; cp.async.wait_all; ld.shared.u32 c, [a+0x10000];", 0, 77},
+		{"mov.u64 x, l; cvt.u32.u64 a, x; st.local.u32 [l+4], t; sub.u32 a, a, 0x8000; ld.local.u32 c, [a+0x8004];", 1, 0},
+		{"mov.u32 a, l; st.local.u32 [a+4], t; ld.local.u32 c, [l+4];", 1, 0}, {"mov.u64 x, l; mov.b64 y, 0x700000000; add.u64 x, x, y; st.local.u32 [l+4], t; ld.local.u32 c, [x+4];", 1, 0},
+		{"mov.u32 a, k1; ld.const.u32 c, [a+4];", 0, 9}, {"mov.u32 a, k1; sub.u32 a, a, 0x10000; ld.const.u32 c, [a+0x10004];", 0, 9},
+		{"mov.u32 a, k1; add.u32 a, a, 8; ld.const.v2.u32 {c, v}, [a+-8];", 0, 8}, {"mov.u32 a, n; sub.u32 a, a, 0x1000; ld.param.u32 c, [a+0x1000];", 0, 1234},
+		{"mov.u32 a, z; sub.u32 a, a, 0x1000; mbarrier.init.shared.b64 [a+0x1000], 64; bar.sync 0; mbarrier.arrive.shared.b64 x, [a+0x1000]; bar.sync 0;\n"
+		 "mbarrier.test_wait.shared.b64 p, [a+0x1000], x; selp.u32 c, 3, 4, p;", 0, 3},
+		{"and.b32 v, t, 7; shl.b32 v, v, 4; mov.u32 a, s; add.u32 a, a, v; sub.u32 a, a, 0x10000; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {c}, [a+0x10000]; and.b32 v, t, 32;\n"
+		 "add.u32 c, c, v;", 1, 100},
+	};
+	for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+		static char text[4096];
+		snprintf(text, sizeof text, UNIT_HEAD ".const .align 8 .u32 k1[2] = {8, 9};\n.visible .entry k(.param .u64 out, .param .u64 n)\n{\n"
+			 ".shared .align 16 .u32 s[64]; .shared .align 8 .b64 z; .local .align 8 .b8 l[16]; .reg .b64 o, x, y; .reg .b32 t, a, b, c, v; .reg .pred p;\n"
+			 "ld.param.u64 o, [out]; mov.u32 t, %%tid.x; mov.u32 a, s; shl.b32 b, t, 2; add.u32 a, a, b; add.u32 v, t, 100; st.shared.u32 [a], v; bar.sync 0;\n"
+			 "%s\nbar.sync 0; mul.wide.u32 x, t, 4; add.u64 x, x, o; st.global.u32 [x], c; ret;\n}\n", table[k].body);
+		run(text, 64, 1234, CKT_PTX_FAULT_NONE, NULL);
+		for (uint32_t t = 0; t < 64; t++) {
+			if (words[t] != t * table[k].times + table[k].more) {
+				fprintf(stderr, "%s: thread %u has %u\n", table[k].body, t, words[t]);
+				CU_FAIL("wrong value");
+				break;
+			}
+		}
+	}
+	/* What remains beyond the block's memory is still a fault; memory of the device has 64-bit addresses, and ptxas wants them. */
+	run(HEAD ".shared .b32 s[4]; mov.u32 a, -16; ld.shared.u32 c, [a+8]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "shared address 0xfffffff8");
+	REFUSED(HEAD "ld.global.u32 a, [b+4]; ret;\n}\n", CKT_PTX_INVALID, 0, "64 bits");
+	REFUSED(HEAD "atom.add.u32 a, [b+4], 1; ret;\n}\n", CKT_PTX_INVALID, 0, "64 bits");
+}
+
 static const struct unit_test tests[] = {{"vectors", test_vectors}, {"generic", test_generic}, {"local", test_local_is_private}, {"atomics", test_atomics},
 	{"policy", test_policy}, {"counting", test_counting}, {"atomic operands", test_atomic_operands},
-	{"atomics between blocks", test_atomics_between_blocks}, {"faults", test_faults}, {"reserved", test_reserved}, {"read only", test_read_only}};
+	{"atomics between blocks", test_atomics_between_blocks}, {"faults", test_faults}, {"narrow addresses", test_narrow_addresses}, {"reserved", test_reserved}, {"read only", test_read_only}};
 UNIT_MAIN("ptx memory", tests)
