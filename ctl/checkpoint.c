@@ -5,6 +5,8 @@
  * On the server's host the worker writes there itself; from elsewhere the server keeps the image until it has been fetched.  A session
  * that is to be stopped stays frozen until its image has its name.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -67,11 +69,53 @@ static int print(const struct ckt_ctl_args *args, const ckt_control_save_res *re
 	return ckt_ctl_flush();
 }
 
-int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int fd, ckt_control_save_res *ret_res)
+static int send_base_piece(struct ckt_ctl_server *server, ckt_control_base_args *call)
+{
+	ckt_control_result result = {0};
+	int status = ckt_ctl_call(server, CKT_CONTROL_BASE, (xdrproc_t)xdr_ckt_control_base_args, call,
+				  (xdrproc_t)xdr_ckt_control_result, &result, RELEASE_MS, -1);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_result(&result);
+	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
+	return status;
+}
+
+static int send_base(struct ckt_ctl_server *server, const ckt_control_save_args *save, int base_fd)
+{
+	static char data[CKT_CONTROL_BASE_MAX];
+	ckt_control_base_args call = {.session = save->session, .data = {.data_val = data}};
+	int status = CKT_EXIT_DONE, fd = openat(base_fd, "manifest", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	ssize_t n = 0;
+	memcpy(call.base, save->base, sizeof call.base);
+	while (fd >= 0 && status == CKT_EXIT_DONE && (n = pread(fd, data, sizeof data, (off_t)call.offset)) > 0) {
+		call.data.data_len = (u_int)n;
+		status = send_base_piece(server, &call);
+		call.offset += (uint64_t)n;
+	}
+	if (fd < 0 || n < 0)
+		status = ckt_ctl_refuse("manifest of the image to build on", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+static int save_once(struct ckt_ctl_server *server, ckt_control_save_args *call, int fd, ckt_control_save_res *ret_res)
 {
 	/* How long the writing takes depends on the disk, so only the draining has a deadline. */
-	int status = ckt_ctl_call(server, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args, call,
-				  (xdrproc_t)xdr_ckt_control_save_res, ret_res, -1, fd);
+	return ckt_ctl_call(server, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args, call, (xdrproc_t)xdr_ckt_control_save_res,
+			    ret_res, -1, fd);
+}
+
+int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int fd, int base_fd, ckt_control_save_res *ret_res)
+{
+	int status = save_once(server, call, fd, ret_res);
+	if (status == CKT_EXIT_DONE && ret_res->result.status != CKT_CONTROL_OK && ret_res->stale && base_fd >= 0) {
+		xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)ret_res);
+		*ret_res = (ckt_control_save_res){0};
+		status = send_base(server, call, base_fd);
+		if (status == CKT_EXIT_DONE)
+			status = save_once(server, call, fd, ret_res);
+	}
 	return status == CKT_EXIT_DONE ? ckt_ctl_result(&ret_res->result) : status;
 }
 
@@ -95,6 +139,7 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 {
 	char stage[CKT_CONTROL_NAME_MAX + 1] = "";
 	struct ckt_ctl_partial partial = {.fd = -1};
+	int base_fd = base ? open(base->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	int status = ckt_ctl_partial_make(path, &partial);
 	if (status == CKT_EXIT_DONE && !server->is_unix)
 		status = ckt_ctl_stage_make(server, stage);
@@ -105,7 +150,7 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 	}
 	struct ckt_ctl_progress *progress = status == CKT_EXIT_DONE ? ckt_ctl_progress_begin(args, server, args->words[0]) : NULL;
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_save(server, &call, server->is_unix ? partial.fd : -1, ret_res);
+		status = ckt_ctl_save(server, &call, server->is_unix ? partial.fd : -1, base_fd, ret_res);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_fetch(args, server, stage, partial.fd, true, progress);
@@ -122,6 +167,8 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 		status = ckt_ctl_partial_keep(&partial);
 	if (status != CKT_EXIT_DONE)
 		ckt_ctl_partial_drop(&partial);
+	if (base_fd >= 0)
+		close(base_fd);
 	return status;
 }
 
@@ -166,7 +213,7 @@ static int save_in_memory(const struct ckt_ctl_args *args, struct ckt_ctl_server
 	ckt_control_save_res res = {0};
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, args->words[0]);
 	call.to_memory = true;
-	int status = ckt_ctl_save(server, &call, -1, &res);
+	int status = ckt_ctl_save(server, &call, -1, -1, &res);
 	ckt_ctl_progress_end(progress);
 	if (status == CKT_EXIT_DONE) {
 		snprintf(place, sizeof place, "memory:%.64s", args->word_count == 2 ? args->words[1] : res.session);
@@ -184,7 +231,7 @@ static int save_there(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 	ckt_control_save_args call = save_args(args, stage, deadline_ms);
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, args->words[0]);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_save(server, &call, -1, &res);
+		status = ckt_ctl_save(server, &call, -1, -1, &res);
 	ckt_ctl_progress_end(progress);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_stage_keep(server, stage, args->server_side);

@@ -116,7 +116,7 @@ static int round_save(struct migration *m, bool hold)
 	if (m->count > 1)
 		memcpy(call.base, m->rounds[m->count - 2].image, sizeof call.base);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_save(&m->source, &call, m->source.is_unix ? round->fd : -1, &res);
+		status = ckt_ctl_save(&m->source, &call, m->source.is_unix ? round->fd : -1, m->count > 1 ? m->rounds[m->count - 2].fd : -1, &res);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_fetch(m->args, &m->source, stage, round->fd, false, m->progress);
 	/* The last one goes with the connection, while nothing waits for it. */

@@ -454,6 +454,7 @@ union control_args {
 	ckt_control_restore_args restore;
 	ckt_control_stage_args stage;
 	ckt_control_save_args save;
+	ckt_control_base_args base;
 	ckt_control_release_args release;
 	ckt_control_image_args image;
 	ckt_control_restore2_args restore2;
@@ -484,6 +485,7 @@ static const struct call calls[] = {
 	[CKT_CONTROL_STAGE_REMOVE] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_stage_remove},
 	[CKT_CONTROL_STAGE_DATA] = {(xdrproc_t)xdr_ckt_control_stage_args, ckt_control_stage_data},
 	[CKT_CONTROL_SAVE] = {(xdrproc_t)xdr_ckt_control_save_args, ckt_control_save},
+	[CKT_CONTROL_BASE] = {(xdrproc_t)xdr_ckt_control_base_args, ckt_control_base},
 	[CKT_CONTROL_RELEASE] = {(xdrproc_t)xdr_ckt_control_release_args, ckt_control_release},
 	[CKT_CONTROL_IMAGE] = {(xdrproc_t)xdr_ckt_control_image_args, ckt_control_image},
 	[CKT_CONTROL_PRELOAD] = {(xdrproc_t)xdr_ckt_control_preload_args, ckt_control_preload},

@@ -28,6 +28,7 @@ void ckt_control_stage_list(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_remove(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_data(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_keep(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_base(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_save(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_release(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_quiesce(struct ckt_peer *peer, void *args, int *passed_fd);

@@ -122,7 +122,7 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 	uint8_t *data = NULL;
 	size_t size = 0;
 	enum ckt_link_kind kind = proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_RELEASE || proc == CKT_WORKER_PAUSE ||
-						  proc == CKT_WORKER_UNPAUSE || proc == CKT_WORKER_QUIESCE ||
+						  proc == CKT_WORKER_UNPAUSE || proc == CKT_WORKER_QUIESCE || proc == CKT_WORKER_BASE ||
 						  /* The files come before the save, or before the start. */
 						  (proc == CKT_WORKER_MEMORY && session->phase == CKT_SESSION_LIVE) ? CKT_LINK_LONG : CKT_LINK_SHORT;
 	struct ckt_link *link = &session->links[kind];

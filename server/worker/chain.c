@@ -2,6 +2,7 @@
 #include "server/worker/chain.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,12 +17,21 @@ struct entry {
 	const ckt_image_chunk *chunk;	/* of last.image; NULL: zeros */
 };
 
+/* Where the image has contents: of memory, or of the array `owner`. */
+struct place {
+	uint64_t owner, address;
+	const ckt_image_chunk *chunk;
+};
+
 static struct {
 	bool valid;
+	bool hashed;			/* there is a key, and entries; else contents are compared by the image's own hashes */
 	ckt_image image;
 	uint64_t key[4];
 	struct entry *entries;		/* by address */
 	size_t count;
+	struct place *places;		/* by owner and address */
+	size_t place_count;
 } last;
 
 static void *list(size_t count, size_t size)
@@ -35,6 +45,11 @@ static void *list(size_t count, size_t size)
 bool ckt_chain_continues(const char id[CKT_IMAGE_ID])
 {
 	return last.valid && !memcmp(last.image.id, id, CKT_IMAGE_ID);
+}
+
+bool ckt_chain_hashed(void)
+{
+	return last.valid && last.hashed;
 }
 
 void ckt_chain_key(bool begin, uint64_t ret_key[4])
@@ -80,19 +95,48 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
+static int place_order(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	if (x->owner != y->owner)
+		return x->owner < y->owner ? -1 : 1;
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static const ckt_image_chunk *find_chunk(uint64_t owner, uint64_t address, uint32_t size)
+{
+	struct place wanted = {.owner = owner, .address = address};
+	struct place *found = last.place_count ? bsearch(&wanted, last.places, last.place_count, sizeof wanted, place_order) : NULL;
+	return found && found->chunk->size == size ? found->chunk : NULL;
+}
+
+/* By the keyed hash where both sides have one; else the contents' own hash decides, once it is made (ckt_chain_resembles). */
 void ckt_chain_compare(struct ckt_piece *pieces, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct ckt_piece *piece = &pieces[i];
-		struct entry wanted = {.address = piece->address}, *found;
-		if (!piece->hashed || piece->same)
+		struct entry wanted = {.address = piece->address}, *found = NULL;
+		if (piece->same)
 			continue;
-		found = bsearch(&wanted, last.entries, last.count, sizeof wanted, by_address);
-		if (found && found->chunk && found->size == piece->size && !memcmp(found->value.hash, piece->value.hash, sizeof piece->value.hash)) {
+		if (piece->hashed && last.hashed)
+			found = bsearch(&wanted, last.entries, last.count, sizeof wanted, by_address);
+		if (!found) {
+			piece->candidate = piece->space && !piece->owner ? NULL : find_chunk(piece->owner, piece->address, piece->size);
+		} else if (found->chunk && found->size == piece->size &&
+			   !memcmp(found->value.hash, piece->value.hash, sizeof piece->value.hash)) {
 			piece->same = true;
 			piece->old = found->chunk;
 		}
 	}
+}
+
+bool ckt_chain_resembles(struct ckt_piece *piece, const void *hash)
+{
+	if (!piece->candidate || memcmp(piece->candidate->hash, hash, CKT_IMAGE_HASH) != 0)
+		return false;
+	piece->same = true;
+	piece->old = piece->candidate;
+	return true;
 }
 
 static const ckt_image_blob *find_blob(const ckt_image *image, const ckt_image_blob *blob)
@@ -176,7 +220,7 @@ int ckt_chain_share(ckt_image *image, const struct ckt_piece *pieces, size_t cou
 	image->chunks.chunks_val = chunks;
 	for (size_t i = 0; i < count; i++)
 		if (pieces[i].old)
-			append(&s, pieces[i].old, 0);
+			append(&s, pieces[i].old, pieces[i].space);
 	for (unsigned b = 0; b < image->blobs.blobs_len; b++) {
 		const ckt_image_blob *old = ckt_chain_has_blob(&image->blobs.blobs_val[b]) ? find_blob(&last.image, &image->blobs.blobs_val[b]) : NULL;
 		for (unsigned i = 0; old && i < last.image.chunks.chunks_len; i++)
@@ -195,45 +239,128 @@ void ckt_chain_break(void)
 	if (last.valid)
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&last.image);
 	free(last.entries);
+	free(last.places);
 	memset(&last, 0, sizeof last);
 }
 
-struct place {
-	uint64_t address;
-	const ckt_image_chunk *chunk;
-};
-
-static int place_order(const void *a, const void *b)
+/* The array that a chunk of this space belongs to; 0: none. */
+static uint64_t array_of(const ckt_image *image, unsigned space)
 {
-	const struct place *x = a, *y = b;
-	return x->address < y->address ? -1 : x->address > y->address;
+	unsigned first = image->blobs.blobs_len + 1;
+	return space < first || space - first >= image->arrays.arrays_len ? 0 : image->arrays.arrays_val[space - first].id;
+}
+
+static void index_chunks(void)
+{
+	const ckt_image *image = &last.image;
+	last.places = list(image->chunks.chunks_len, sizeof *last.places);
+	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
+		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
+		uint64_t owner = array_of(image, chunk->space);
+		if (!chunk->space || owner)
+			last.places[last.place_count++] = (struct place){owner, chunk->address, chunk};
+	}
+	qsort(last.places, last.place_count, sizeof *last.places, place_order);
+}
+
+static void set_last(ckt_image *image)
+{
+	ckt_chain_break();
+	last.image = *image;
+	memset(image, 0, sizeof *image);
+	last.valid = true;
+	index_chunks();
 }
 
 void ckt_chain_advance(ckt_image *image, const struct ckt_piece *pieces, size_t count, const uint64_t key[4])
 {
-	struct place *places = list(image->chunks.chunks_len, sizeof *places);
-	size_t place_count = 0;
-	uint64_t kept[4];
-	memcpy(kept, key, sizeof kept);
-	ckt_chain_break();
-	last.image = *image;
-	memset(image, 0, sizeof *image);
+	uint64_t kept[4] = {0};
+	if (key)
+		memcpy(kept, key, sizeof kept);
+	set_last(image);
+	if (!key)
+		return;
 	memcpy(last.key, kept, sizeof kept);
-	last.valid = true;
-	for (unsigned i = 0; i < last.image.chunks.chunks_len; i++)
-		if (!last.image.chunks.chunks_val[i].space)
-			places[place_count++] = (struct place){last.image.chunks.chunks_val[i].address, &last.image.chunks.chunks_val[i]};
-	qsort(places, place_count, sizeof *places, place_order);
+	last.hashed = true;
 	last.entries = list(count, sizeof *last.entries);
-	for (size_t i = 0; i < count; i++) {
-		if (!pieces[i].hashed)
-			continue;
-		struct place wanted = {.address = pieces[i].address}, *found = bsearch(&wanted, places, place_count, sizeof wanted, place_order);
-		last.entries[last.count++] = (struct entry){.address = pieces[i].address, .size = pieces[i].size, .value = pieces[i].value,
-							    .chunk = found && found->chunk->size == pieces[i].size ? found->chunk : NULL};
-	}
+	for (size_t i = 0; i < count; i++)
+		if (pieces[i].hashed)
+			last.entries[last.count++] = (struct entry){.address = pieces[i].address, .size = pieces[i].size, .value = pieces[i].value,
+								    .chunk = find_chunk(0, pieces[i].address, pieces[i].size)};
 	qsort(last.entries, last.count, sizeof *last.entries, by_address);
-	free(places);
+}
+
+/* ---- Another base than the last image */
+
+/* Its manifest, as it comes in pieces before the save that names it. */
+static struct {
+	char id[CKT_IMAGE_ID];
+	uint8_t *data;
+	size_t size, room;
+} base;
+
+static void forget_base(void)
+{
+	free(base.data);
+	memset(&base, 0, sizeof base);
+}
+
+int ckt_chain_base_piece(const char id[CKT_IMAGE_ID], uint64_t offset, const void *data, size_t size)
+{
+	if (!offset) {
+		forget_base();
+		memcpy(base.id, id, CKT_IMAGE_ID);
+	}
+	if (memcmp(base.id, id, CKT_IMAGE_ID) != 0 || offset != base.size)
+		return -EINVAL;
+	if (size > CKT_CHAIN_BASE_MAX - base.size)
+		return -E2BIG;
+	if (base.size + size > base.room) {
+		size_t room = (base.size + size) * 2;
+		uint8_t *grown = realloc(base.data, room);
+		if (!grown)
+			return -ENOMEM;
+		base.data = grown;
+		base.room = room;
+	}
+	if (size)
+		memcpy(base.data + base.size, data, size);
+	base.size += size;
+	return 0;
+}
+
+static int check_base(const struct ckt_worker *worker, const ckt_image *image, char *ret_message, size_t message_size)
+{
+	if (strcmp(image->session, worker->session) != 0 || memcmp(image->secret_hash, worker->secret_hash, sizeof image->secret_hash) != 0) {
+		snprintf(ret_message, message_size, "the image to build on is of session %s, not of this one: name an image of this session",
+			 image->session);
+		return -EINVAL;
+	}
+	if (memcmp(image->id, base.id, CKT_IMAGE_ID) != 0 || image->hash_kind != CKT_IMAGE_BLAKE3) {
+		snprintf(ret_message, message_size, "the image to build on is of a version of Cricket that made no chains: save a whole one");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int ckt_chain_base_use(const struct ckt_worker *worker, const char id[CKT_IMAGE_ID], char *ret_message, size_t message_size)
+{
+	ckt_image image = {0};
+	if (ckt_chain_continues(id))
+		return 0;
+	if (!base.size || memcmp(base.id, id, CKT_IMAGE_ID) != 0) {
+		snprintf(ret_message, message_size, "the image to build on is not the last one of this session, and its manifest did not come along");
+		return -ESTALE;
+	}
+	int error = ckt_image_decode(base.data, base.size, &image, ret_message, message_size);
+	if (!error) {
+		error = check_base(worker, &image, ret_message, message_size);
+		if (!error)
+			set_last(&image);
+		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
+	}
+	forget_base();
+	return error;
 }
 
 static size_t cut(struct ckt_piece *pieces, size_t count, unsigned device, uint64_t address, uint64_t size)
@@ -266,7 +393,7 @@ void ckt_chain_adopt(struct ckt_worker *worker, ckt_image *image)
 	uint64_t key[4];
 	cut_all(image, pieces);
 	ckt_chain_key(true, key);
-	if (!ckt_chain_hash(worker, pieces, count, key))
-		ckt_chain_advance(image, pieces, count, key);
+	bool hashed = !ckt_chain_hash(worker, pieces, count, key);
+	ckt_chain_advance(image, pieces, count, hashed ? key : NULL);
 	free(pieces);
 }

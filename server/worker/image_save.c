@@ -17,31 +17,33 @@ static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)
 	return -EIO;
 }
 
+/* Modules are not counted: they are known by their hash, and written once. */
+static bool is_counted(const struct ckt_piece *piece)
+{
+	return !piece->space || piece->owner;
+}
+
 static int find_changed(struct ckt_saving *s)
 {
 	struct ckt_save *save = s->save;
-	uint64_t bytes = 0;
 	for (size_t i = 0; i < s->piece_count; i++)
-		save->memory_bytes += s->pieces[i].space ? 0 : s->pieces[i].size;
-	ckt_chain_key(!save->incremental, s->key);
-	/* What lies in the host's memory is not for the GPU to hash: all of it is taken as changed. */
-	if ((save->incremental || save->keep_hashes) && !s->worker->paused) {
+		save->memory_bytes += is_counted(&s->pieces[i]) ? s->pieces[i].size : 0;
+	ckt_chain_key(!save->incremental || !ckt_chain_hashed(), s->key);
+	/* What lies in the host's memory is not for the GPU to hash. */
+	if (save->keep_hashes && !s->worker->paused) {
 		ckt_progress_begin(s->worker, "hash", save->memory_bytes);
-		int error = ckt_chain_hash(s->worker, s->pieces, s->piece_count, s->key);
-		s->hashed = !error;
-		if (error && save->incremental) {
-			snprintf(s->message, s->message_size, "what has changed cannot be told: hashing the GPU's memory failed: %s",
-				 strerror(-error));
-			return -ESTALE;
-		}
+		s->hashed = !ckt_chain_hash(s->worker, s->pieces, s->piece_count, s->key);
 	}
 	if (save->incremental)
 		ckt_chain_compare(s->pieces, s->piece_count);
-	for (size_t i = 0; i < s->piece_count; i++)
-		bytes += s->pieces[i].space || s->pieces[i].same ? 0 : s->pieces[i].size;
-	save->changed_bytes = bytes;
 	ckt_progress_begin(s->worker, "save", save->memory_bytes);
 	return told_to_fail(s, CKT_FAULT_HASHED);
+}
+
+static void count_changed(struct ckt_saving *s)
+{
+	for (size_t i = 0; i < s->piece_count; i++)
+		s->save->changed_bytes += is_counted(&s->pieces[i]) && !s->pieces[i].same ? s->pieces[i].size : 0;
 }
 
 static int share_contents(struct ckt_saving *s)
@@ -50,16 +52,14 @@ static int share_contents(struct ckt_saving *s)
 	if (!error)
 		return 0;
 	snprintf(s->message, s->message_size, "the image would build on too many others: save a whole one");
-	return -ESTALE;
+	return error;
 }
 
-/* Precondition: the image is written. */
+/* Precondition: the image is written.  One that nobody means to build on leaves the chain that there is as it was. */
 static void remember(struct ckt_saving *s)
 {
-	if (s->save->keep_hashes && s->hashed)
-		ckt_chain_advance(&s->image, s->pieces, s->piece_count, s->key);
-	else
-		ckt_chain_break();
+	if (s->save->keep_hashes)
+		ckt_chain_advance(&s->image, s->pieces, s->piece_count, s->hashed ? s->key : NULL);
 }
 
 int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size)
@@ -70,12 +70,11 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	/* Nothing runs: blocks that were freed on a stream are free now, or their pool's. */
 	ckt_pools_poll(worker);
 	ckt_crew_look(worker);
-	if (save->incremental && !ckt_chain_continues(save->base)) {
-		snprintf(ret_message, message_size, "the image to build on is not the last one of this session: save a whole one");
-		return -ESTALE;
-	}
+	int result = save->incremental ? ckt_chain_base_use(worker, save->base, ret_message, message_size) : 0;
+	if (result)
+		return result;
 	ckt_save_tables(&s);
-	int result = ckt_save_objects(&s);
+	result = ckt_save_objects(&s);
 	if (!result)
 		result = ckt_save_vmm(&s);
 	if (!result)
@@ -102,6 +101,7 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	}
 	if (!result) {
 		save->bytes = bytes;
+		count_changed(&s);
 		ckt_info("saved: %llu bytes of contents in %u chunks", (unsigned long long)bytes, s.image.chunks.chunks_len);
 		remember(&s);
 	}

@@ -122,10 +122,9 @@ static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args
 		return -EINVAL;
 	}
 	/* Known before anything stands still. */
-	if (args->incremental && !ckt_chain_continues(args->base)) {
-		snprintf(res->message, CKT_MESSAGE_MAX, "the image to build on is not the last one of this session: save a whole one");
-		return -ESTALE;
-	}
+	int refused = args->incremental ? ckt_chain_base_use(worker, args->base, res->message, CKT_MESSAGE_MAX) : 0;
+	if (refused)
+		return refused;
 	struct ckt_save save = {.dir_fd = request->passed_fd, .memory_fds = args->to_memory ? worker->memory_fds : NULL, .compress = args->compress,
 				.incremental = args->incremental, .keep_hashes = args->keep_hashes, .base = args->base};
 	ckt_crew_prepare();
@@ -213,6 +212,23 @@ static int release(struct ckt_request *request)
 	pthread_mutex_unlock(&operation_lock);
 	xdr_free((xdrproc_t)xdr_ckt_worker_release_args, (char *)&args);
 	return result;
+}
+
+static int base(struct ckt_request *request)
+{
+	ckt_worker_base_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_base_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	res.status = ckt_chain_base_piece(args.base, args.offset, args.data.data_val, args.data.data_len);
+	pthread_mutex_unlock(&operation_lock);
+	if (res.status)
+		snprintf(message, sizeof message, "the manifest of the image to build on cannot be taken: %s", strerror(-res.status));
+	xdr_free((xdrproc_t)xdr_ckt_worker_base_args, (char *)&args);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
 
 static int quiesce(struct ckt_request *request)
@@ -377,6 +393,8 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 		return unpause(request);
 	case CKT_WORKER_MEMORY:
 		return memory(request);
+	case CKT_WORKER_BASE:
+		return base(request);
 	case CKT_WORKER_PROGRESS:
 		return progress(request);
 	default:

@@ -64,6 +64,19 @@ static int make_file(const struct ckt_save *save, struct ckt_image_writer *write
 				: ckt_image_writer_init(writer, save->dir_fd, file, save->compress);
 }
 
+/* Unless the image that this one builds on holds the same. */
+static int write_piece(struct ckt_image_writer *writer, struct ckt_piece *piece, const void *data)
+{
+	if (piece->candidate && !piece->digested) {
+		ckt_image_hash(CKT_IMAGE_BLAKE3, data, piece->size, (char *)piece->digest.sum);
+		piece->digested = true;
+		if (ckt_chain_resembles(piece, piece->digest.sum))
+			return 0;
+	}
+	piece->written = true;
+	return ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size, piece->digested ? piece->digest.sum : NULL);
+}
+
 /* While one piece is hashed and written, the next is on its way. */
 static int write_pieces(struct ckt_crew_member *member, void *opaque)
 {
@@ -81,11 +94,8 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 		if (fetch(s, member, following, !buffer))
 			return -EIO;
 		const void *data = piece->data ? piece->data : member->buffers[buffer];
-		result = ckt_fault_fails(CKT_FAULT_WRITE) ? -EIO
-							  : ckt_image_writer_add(writer, piece->space, piece->address, data, piece->size,
-										 piece->digested ? piece->digest.sum : NULL);
-		piece->written = true;
-		if (!piece->space)
+		result = ckt_fault_fails(CKT_FAULT_WRITE) ? -EIO : write_piece(writer, piece, data);
+		if (!piece->space || piece->owner)
 			atomic_fetch_add_explicit(&s->worker->progress.done, piece->size, memory_order_relaxed);
 		/* Nothing may still write into the buffers when we are gone. */
 		if (result && following)
@@ -119,6 +129,7 @@ static void make_digests(struct ckt_saving *s)
 		for (size_t i = 0; i < n && !result; i++) {
 			pieces[i]->digest = digests[i];
 			pieces[i]->digested = true;
+			ckt_chain_resembles(pieces[i], digests[i].sum);
 		}
 	}
 	free(items);

@@ -143,7 +143,10 @@ static int take_array(struct ckt_saving *s, struct ckt_object *object)
 		snprintf(s->message, s->message_size, "array 0x%llx cannot be read: CUDA error %d", (unsigned long long)object->id, result);
 		return -EIO;
 	}
+	size_t before = s->piece_count;
 	ckt_save_add_pieces(s, s->image.blobs.blobs_len + index + 1, 0, 0, data, bytes);
+	for (size_t i = before; i < s->piece_count; i++)
+		s->pieces[i].owner = object->id;
 	return 0;
 }
 

@@ -91,17 +91,81 @@ class Moves(Whole):
         done = subprocess.run([self.tree.tool("cricketctl"), "image", "verify", damaged], capture_output=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"damaged", done.stderr)
-        # Another image came in between or not: the last one is what the next can build on, and no other.
-        done = subprocess.run([self.tree.tool("cricketctl"), "--server", first.address, "checkpoint", session, os.path.join(self.dir, "no"),
-                               "--incremental", os.path.join(self.dir, "other")], capture_output=True, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertFalse(os.path.exists(os.path.join(self.dir, "no")))
         stopped = os.path.join(self.dir, "stopped")
         self.ctl(first, "checkpoint", session, stopped, "--incremental", names[-1], "--stop")
         first.kill()
         second = self.server("second")
         self.ctl(second, "restore", stopped)
         self.assertEqual(self.finish(program)[0], self.expected())
+
+    def test_any_base(self):
+        """As the man page begins: img1, then img2 built on it; also after a restore of img1, and with a plain image in the middle of a series."""
+        def path(name):
+            return os.path.join(self.dir, name)
+
+        for far in (False, True):
+            first = self.server("first-%d" % far)
+            if far:
+                os.rename(first.socket, first.socket + ".hidden")  # as from another host
+            program, session = self.start(first, "p%d" % far)
+            names = [path("img%d-%d" % (i, far)) for i in range(5)]
+            self.ctl(first, "checkpoint", session, names[0])
+            whole = self.image("show", names[0])["stored_bytes"]
+            for i, base in ((1, 0), (2, 0), (3, 1)):
+                done = json.loads(self.ctl(first, "checkpoint", session, names[i], "--incremental", names[base], "--json"))
+                self.assertLess(done["bytes"], whole // 2 + 1, done)
+                self.assertTrue(self.image("verify", names[i])["ok"])
+            self.ctl(first, "checkpoint", session, path("stopped-%d" % far), "--stop")
+            first.kill()
+            second = self.server("second-%d" % far)
+            self.ctl(second, "restore", names[0])
+            self.wait(lambda: self.state(second, session) == "running")
+            done = json.loads(self.ctl(second, "checkpoint", session, names[4], "--incremental", names[0], "--stop", "--json"))
+            self.assertLess(done["bytes"], whole // 2 + 1, done)
+            # Another program's image is none to build on.
+            other, theirs = self.start(second, "other%d" % far)
+            code, _, err = self.may_fail(second, "checkpoint", theirs, path("no"), "--incremental", names[0])
+            self.assertEqual(code, 1)
+            self.assertIn("is of session %s" % session, err)
+            self.assertFalse(os.path.exists(path("no")))
+            self.finish(other)
+            second.kill()
+            third = self.server("third-%d" % far)
+            self.ctl(third, "restore", names[4])
+            self.point = os.path.join(self.dir, "p%d" % far, "phase")
+            self.assertEqual(self.finish(program)[0], self.expected())
+            shutil.rmtree(path("expected"))
+
+    def test_series_with_a_plain_one(self):
+        server = self.server("only")
+        _, session = self.start(server)
+        series = os.path.join(self.dir, "series")
+        every = subprocess.Popen([self.tree.tool("cricketctl"), "--server", server.address, "checkpoint", session, series, "--every", "1s", "--keep", "9"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            for i in range(1, 5):
+                self.wait(lambda name="%04d" % i: os.path.exists(os.path.join(series, name)) or every.poll() is not None)
+                self.ctl(server, "checkpoint", session, os.path.join(self.dir, "plain%d" % i))
+        finally:
+            every.terminate()
+        self.assertEqual(every.communicate(timeout=60)[1], b"")
+        self.assertEqual(every.returncode, 0)
+        for name in sorted(os.listdir(series))[1:]:
+            self.assertTrue(os.path.exists(os.path.join(series, name, "base")), name + " is no increment")
+
+    def test_migrate_paused(self):
+        """The GPU is full: park it, move it.  It goes on where it arrives."""
+        servers = [self.server("first"), self.server("second")]
+        for i, words in enumerate((("--for", "2h"), ())):
+            program, session = self.start(servers[0], "p%d" % i)
+            self.ctl(servers[0], "pause", session, *words)
+            self.ctl(servers[0], "checkpoint", session, os.path.join(self.dir, "image%d" % i))
+            self.ctl(servers[0], "migrate", session, "--to", servers[1].address)
+            self.assertEqual(runner.sessions_of(self.tree, servers[0]), [])
+            self.wait(lambda: self.state(servers[1], session) == "running")
+            self.assertEqual(self.finish(program)[0], expected if i else self.expected())
+            with open(program.out, "rb") as f:
+                expected = f.read()
 
     def test_pause(self):
         server = self.server("only")

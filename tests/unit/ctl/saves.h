@@ -10,8 +10,10 @@ extern ckt_control_save_res save_res;
 extern struct saved {
 	bool incremental, hold, keep_hashes, compress, to_memory;
 	unsigned deadline_ms;
-	char base, stage[65];
+	char base, id[CKT_CONTROL_IMAGE_ID], stage[65];
 } saves[64];
 extern unsigned save_count;
+/* The next save is refused: its base is not the last image. */
+extern bool stale_once;
 
 void saves_begin(void);

@@ -79,6 +79,17 @@ static void test_here(void)
 	saves_begin();
 	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.incremental = path_in("cp")}, "0123", path_in("cp/four"), NULL), CKT_EXIT_REFUSED);
 	HAS(err, "is no image that another can build on");
+	/* Where the worker does not remember the base, its manifest goes along, and the save is asked for again. */
+	saves_begin();
+	stale_once = true;
+	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){.incremental = path_in("cp/two")}, "0123", path_in("cp/five"), NULL), CKT_EXIT_DONE);
+	calls_are((uint32_t[]){CKT_CONTROL_SAVE, CKT_CONTROL_BASE, CKT_CONTROL_SAVE}, 3);
+	ckt_control_base_args base = {0};
+	YES(decode(1, (xdrproc_t)xdr_ckt_control_base_args, &base));
+	YES(base.offset == 0 && base.data.data_len > 64);
+	IS(memcmp(base.base, saves[1].id, sizeof base.base), 0);
+	xdr_free((xdrproc_t)xdr_ckt_control_base_args, (char *)&base);
+	TEXT(err, "");
 	/* Refused, or the place is taken: nothing stays, and nothing is asked that could not be kept. */
 	saves_begin();
 	save_res.result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"a kernel does not finish"};
@@ -87,7 +98,7 @@ static void test_here(void)
 	saves_begin();
 	IS(run(ckt_ctl_checkpoint, (struct ckt_ctl_args){0}, "0123", path_in("cp/one"), NULL), CKT_EXIT_REFUSED);
 	IS(seen_count, 0);
-	IS(entries(path_in("cp")), 3);
+	IS(entries(path_in("cp")), 4);
 }
 
 static void test_elsewhere(void)

@@ -124,7 +124,7 @@ static void test_chain(void)
 	CU_ASSERT_EQUAL(saved[2].changed_bytes, 0);
 	CU_ASSERT_EQUAL(saved[3].changed_bytes, 2 * MIB);
 	CU_ASSERT_TRUE(saved[3].bytes <= 2 * MIB && saved[3].memory_bytes == 12 * MIB);
-	/* Only on the very last one. */
+	/* Of an older one the manifest is needed. */
 	char other[] = "/tmp/ckt-image-XXXXXX";
 	make_directory(other);
 	ckt_worker_save2_args stale = {.deadline_ms = WIRE_GUARD_MS, .incremental = true, .keep_hashes = true};
@@ -162,6 +162,104 @@ static void test_chain(void)
 	for (unsigned i = 0; i < IMAGES; i++)
 		remove_directory(names[i]);
 	remove_directory(other);
+}
+
+static int send_base(struct wire *w, const char *directory, const char *id)
+{
+	static char data[CKT_WORKER_BASE_MAX];
+	char path[64];
+	int status = 0;
+	snprintf(path, sizeof path, "%s/manifest", directory);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CU_ASSERT_FATAL(fd >= 0);
+	ckt_worker_base_args args = {.data = {.data_val = data}};
+	memcpy(args.base, id, sizeof args.base);
+	/* In small pieces. */
+	for (ssize_t n; !status && (n = pread(fd, data, 1000, (off_t)args.offset)) > 0; args.offset += (uint64_t)n) {
+		args.data.data_len = (u_int)n;
+		status = wire_control(w, CKT_WORKER_BASE, (xdrproc_t)xdr_ckt_worker_base_args, &args).status;
+	}
+	close(fd);
+	return status;
+}
+
+static ckt_worker_save2_res save_on(struct wire *w, char directory[], const char *base_directory, const char *base)
+{
+	ckt_worker_save2_args args = {.deadline_ms = WIRE_GUARD_MS, .incremental = true, .keep_hashes = true};
+	make_directory(directory);
+	memcpy(args.base, base, sizeof args.base);
+	CU_ASSERT_EQUAL(send_base(w, base_directory, base), 0);
+	return wire_save2(w, directory, args);
+}
+
+/* Any image of the session can be built on: a plain one, an older one, one whose restore this is, also while the session is paused. */
+static void test_any_base(void)
+{
+	char plain[] = "/tmp/ckt-image-XXXXXX", first[] = "/tmp/ckt-image-XXXXXX", second[] = "/tmp/ckt-image-XXXXXX", third[] = "/tmp/ckt-image-XXXXXX",
+	     foreign[] = "/tmp/ckt-image-XXXXXX";
+	struct wire *w = session_new();
+	uint64_t a = alloc(w, 8 * MIB), b = alloc(w, 4 * MIB);
+	fill(w, a, 1, 8 * MIB);
+	fill(w, b, 0, 4 * MIB);
+	make_directory(plain);
+	ckt_worker_save2_res base = wire_save2(w, plain, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS});
+	CU_ASSERT_EQUAL_FATAL(base.status, 0);
+	fill(w, a + 3 * MIB, 77, 4);
+	ckt_worker_save2_res one = save_on(w, first, plain, base.image);
+	CU_ASSERT_EQUAL(one.status, 0);
+	CU_ASSERT_EQUAL(one.changed_bytes, 2 * MIB);
+	CU_ASSERT_TRUE(one.bytes <= 2 * MIB);
+	/* Once more on the same, which is the last one no longer, and paused: the host's memory is compared. */
+	fill(w, a, 78, 4);
+	ckt_worker_pause_args pause = {.deadline_ms = WIRE_GUARD_MS};
+	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &pause).status, 0);
+	ckt_worker_save2_res two = save_on(w, second, plain, base.image);
+	CU_ASSERT_EQUAL(two.status, 0);
+	CU_ASSERT_TRUE(two.bytes <= 4 * MIB && two.bytes > 0);
+	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_UNPAUSE, NULL, NULL).status, 0);
+	/* Another session's image is refused by name, and is no base of ours later either. */
+	struct wire *other = calloc(1, sizeof *other);
+	strcpy(other->session, "ba9876543210");
+	CU_ASSERT_EQUAL_FATAL(wire_start(other, worker_path, driver_path, 0, -1, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(other, CKT_HELLO_NEW, true), CKT_HELLO_OK);
+	fill(other, alloc(other, 1 * MIB), 1, 1 * MIB);
+	make_directory(foreign);
+	ckt_worker_save2_res theirs = wire_save2(other, foreign, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS});
+	CU_ASSERT_EQUAL(theirs.status, 0);
+	CU_ASSERT_EQUAL(save_on(w, third, foreign, theirs.image).status, -EINVAL);
+	session_end(other);
+	char message[CKT_MESSAGE_MAX] = "";
+	const char *chains[][2] = {{first, plain}, {second, plain}, {third, plain}};
+	const uint32_t words[][3] = {{1, 77, 0}, {78, 77, 0}, {1, 1, 5}};
+	for (unsigned i = 0; i < 3; i++) {
+		kill(w->pid, SIGKILL);
+		CU_ASSERT_TRUE(wire_ended(w));
+		if (i == 2) {
+			/* Restored from an image of no chain, it builds on that. */
+			restore(w, plain);
+			CU_ASSERT_EQUAL(get_u32(w, a), 1);
+			fill(w, b + 2 * MIB, 5, 4);
+			remove_directory(third);
+			strcpy(third, "/tmp/ckt-image-XXXXXX");
+			ckt_worker_save2_res three = save_on(w, third, plain, base.image);
+			CU_ASSERT_EQUAL(three.status, 0);
+			CU_ASSERT_TRUE(three.bytes > 0 && three.bytes <= 2 * MIB);
+			kill(w->pid, SIGKILL);
+			CU_ASSERT_TRUE(wire_ended(w));
+		}
+		CU_ASSERT_EQUAL_FATAL(wire_start_chain(w, worker_path, driver_path, chains[i], 2, message), 0);
+		/* We bear to be set back. */
+		w->acked = 0;
+		CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+		w->seq = w->acked = w->executed;
+		CU_ASSERT_EQUAL(get_u32(w, a), words[i][0]);
+		CU_ASSERT_EQUAL(get_u32(w, a + 3 * MIB), words[i][1]);
+		CU_ASSERT_EQUAL(get_u32(w, b + 2 * MIB), words[i][2]);
+	}
+	session_end(w);
+	char *all[] = {plain, first, second, third, foreign};
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+		remove_directory(all[i]);
 }
 
 static void test_pause(void)
@@ -448,6 +546,6 @@ static void test_goldens(void)
 	CU_ASSERT_EQUAL(found, CKT_IMAGE_MINOR + 1);
 }
 
-UNIT_SUITE(operations, {"hold", test_hold}, {"quiesce", test_quiesce}, {"chain", test_chain}, {"images of earlier versions", test_goldens},
+UNIT_SUITE(operations, {"hold", test_hold}, {"quiesce", test_quiesce}, {"chain", test_chain}, {"any base", test_any_base}, {"images of earlier versions", test_goldens},
 	   {"pause", test_pause}, {"pause faults", test_pause_faults}, {"release fault", test_release_fault}, {"save faults", test_faults},
 	   {"restore faults", test_restore_faults})
