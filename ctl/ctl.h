@@ -52,6 +52,7 @@ struct ckt_ctl_command {
 	const char *synopsis;
 	const char *help;
 	int (*run)(const struct ckt_ctl_args *args);
+	const char *note;		/* for its own --help; NULL: none */
 };
 
 int ckt_ctl_ps(const struct ckt_ctl_args *args);
@@ -195,7 +196,8 @@ int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms);
 /* pause.c: "90", "30m", "2h" */
 bool ckt_ctl_parse_duration(const char *text, int64_t *ret_seconds);
 int ckt_ctl_parse_gpu(const char *text, int *ret_gpu);
-int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int fd, ckt_control_save_res *ret_res);
+/* base_fd: the directory of the image that call->base names, whose manifest goes along where the worker does not remember it; or -1. */
+int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int fd, int base_fd, ckt_control_save_res *ret_res);
 int ckt_ctl_release(struct ckt_ctl_server *server, const char *session, bool end, bool parked, const char *moved_to);
 int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_stage_args *stages, unsigned count,
 			   char ret_session[CKT_SESSION_ID_SIZE + 1]);

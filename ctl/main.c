@@ -12,7 +12,9 @@ static const struct ckt_ctl_command commands[] = {
 	{"stats", 1, 1, false, "", "stats SESSION", "calls of a session, by name", ckt_ctl_stats},
 	{"checkpoint", 1, 2, false, "stop with-client deadline server-side compress incremental every keep to-memory",
 	 "checkpoint SESSION DIR|--to-memory [NAME] [--stop] [--with-client] [--incremental BASE] [--every 30s [--keep 3]] [--compress] ...",
-	 "write a session to DIR; --stop ends it then", ckt_ctl_checkpoint},
+	 "write a session to DIR; --stop ends it then", ckt_ctl_checkpoint,
+	 "Images, those of --every too, do not rescue a program that has gone on since: when its worker dies, an older image of its session\n"
+	 "is refused.  Use migrate, --stop or --with-client.\n"},
 	{"restore", 0, 1, false, "gpu server-side client-address with-client",
 	 "restore DIR|memory:NAME|--server-side NAME [--with-client] [--gpu N] [--client-address ADDRESS]",
 	 "bring a session back from DIR", ckt_ctl_restore},
@@ -40,6 +42,8 @@ static void print_help(const struct ckt_ctl_command *one)
 		if (one)
 			break;
 	}
+	if (one && one->note)
+		printf("\n%s", one->note);
 	printf("\n"
 	       "  --server ADDRESS  host, host:port, unix:/path or file:PATH (default: REMOTE_GPU_ADDRESS, then the local socket)\n"
 	       "  --json            print JSON\n"

@@ -33,6 +33,12 @@ class Papers(unittest.TestCase):
         for option in re.findall(r"--[a-z]+", text):
             self.assertIn(option, page)
 
+    def test_what_images_cannot_do(self):
+        """As long as a program cannot outlive its worker, every place that offers images says so."""
+        for text in (read("README.md"), read("docs", "man", "cricketctl.1"), output("CKT_TEST_CTL", "checkpoint", "--every", "30s", "--help")):
+            self.assertRegex(re.sub(r"\s+", " ", text), r"(?i)do not rescue a (running )?program")
+            self.assertIn("--every", text)
+
     def test_variables(self):
         page = read("docs", "man", "cricket.7")
         table = page[page.index(".TS"):page.index(".TE")]
