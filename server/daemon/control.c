@@ -11,6 +11,7 @@
 #include "marks.h"
 #include "nvml.h"
 #include "peer.h"
+#include "request.h"
 #include "rpc/log.h"
 #include "session.h"
 
@@ -265,8 +266,8 @@ static void stats_done(struct ckt_session *session, void *context, int error, vo
 	if (!ckt_peer_release(peer))
 		return;
 	if (error)
-		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker does not answer: %s", session->id,
-			   strerror(-error));
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker %d: %s", session->id,
+				       (int)session->pid, ckt_request_problem(error));
 	stats_reply(peer, result, error ? NULL : session, stats);
 }
 
@@ -326,7 +327,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	ckt_loan_end(&save->peer->loan);
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
-			   session->id, strerror(-error));
+			   session->id, ckt_request_problem(error));
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
 	else
@@ -348,8 +349,8 @@ static int save_start(struct ckt_peer *peer, struct ckt_session *session, const 
 		return -ENOMEM;
 	}
 	*save = (struct save){.peer = peer, .stop = args->stop};
-	int result = ckt_session_call(session, CKT_WORKER_SAVE, (xdrproc_t)xdr_ckt_worker_save_args, &call, directory_fd,
-				      (xdrproc_t)xdr_ckt_worker_save_res, sizeof(struct ckt_worker_save_res), 0, save_done, save);
+	int result = ckt_session_call_long(session, CKT_WORKER_SAVE, (xdrproc_t)xdr_ckt_worker_save_args, &call, directory_fd,
+				      (xdrproc_t)xdr_ckt_worker_save_res, sizeof(struct ckt_worker_save_res), args->deadline_ms, save_done, save);
 	if (result)
 		free(save);
 	else

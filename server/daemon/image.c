@@ -15,6 +15,7 @@
 #include "events.h"
 #include "kept.h"
 #include "marks.h"
+#include "request.h"
 #include "rpc/fault.h"
 #include "rpc/log.h"
 #include "stage.h"
@@ -106,7 +107,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	ckt_loan_end(&save->loan);
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
-				       session->id, strerror(-error));
+				       session->id, ckt_request_problem(error));
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id, res->message);
 	if (done)
@@ -147,8 +148,8 @@ static const char *save_begin(struct ckt_session *session, struct save *save, in
 	ckt_event(session, CKT_EVENT_FROZEN, "%s", save->hold ? "to be stopped or moved" : "an image is being written");
 	int result = save->kept ? ckt_kept_send(save->kept, session) : 0;
 	if (!result)
-		result = ckt_session_call(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &save->call, pass_fd,
-					  (xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res), 0, save_done, save);
+		result = ckt_session_call_long(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &save->call, pass_fd,
+					  (xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res), save->call.deadline_ms, save_done, save);
 	return result ? strerror(-result) : NULL;
 }
 
@@ -158,7 +159,7 @@ static void save_measured(struct ckt_session *session, void *context, int error,
 	struct save *save = context;
 	struct ckt_worker_status_res *status = answer;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	const char *problem = error ? strerror(-error) : NULL;
+	const char *problem = error ? ckt_request_problem(error) : NULL;
 	if (!error)
 		save->kept = ckt_kept_make(save->peer, *save->name ? save->name : session->id, session, status->memory_bytes, buffer);
 	if (save->kept)

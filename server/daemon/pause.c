@@ -12,10 +12,11 @@
 #include "events.h"
 #include "marks.h"
 #include "pause.h"
+#include "request.h"
 #include "rpc/fault.h"
 #include "rpc/log.h"
 
-enum { RETRY_MS = 10000, STATUS_TIMEOUT_MS = 2000 };
+enum { RETRY_MS = 10000, STATUS_TIMEOUT_MS = 2000, UNPAUSE_MS = 4000 };
 
 static void bytes_reply(struct ckt_peer *peer, const char *session, const ckt_control_result *result, uint64_t bytes)
 {
@@ -62,7 +63,7 @@ static bool unpaused(struct ckt_session *session, int error, const struct ckt_wo
 		snprintf(buffer, CKT_MESSAGE_MAX, "session %s stays paused: %llu bytes of GPU memory are missing", session->id,
 			 (unsigned long long)res->bytes);
 	else
-		snprintf(buffer, CKT_MESSAGE_MAX, "session %s: %.400s", session->id, error ? strerror(-error) : res->message);
+		snprintf(buffer, CKT_MESSAGE_MAX, "session %s: %.400s", session->id, error ? ckt_request_problem(error) : res->message);
 	return false;
 }
 
@@ -75,16 +76,16 @@ static void timed_done(struct ckt_session *session, void *context, int error, vo
 	ckt_warning("%s", buffer);
 	/* Somebody else's resume answers -EINVAL: then there is nothing left to do. */
 	struct ckt_worker_result *res = answer;
-	if (!error && res->status == -ENOMEM)
+	if (error || res->status == -ENOMEM)
 		ckt_timer_set(&session->server->loop, &session->pause_timer, RETRY_MS);
-	else if (!error)
+	else
 		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED);
 }
 
 static int call_unpause(struct ckt_session *session, ckt_request_done done, void *context)
 {
-	return ckt_session_call(session, CKT_WORKER_UNPAUSE, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_result,
-				sizeof(struct ckt_worker_result), 0, done, context);
+	return ckt_session_call_long(session, CKT_WORKER_UNPAUSE, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_result,
+				     sizeof(struct ckt_worker_result), UNPAUSE_MS, done, context);
 }
 
 static void unpause_late(struct ckt_timer *timer)
@@ -146,7 +147,7 @@ static void pause_done(struct ckt_session *session, void *context, int error, vo
 	ckt_fault(CKT_FAULT_SERVER_PAUSED);
 	if (error || res->status) {
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id,
-				       error ? strerror(-error) : res->message);
+				       error ? ckt_request_problem(error) : res->message);
 		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED);
 	} else {
 		snprintf(text, sizeof text, "%lld", (long long)pause->until);
@@ -175,8 +176,9 @@ void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	int error = pause ? ckt_mark_write(peer->server, session->id, CKT_MARK_PAUSED, text) : -ENOMEM;
 	if (!error) {
 		*pause = (struct pause){.peer = peer, .until = args->until};
-		error = ckt_session_call(session, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &call, -1,
-					 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), 0, pause_done, pause);
+		error = ckt_session_call_long(session, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &call, -1,
+					      (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), call.deadline_ms, pause_done,
+					      pause);
 	}
 	if (!error) {
 		ckt_peer_hold(peer);

@@ -9,6 +9,8 @@
 
 #include "rpc/log.h"
 
+enum { QUEUED_MAX = 64 << 10 };
+
 struct ckt_request {
 	struct ckt_request *next;
 	struct ckt_link *link;
@@ -61,6 +63,13 @@ static void link_closed(struct ckt_stream *stream, int error)
 	ckt_stream_fini(stream);
 	/* Either its death is about to be seen, or the next call connects again. */
 	link_fail(link, error ? error : -ECONNRESET);
+}
+
+void ckt_request_hang_up(struct ckt_session *session, enum ckt_link_kind kind, int error)
+{
+	struct ckt_link *link = &session->links[kind];
+	ckt_stream_fini(&link->stream);
+	link_fail(link, error);
 }
 
 static void link_record(struct ckt_stream *stream, uint8_t *data, size_t size, int passed_fd)
@@ -128,6 +137,9 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 	struct ckt_link *link = &session->links[kind];
 	struct ckt_request *request = calloc(1, sizeof *request);
 	int result = request ? ckt_request_connect(session, kind) : -ENOMEM;
+	/* A worker that reads nothing is to cost neither memory nor the descriptors that wait to be passed. */
+	if (!result && ckt_stream_queued(&link->stream) > QUEUED_MAX)
+		result = -ETIMEDOUT;
 	if (!result) {
 		*request = (struct ckt_request){.link = link, .xid = ++session->next_xid, .xdr_result = xdr_result,
 						.result_size = result_size, .done = done, .context = context};

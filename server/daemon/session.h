@@ -102,7 +102,8 @@ void ckt_session_expect_end(struct ckt_session *session);
 
 /*
  * Sends a call to the worker.  pass_fd becomes the session's in every case (-1: none).  done is called exactly once, never from within,
- * unless an error is returned.  timeout_ms 0: waits as long as the worker lives.
+ * unless an error is returned.  timeout_ms 0: waits as long as the worker lives; only where something else limits it: the start's or
+ * the end's timer, or ckt_session_call_long.
  */
 int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args, int pass_fd, xdrproc_t xdr_result,
 		     size_t result_size, int timeout_ms, ckt_request_done done, void *context);

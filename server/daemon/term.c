@@ -13,6 +13,7 @@
 #include "events.h"
 #include "lend.h"
 #include "marks.h"
+#include "request.h"
 #include "rpc/log.h"
 #include "term.h"
 
@@ -54,7 +55,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	struct ckt_worker_release_args args = {.end = true, .parked = true, .message = (char *)"the server was told to end", .moved_to = (char *)""};
 	ckt_loan_end(&save->loan);
 	int result = error ? error : res->status;
-	const char *why = !error && res->status ? res->message : strerror(-result);
+	const char *why = !error && res->status ? res->message : ckt_request_problem(result);
 	if (!result && (renameat(save->parent_fd, save->partial, save->parent_fd, save->session) || fsync(save->parent_fd))) {
 		result = -errno;
 		why = strerror(errno);
@@ -98,8 +99,8 @@ static int save_begin(struct ckt_server *server, struct ckt_session *session, co
 		result = fd < 0 ? -errno : ckt_loan_make(server, fd, 0, &save->loan, message, CKT_MESSAGE_MAX);
 	}
 	if (!result) {
-		result = ckt_session_call(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &args, fd,
-					  (xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res), 0, save_done, save);
+		result = ckt_session_call_long(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &args, fd,
+					  (xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res), DEADLINE_MS, save_done, save);
 		fd = -1;
 	}
 	if (!result) {

@@ -7,6 +7,7 @@
  * Threading: one operation at a time (operation_lock); PROGRESS waits for none.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -374,8 +375,19 @@ static int progress(struct ckt_request *request)
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_progress_res, &res);
 }
 
+/* The server gives up on a worker that was stopped for longer than it waits: then what it asked must not happen behind its back. */
+static bool asker_gone(const struct ckt_request *request)
+{
+	struct pollfd p = {.fd = request->connection, .events = POLLRDHUP};
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
 int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 {
+	if ((proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_PAUSE || proc == CKT_WORKER_QUIESCE) && asker_gone(request)) {
+		ckt_warning("whoever asked for a save or a pause is gone: nothing is done");
+		return -ECONNRESET;
+	}
 	switch (proc) {
 	case CKT_WORKER_SAVE:
 		return save(request);

@@ -398,6 +398,36 @@ class Life(ServerTest):
             peer.sock.sendall(b"ping")
             self.assertEqual(peer.sock.recv(4), b"ping")
 
+    def test_stopped_worker(self):
+        """Every request to a worker has a deadline that the server keeps; it goes on serving all others meanwhile."""
+        self.start()
+        image = os.path.join(self.dir, "image")
+        with wire.Peer(self.socket) as peer, wire.Peer(self.socket) as other:
+            session, free = peer.hello(wire.NEW)[1], other.hello(wire.NEW)[1]
+            pid = self.worker_of(session)
+            self.workers.add(pid)
+            os.kill(pid, signal.SIGSTOP)
+            slow = [subprocess.Popen([self.cricketctl, "--server", "unix:" + self.socket, *words], env=self.environment(), stderr=subprocess.PIPE, text=True)
+                    for words in (["checkpoint", session, image, "--deadline", "1"], ["checkpoint", session, "--to-memory", "--deadline", "1"],
+                                  ["pause", session, "--deadline", "1"], ["stats", session])]
+            self.assertEqual(self.ctl("info").returncode, 0)
+            self.assertEqual(sorted(s["session"] for s in self.ps()), sorted([session, free]))
+            self.assertEqual(self.ctl("checkpoint", free, image + "2", "--deadline", "1").returncode, 0)
+            for done in slow:
+                message = done.communicate(timeout=GUARD)[1]
+                self.assertEqual(done.returncode, 1, done.args)
+                self.assertIn(session, message)
+                self.assertIn("does not answer", message)
+            self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("image")], ["image2"])
+            # What it was asked is not done once it goes on.
+            os.kill(pid, signal.SIGCONT)
+            wait_until(lambda: self.ctl("stats", session).returncode == 0)
+            self.assertEqual({s["session"]: s["state"] for s in self.ps()}[session], "running")
+            self.assertEqual(self.ctl("checkpoint", session, image).returncode, 0)
+            os.kill(pid, signal.SIGSTOP)
+            self.assertEqual(self.ctl("kill", session).returncode, 0)
+            self.assertFalse(alive(pid))
+
     def test_dead_worker(self):
         self.start()
         with wire.Peer(self.socket) as peer, wire.Peer(self.socket) as other:

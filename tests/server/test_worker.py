@@ -107,6 +107,25 @@ class RealWorker(ServerTest):
             wire.read_record(peer.sock)
         wait_until(lambda: self.ps() == [])
 
+    def test_stopped_worker(self):
+        """A worker that was stopped for longer than the server waits does not do behind its back what it was asked."""
+        self.start()
+        peer, session = self.peer()
+        self.devices(peer)
+        pid = self.worker_of(session)
+        self.workers.add(pid)
+        for words in (["pause", session, "--deadline", "1"], ["checkpoint", session, os.path.join(self.dir, "image"), "--deadline", "1"],
+                      ["checkpoint", session, os.path.join(self.dir, "image"), "--stop", "--deadline", "1"]):
+            os.kill(pid, signal.SIGSTOP)
+            done = self.ctl(*words)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("does not answer", done.stderr)
+            os.kill(pid, signal.SIGCONT)
+            wait_until(lambda: self.ctl("stats", session).returncode == 0)
+            self.devices(peer)
+            self.assertEqual([s["state"] for s in self.ps()], ["running"], words)
+        self.assertEqual(self.ctl("checkpoint", session, os.path.join(self.dir, "image")).returncode, 0)
+
     def test_checkpoint_on_two_servers(self):
         first = self.start()
         image = os.path.join(self.dir, "image")

@@ -142,7 +142,7 @@ static void serve(struct ckt_source *source, uint32_t events)
 		}
 		worker.calls[header.proc % 64]++;
 		open = !worker.hang_up;
-		if (open && !worker.silent)
+		if (open && !worker.silent && !(worker.silent_on && worker.silent_on == header.proc))
 			answer(source->fd, header.xid, header.proc);
 	}
 	if (!open) {

@@ -22,6 +22,7 @@ extern struct fake_worker {
 	const char *message;
 	uint64_t bytes;
 	bool silent, garbage, hang_up;
+	uint32_t silent_on;		/* this call is not answered; 0: none */
 	uint32_t accept_stat;
 	const char *client;		/* on that host */
 	unsigned client_pid;

@@ -1,0 +1,88 @@
+/* server/daemon/long_call.c: calls without a fixed end, of workers that answer, that come on, and that do neither. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "inside.h"
+#include "request.h"
+
+static struct {
+	unsigned times;
+	int error;
+} answered;
+
+static void note(struct ckt_session *session, void *context, int error, void *result)
+{
+	(void)session, (void)context, (void)result;
+	answered.times++;
+	answered.error = error;
+}
+
+static bool is_answered(void *data)
+{
+	(void)data;
+	return answered.times > 0;
+}
+
+static int begin(struct ckt_session *session, int pass_fd)
+{
+	struct ckt_worker_pause_args args = {.deadline_ms = 1};
+	memset(&answered, 0, sizeof answered);
+	return ckt_session_call_long(session, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &args, pass_fd, (xdrproc_t)xdr_ckt_worker_result,
+				     sizeof(struct ckt_worker_result), args.deadline_ms, note, NULL);
+}
+
+static void test_answers(void)
+{
+	struct ckt_session *session = session_new("0000000000c1");
+	MUST(begin(session, -1), 0);
+	YES(run_until(is_answered, NULL));
+	IS(answered.error, 0);
+	/* Nothing is asked once it is answered. */
+	run_for(1100);
+	IS(answered.times, 1);
+	IS(worker.calls[CKT_WORKER_PROGRESS], 0);
+	session_drop(session);
+}
+
+static void test_silent(void)
+{
+	struct ckt_session *session = session_new("0000000000c1");
+	worker.silent = true;
+	MUST(begin(session, -1), 0);
+	YES(run_until(is_answered, NULL));
+	IS(answered.error, -ETIMEDOUT);
+	IS(worker.calls[CKT_WORKER_PROGRESS], 1);
+	/* The worker is to see that nobody waits, and the next call connects again. */
+	IS(session->links[CKT_LINK_LONG].stream.source.fd, -1);
+	worker.silent = false;
+	MUST(begin(session, -1), 0);
+	YES(run_until(is_answered, NULL));
+	IS(answered.error, 0);
+	session_drop(session);
+}
+
+static void test_comes_on(void)
+{
+	struct ckt_session *session = session_new("0000000000c1");
+	worker.silent_on = CKT_WORKER_PAUSE;
+	MUST(begin(session, -1), 0);
+	for (int i = 0; i < 3000 && worker.calls[CKT_WORKER_PROGRESS] < 2; i++)
+		run_for(2);
+	IS(worker.calls[CKT_WORKER_PROGRESS], 2);
+	IS(answered.times, 0);
+	/* Its worker dies. */
+	ckt_request_fail_all(session, -ECONNRESET);
+	IS(answered.times, 1);
+	IS(answered.error, -ECONNRESET);
+	session_drop(session);
+}
+
+static void test_problem(void)
+{
+	HAS(ckt_request_problem(-ETIMEDOUT), "does not answer");
+	HAS(ckt_request_problem(-ETIMEDOUT), "cricketctl kill");
+	TEXT(ckt_request_problem(-ECONNRESET), strerror(ECONNRESET));
+}
+
+UNIT_SUITE(long_call, {"answers", test_answers}, {"silent", test_silent}, {"comes on", test_comes_on}, {"problem", test_problem})
