@@ -47,6 +47,7 @@ static int try_address(const char *text, struct ckt_ctl_server *ret_server, char
 		snprintf(ret_message, message_size, "no server at %s: %s; start cricket-server there, or give --server", text, problem);
 		return CKT_EXIT_NO_SERVER;
 	}
+	ckt_net_must_read(server.fd, CKT_NET_VANISHED_MS);
 	server.is_unix = getpeername(server.fd, (struct sockaddr *)&peer, &size) == 0 && peer.ss_family == AF_UNIX;
 	int status = say_hello(&server, ret_message, message_size);
 	if (status == CKT_EXIT_DONE)

@@ -70,7 +70,7 @@ static int connect_one(int family, const struct sockaddr *address, socklen_t len
 	if (family != AF_UNIX) {
 		int one = 1;
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+		ckt_net_keep_alive(fd);
 	}
 	*ret_fd = fd;
 	return 0;

@@ -47,6 +47,15 @@ int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, cha
 /* The address that a listening TCP socket really has (after port 0). */
 int ckt_net_local_address(int fd, struct ckt_address *ret_address);
 
+/* ---- Peers that vanished without a word (keep_alive.c); all of it does nothing to a UNIX socket */
+enum { CKT_NET_VANISHED_MS = 26000 };
+/* An idle connection ends with ETIMEDOUT once its peer has given no sign for CKT_NET_VANISHED_MS.  ckt_net_connect has done it. */
+void ckt_net_keep_alive(int fd);
+/* The connection ends with ETIMEDOUT, too, where the peer does not take what is sent within that time; 0: it may take its time. */
+void ckt_net_must_read(int fd, unsigned within_ms);
+/* Whether data are under way, and the peer's host has given no sign for that long. */
+bool ckt_net_vanished(int fd, unsigned after_ms);
+
 /* ---- Whole records on blocking or non-blocking sockets.  deadline_ms: CLOCK_MONOTONIC milliseconds; -1 for none. */
 int64_t ckt_net_now_ms(void);
 /* *ret_data is malloc'd, the caller frees it. ret_fd (may be NULL) gets a descriptor that came along, or -1. */

@@ -300,7 +300,7 @@ int ckt_conn_read(struct ckt_conn *conn, int timeout_ms)
 
 		struct pollfd p = {.fd = conn->fd, .events = POLLIN};
 		if (poll(&p, 1, timeout_ms) == 0) {
-			result = -EAGAIN;
+			result = ckt_net_vanished(conn->fd, CKT_NET_VANISHED_MS) ? -ETIMEDOUT : -EAGAIN;
 			break;
 		}
 	}

@@ -71,6 +71,8 @@ static int send_some(struct ckt_conn *conn, int fd)
 		ssize_t n = send(fd, conn->ring + sent % CKT_RING_SIZE, end - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n >= 0)
 			atomic_store_explicit(&conn->sent, sent + (uint64_t)n, memory_order_release);
+		else if (errno == EAGAIN && ckt_net_vanished(fd, CKT_NET_VANISHED_MS))
+			return -ETIMEDOUT;
 		else if (errno == EAGAIN)
 			wait_writable(conn, fd);
 		else if (errno != EINTR)

@@ -290,6 +290,9 @@ static void session_ready(struct ckt_session *session, void *context, int error,
 	int fd = ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
 	int memory_fd = peer->memory_fd;
 	peer->memory_fd = -1;
+	/* A program may be stopped, and a worker behind a long kernel: from here on both may leave data unread. */
+	if (fd >= 0)
+		ckt_net_must_read(fd, 0);
 	int result = ckt_session_host_memory(session, memory_fd);
 	if (result && fd >= 0)
 		close(fd);
@@ -477,7 +480,8 @@ void ckt_peer_accept(struct ckt_server *server, int fd)
 	}
 	if (peer->who.kind != CKT_PEER_UNIX) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+		ckt_net_keep_alive(fd);
+		ckt_net_must_read(fd, CKT_NET_VANISHED_MS);
 	}
 	peer->previous = server->peers_last;
 	*(server->peers_last ? &server->peers_last->next : &server->peers_first) = peer;

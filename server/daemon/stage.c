@@ -303,6 +303,9 @@ void ckt_control_stage_data(struct ckt_peer *peer, void *decoded, int *passed_fd
 	/* What lies in the socket from here on is the thread's to read. */
 	struct ckt_data *data = stage->data;
 	int fd = !data || ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
+	/* Its thread has a time limit of its own, which disks may need. */
+	if (fd >= 0)
+		ckt_net_must_read(fd, 0);
 	int error = fd < 0 ? -EPROTO : ckt_data_serve(data, fd);
 	if (error)
 		ckt_warning("%s: cannot serve an image: %s", peer->who.text, strerror(-error));

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -71,6 +72,9 @@ static void watch_client(struct ckt_worker *worker, int64_t now)
 	uint64_t epoch = worker->output.epoch;
 	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
 	bool hung_up = fd >= 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+	/* Replies are under way and its host is gone: the executor sees an end. */
+	if (fd >= 0 && !hung_up && ckt_net_vanished(fd, CKT_NET_VANISHED_MS))
+		shutdown(fd, SHUT_RDWR);
 	pthread_mutex_unlock(&worker->output.lock);
 	if (!hung_up || hung_up_epoch != epoch) {
 		hung_up_epoch = hung_up ? epoch : 0;
