@@ -142,6 +142,38 @@ static int exec_pred_not(struct ptx_warp *w, const struct ptx_insn *i, uint32_t 
 }
 PTX_FORM(exec_pred_not, FORM_LANE, 1, 1, 0, 0, 0, "d = !a;")
 
+/* name[register]: b counts elements of imm bytes, x says whether in 64 bits; y bytes a lane of the address. */
+static int exec_index(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+{
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		uint64_t index = i->x ? ((const uint64_t *)ptx_at(w, i->b))[l] : ((const uint32_t *)ptx_at(w, i->b))[l];
+		uint64_t offset = i->x ? index * (uint64_t)i->imm : (uint32_t)(index * (uint64_t)i->imm);
+		if (i->y == 4)
+			((uint32_t *)ptx_at(w, i->d))[l] = ((const uint32_t *)ptx_at(w, i->a))[l] + (uint32_t)offset;
+		else
+			((uint64_t *)ptx_at(w, i->d))[l] = ((const uint64_t *)ptx_at(w, i->a))[l] + offset;
+	}
+	return RUN_NEXT;
+}
+PTX_FORM(exec_index, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
+
+static int32_t indexed(struct ptx_parser *p, const struct ptx_operand *o, enum ptx_type type)
+{
+	struct ptx_operand base = *o;
+	base.index_scale = 0;
+	unsigned bytes = ckt_ptx_lane_bytes(type);
+	int32_t a = ckt_ptx_source_of(p, &base, type), d = ckt_ptx_reg_alloc(p, bytes == 8 ? T_B64 : T_B32);
+	struct ptx_insn *i = ckt_ptx_emit(p, exec_index);
+	i->a = a;
+	i->b = o->reg;
+	i->d = d;
+	i->x = ckt_ptx_lane_bytes(o->type) == 8;
+	i->y = (uint8_t)bytes;
+	i->imm = o->index_scale;
+	return d;
+}
+
 static uint64_t constant_bits(const struct ptx_operand *o, enum ptx_type type)
 {
 	if (o->type == T_F64 && type == T_F32) {
@@ -175,6 +207,8 @@ int32_t ckt_ptx_source_of(struct ptx_parser *p, const struct ptx_operand *o, enu
 		return ckt_ptx_pred_source(p, o);
 	if (o->negated)
 		ckt_ptx_bad(p, "only a predicate can be negated");
+	if (o->index_scale)
+		return indexed(p, o, type);
 	switch (o->kind) {
 	case OP_REG:
 		if (!ckt_ptx_type_takes(type, o->type))

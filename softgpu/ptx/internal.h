@@ -114,6 +114,7 @@ struct ptx_symbol {
 	bool defined, managed, dynamic;	/* dynamic: extern shared array of unknown size */
 	bool used_as_address;		/* a function whose address is taken */
 	uint32_t align, unit, line;
+	uint8_t element;		/* bytes of one of an array, which an index counts; 0: no array */
 	uint64_t size;
 	uint8_t *init;			/* size bytes, or NULL for zeros */
 	struct ptx_relocation *relocs;
@@ -267,6 +268,8 @@ struct ptx_operand {
 	int32_t reg2;			/* second of p|q, or PTX_OPERAND_NONE */
 	enum ptx_type type2;
 	uint64_t value;			/* constant; offset of a symbol or address */
+	bool indexed;			/* name[...]: what ld and st take for an address without brackets around it */
+	uint8_t index_scale;		/* name[register+constant]: bytes that the register in `reg`, of `type`, counts; else 0 */
 	struct ptx_symbol *symbol;
 	struct ptx_variable *variable;	/* OP_LOCAL: local or parameter variable of the function */
 	int sreg;
@@ -293,6 +296,7 @@ struct ptx_variable {
 	enum ptx_space space;
 	enum ptx_type type;
 	uint32_t offset, size, align;
+	uint8_t element;		/* as of a symbol */
 };
 
 enum ptx_name_kind { NAME_REG, NAME_REG_RANGE, NAME_VARIABLE, NAME_LABEL, NAME_SYMBOL, NAME_PROTOTYPE, NAME_TARGETS };

@@ -251,18 +251,58 @@ static void decode_brx(struct ptx_parser *p)
 	}
 }
 
-/* Gathers the parameter variables of one list; a register or constant gets a variable of its own first. */
-static uint32_t call_list(struct ptx_parser *p, const struct ptx_operand *list, uint32_t **ret_offsets, uint32_t **ret_sizes)
+/* A register's or constant's value into the parameter variable at imm of the frame, or back; x: bytes a lane, y: back, z: bytes of its type. */
+HANDLER(exec_pass)
 {
+	uint8_t *row = ptx_at(w, i->a);
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		uint8_t *lane = row + (size_t)l * i->x, *variable = ckt_ptx_local(w, l, w->frame->local_base + (uint32_t)i->imm);
+		if (i->y)
+			memset(lane, 0, i->x);
+		memcpy(i->y ? lane : variable, i->y ? variable : lane, i->z);
+	}
+	return RUN_NEXT;
+}
+PTX_FORM(exec_pass, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
+
+static void emit_pass(struct ptx_parser *p, int32_t reg, enum ptx_type type, uint32_t offset, bool back)
+{
+	struct ptx_insn *i = ckt_ptx_emit(p, exec_pass);
+	i->a = reg;
+	i->x = (uint8_t)ckt_ptx_lane_bytes(type);
+	i->y = back;
+	i->z = (uint8_t)ckt_ptx_type_bytes(type);
+	i->imm = offset;
+}
+
+/* Gathers the parameter variables of one list; a register or constant has one of its own, filled before the call. */
+static uint32_t call_list(struct ptx_parser *p, const struct ptx_operand *list, bool are_rets, uint32_t **ret_offsets, uint32_t **ret_sizes)
+{
+	struct ckt_ptx_function *f = p->function;
 	uint32_t n = list ? list->n_elements : 0;
 	*ret_offsets = ckt_ptx_new(p, n * sizeof **ret_offsets);
 	*ret_sizes = ckt_ptx_new(p, n * sizeof **ret_sizes);
 	for (uint32_t k = 0; k < n; k++) {
 		const struct ptx_operand *o = &list->elements[k];
-		if (o->kind != OP_LOCAL || o->variable->space != SP_PARAM)
-			ckt_ptx_bad(p, "parameter variable expected in a call");
-		(*ret_offsets)[k] = o->variable->offset;
-		(*ret_sizes)[k] = o->variable->size;
+		if (o->kind == OP_LOCAL && o->variable->space == SP_PARAM && !o->indexed && !o->value) {
+			(*ret_offsets)[k] = o->variable->offset;
+			(*ret_sizes)[k] = o->variable->size;
+			continue;
+		}
+		bool is_constant = o->kind == OP_CONST && !are_rets;
+		if (!is_constant && o->kind != OP_REG && !(o->kind == OP_SINK && are_rets))
+			ckt_ptx_bad(p, "parameter variable, register or constant expected in a call");
+		/* The callee's parameter says how much of a constant it takes. */
+		enum ptx_type type = o->kind == OP_REG ? o->type : T_B64;
+		if (type == T_PRED)
+			ckt_ptx_bad(p, "a predicate is no parameter");
+		f->frame_bytes = (f->frame_bytes + 15) & ~15u;
+		(*ret_offsets)[k] = f->frame_bytes;
+		(*ret_sizes)[k] = ckt_ptx_type_bytes(type);
+		f->frame_bytes += 16;
+		if (!are_rets)
+			emit_pass(p, o->kind == OP_REG ? o->reg : ckt_ptx_source_of(p, o, type), type, (*ret_offsets)[k], false);
 	}
 	return n;
 }
@@ -281,8 +321,8 @@ static void decode_call(struct ptx_parser *p)
 	const struct ptx_operand *callee = &raw->operands[at++];
 	if (at < raw->n_operands && raw->operands[at].kind == OP_LIST)
 		args = &raw->operands[at++];
-	call->n_rets = call_list(p, rets, &call->rets, &call->ret_sizes);
-	call->n_args = call_list(p, args, &call->args, &call->arg_sizes);
+	call->n_rets = call_list(p, rets, true, &call->rets, &call->ret_sizes);
+	call->n_args = call_list(p, args, false, &call->args, &call->arg_sizes);
 	if (callee->kind == OP_SYMBOL && callee->symbol->kind == SYM_FUNCTION) {
 		call->symbol = callee->symbol;
 		PTX_PUSH(p, p->function->callees, p->function->n_callees, p->function->cap_callees, callee->symbol);
@@ -296,6 +336,9 @@ static void decode_call(struct ptx_parser *p)
 	} else {
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "function %.*s is not declared", (int)callee->name_size, callee->name ? callee->name : "");
 	}
+	for (uint32_t k = 0; k < call->n_rets; k++)
+		if (rets->elements[k].kind == OP_REG)
+			emit_pass(p, rets->elements[k].reg, rets->elements[k].type, call->rets[k], true);
 }
 
 static void decode_simple(struct ptx_parser *p)

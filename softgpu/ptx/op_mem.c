@@ -246,16 +246,22 @@ static unsigned take_order(struct ptx_parser *p)
 struct ptx_address ckt_ptx_decode_address(struct ptx_parser *p, const struct ptx_operand *o, enum ptx_space space)
 {
 	struct ptx_address address = {.operand = PTX_OPERAND_NONE, .imm = (int64_t)o->value, .bytes = 8, .space = space};
-	if (o->kind != OP_ADDRESS || o->n_elements > 1)
-		ckt_ptx_bad(p, "address expected");
+	struct ptx_operand name;
 	const struct ptx_operand *base = o->elements;
+	if (o->indexed && (!strcmp(p->raw.op, "ld") || !strcmp(p->raw.op, "ldu") || !strcmp(p->raw.op, "st"))) {
+		name = *o;
+		name.value = 0;
+		base = &name;
+	} else if (o->kind != OP_ADDRESS || o->n_elements > 1) {
+		ckt_ptx_bad(p, "address expected");
+	}
 	if (space == SP_PARAM && p->function->info.is_entry && !(base && base->kind == OP_LOCAL && base->variable->space == SP_PARAM))
 		address.space = SP_PARAM_ENTRY;
 	if (!base) {
 		address.operand = ckt_ptx_constant(p, 0, 0, NULL, 8);
 		return address;
 	}
-	if (base->kind == OP_LOCAL) {
+	if (base->kind == OP_LOCAL && !base->index_scale) {
 		address.imm += base->variable->offset;
 		if (base->variable->space == SP_PARAM_ENTRY) {
 			if (space != SP_PARAM)
@@ -267,6 +273,10 @@ struct ptx_address ckt_ptx_decode_address(struct ptx_parser *p, const struct ptx
 		}
 		return address;
 	}
+	if (base->kind == OP_LOCAL && base->variable->space == SP_PARAM_ENTRY && space != SP_PARAM)
+		ckt_ptx_bad(p, "a parameter is read with ld.param");
+	if (base->kind == OP_LOCAL && space == SP_GENERIC)
+		address.imm += (int64_t)PTX_LOCAL_WINDOW;
 	if (base->kind == OP_REG && ckt_ptx_lane_bytes(base->type) == 4) {
 		if (space == SP_GENERIC || space == SP_GLOBAL)
 			ckt_ptx_bad(p, "an address of global or generic memory has 64 bits");

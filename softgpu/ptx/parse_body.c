@@ -112,6 +112,33 @@ static void use_register(struct ptx_parser *p, struct ptx_name *entry, struct pt
 	o->type = entry->type;
 }
 
+/*
+ * name[3], name[register] or name[register+3]: elements of the array's type, those of vectors and of rows each for itself.  A constant is
+ * multiplied in 32 bits, as ptxas does it.
+ */
+static void parse_index(struct ptx_parser *p, struct ptx_operand *o)
+{
+	unsigned size = o->kind == OP_LOCAL ? o->variable->element : o->symbol->element;
+	enum ptx_type kind;
+	if (!size)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "%.*s is no array: it has no index", (int)o->name_size, o->name);
+	o->indexed = true;
+	if (p->token.kind == TK_IDENT && !ckt_ptx_token_is(&p->token, "WARP_SZ")) {
+		struct ptx_operand index = {0};
+		struct ptx_name *entry = ckt_ptx_lookup(p, p->scope, p->token.text, p->token.size);
+		if (!entry || entry->kind != NAME_REG || !ckt_ptx_lane_bytes(entry->type) || ckt_ptx_lane_bytes(entry->type) > 8 || ckt_ptx_type_float(entry->type))
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "%.*s is no index", (int)p->token.size, p->token.text);
+		use_register(p, entry, &index);
+		ckt_ptx_next(p);
+		o->reg = index.reg;
+		o->type = index.type;
+		o->index_scale = (uint8_t)size;
+	}
+	if (!o->index_scale || ckt_ptx_is(p, '+'))
+		o->value = (uint32_t)(ckt_ptx_constant_expression(p, &kind) * size);
+	ckt_ptx_expect(p, ']');
+}
+
 /* A name: register, variable, symbol, special register; what is none of them may be a label. */
 static void parse_name(struct ptx_parser *p, struct ptx_operand *o)
 {
@@ -151,10 +178,8 @@ static void parse_name(struct ptx_parser *p, struct ptx_operand *o)
 		enum ptx_type kind;
 		if (ckt_ptx_is(p, '+') || ckt_ptx_is(p, '-'))
 			o->value = ckt_ptx_constant_expression(p, &kind);
-		if (o->kind == OP_LOCAL && ckt_ptx_accept(p, '[')) {	/* name[4] is name+4 */
-			o->value += ckt_ptx_constant_expression(p, &kind);
-			ckt_ptx_expect(p, ']');
-		}
+		else if (ckt_ptx_accept(p, '['))
+			parse_index(p, o);
 	}
 }
 
@@ -196,6 +221,8 @@ static void parse_address(struct ptx_parser *p, struct ptx_operand *o)
 		parse_name(p, o->elements);
 		if (o->elements->kind == OP_NAME)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown name %.*s", (int)o->elements->name_size, o->elements->name);
+		if (o->elements->indexed)
+			ckt_ptx_fail(p, CKT_PTX_INVALID, "an address in brackets has an offset, no index");
 		o->value = o->elements->value;
 		o->elements->value = 0;
 		if (ckt_ptx_is(p, '+') || ckt_ptx_is(p, '-'))

@@ -277,6 +277,7 @@ void ckt_ptx_parse_module_variable(struct ptx_parser *p, enum ptx_linkage linkag
 		if (space == SP_SHARED && size > PTX_SHARED_MAX)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "too much shared memory");
 		s->size = size;
+		s->element = n ? (uint8_t)ckt_ptx_type_bytes(d.type) : 0;
 		s->align = d.align;
 		s->managed = d.managed;
 		s->dynamic = open;
@@ -314,7 +315,8 @@ void ckt_ptx_parse_local_variable(struct ptx_parser *p, enum ptx_space space)
 		f->frame_bytes = (f->frame_bytes + d.align - 1) & ~(d.align - 1);
 		struct ptx_name *entry = ckt_ptx_new(p, sizeof *entry);
 		*entry = (struct ptx_name){.kind = NAME_VARIABLE,
-			.variable = {.space = space, .type = d.type, .offset = f->frame_bytes, .size = (uint32_t)size, .align = d.align}};
+			.variable = {.space = space, .type = d.type, .offset = f->frame_bytes, .size = (uint32_t)size, .align = d.align,
+				     .element = n ? (uint8_t)ckt_ptx_type_bytes(d.type) : 0}};
 		ckt_ptx_declare(p, name, name_size, entry);
 		f->frame_bytes += (uint32_t)size;
 	} while (ckt_ptx_accept(p, ','));
@@ -344,7 +346,8 @@ struct ckt_ptx_param *ckt_ptx_parse_params(struct ptx_parser *p, size_t *ret_n, 
 		if (declare && !(name_size == 1 && *name == '_')) {
 			struct ptx_name *entry = ckt_ptx_new(p, sizeof *entry);
 			*entry = (struct ptx_name){.kind = NAME_VARIABLE,
-				.variable = {.space = space, .type = d.type, .offset = *offset, .size = (uint32_t)size, .align = d.align}};
+				.variable = {.space = space, .type = d.type, .offset = *offset, .size = (uint32_t)size, .align = d.align,
+					     .element = n_dims ? (uint8_t)ckt_ptx_type_bytes(d.type) : 0}};
 			ckt_ptx_declare(p, name, name_size, entry);
 		}
 		*offset += (uint32_t)size;

@@ -219,13 +219,56 @@ static void test_read_only(void)
 	run(HEAD "ld.global.u32 a, [n64]; st.global.u32 [n64], a; ret;\n}\n", 1, (uint64_t)(uintptr_t)page, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "write of 4");
 }
 
+struct body { const char *body; uint32_t times, more; };	/* c becomes t * times + more */
+
+/* All in one module, so that one run of the compiler does where kernels become machine code. */
+static void bodies(const struct body *table, size_t n)
+{
+	static char text[65536];
+	const char *texts = text;
+	size_t used = (size_t)snprintf(text, sizeof text, UNIT_HEAD
+		".const .align 8 .u32 k1[2] = {8, 9}; .global .align 16 .u32 g[8] = {10, 11, 12, 13, 14, 15, 16, 17};\n"
+		".global .v2 .u32 v2[2] = {{20, 21}, {22, 23}}; .global .u32 g2[2][2] = {{30, 31}, {32, 33}}; .global .u64 at[3] = {g+8, generic(g)+4*2, g+4+4};\n"
+		".func (.param .b32 r) twice(.param .b32 a) { .reg .b32 x; ld.param.b32 x, [a]; add.u32 x, x, x; st.param.b32 [r], x; ret; }\n"
+		".func (.param .b32 r) get(.param .b64 a, .param .align 4 .b8 b[8]) { .reg .b32 x, y; .reg .b64 p; ld.param.b64 p, [a]; ld.global.b32 x, [p];\n"
+		"ld.param.b32 y, b[4]; add.u32 x, x, y; st.param.b32 [r], x; ret; }\n");
+	for (size_t k = 0; k < n && used < sizeof text; k++)
+		used += (size_t)snprintf(text + used, sizeof text - used, ".visible .entry k%zu_(.param .u64 out, .param .u64 n)\n{\n"
+			".shared .align 16 .u32 s[64]; .shared .align 8 .b64 z; .local .align 8 .b8 l[16]; .local .u32 lw[4]; .reg .b64 o, x, y; .reg .b32 t, a, b, c, v; .reg .pred p;\n"
+			"ld.param.u64 o, [out]; mov.u32 t, %%tid.x; mov.u32 a, s; shl.b32 b, t, 2; add.u32 a, a, b; add.u32 v, t, 100; st.shared.u32 [a], v; bar.sync 0;\n"
+			"%s\nbar.sync 0; mul.wide.u32 x, t, 4; add.u64 x, x, o; st.global.u32 [x], c; ret;\n}\n", k, table[k].body);
+	struct ckt_ptx_module *module = used < sizeof text ? unit_load(&texts, 1, NULL) : NULL;
+	if (!module)
+		fprintf(stderr, "%s\n", unit_log);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(module);
+	words = words ? words : unit_alloc(4096);
+	for (size_t k = 0; k < n; k++) {
+		char name[16];
+		snprintf(name, sizeof name, "k%zu_", k);
+		memset(words, 0, 4096);
+		struct unit_launch u = {.kernel = name, .grid = 1, .block = 64, .args = {(uint64_t)(uintptr_t)words, 1234}};
+		enum ckt_ptx_fault fault = unit_run(module, &u);
+		if (fault)
+			fprintf(stderr, "%s: fault %d: %s\n", table[k].body, fault, unit_message);
+		CU_ASSERT_EQUAL(fault, CKT_PTX_FAULT_NONE);
+		for (uint32_t t = 0; t < 64; t++) {
+			if (words[t] != t * table[k].times + table[k].more) {
+				fprintf(stderr, "%s: thread %u has %u\n", table[k].body, t, words[t]);
+				CU_FAIL("wrong value");
+				break;
+			}
+		}
+	}
+	ckt_ptx_module_destroy(module);
+}
+
 /*
  * An address of 32 bits and an instruction's offset are added in 32 bits: a register below zero with an offset that brings it back is plain
  * nvcc output.  Of a 64-bit address of shared and local memory only the lower half counts.  In every space that has such addresses.
  */
 static void test_narrow_addresses(void)
 {
-	static const struct { const char *body; uint32_t times, more; } table[] = {	/* c becomes t * times + more */
+	static const struct body table[] = {
 		{"sub.u32 a, a, 64; sub.u32 a, a, b; ld.shared.u32 c, [a+64]; add.u32 a, a, b; ld.shared.u32 c, [a+64];", 1, 100},
 		{"sub.u32 a, a, 0x10000; ld.shared.u32 c, [a+0x10000];", 1, 100}, {"mov.u32 a, -16; ld.shared.u32 c, [a+20];", 0, 101},
 		{"mov.u32 a, -16; ld.shared.v2.u32 {v, c}, [a+16];", 0, 101}, {"sub.u32 a, a, 0x10000; st.shared.u32 [a+0x10000], 7; ld.shared.u32 c, [a+0x10000];", 0, 7},
@@ -243,28 +286,44 @@ static void test_narrow_addresses(void)
 		{"and.b32 v, t, 7; shl.b32 v, v, 4; mov.u32 a, s; add.u32 a, a, v; sub.u32 a, a, 0x10000; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {c}, [a+0x10000]; and.b32 v, t, 32;\n"
 		 "add.u32 c, c, v;", 1, 100},
 	};
-	for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
-		static char text[4096];
-		snprintf(text, sizeof text, UNIT_HEAD ".const .align 8 .u32 k1[2] = {8, 9};\n.visible .entry k(.param .u64 out, .param .u64 n)\n{\n"
-			 ".shared .align 16 .u32 s[64]; .shared .align 8 .b64 z; .local .align 8 .b8 l[16]; .reg .b64 o, x, y; .reg .b32 t, a, b, c, v; .reg .pred p;\n"
-			 "ld.param.u64 o, [out]; mov.u32 t, %%tid.x; mov.u32 a, s; shl.b32 b, t, 2; add.u32 a, a, b; add.u32 v, t, 100; st.shared.u32 [a], v; bar.sync 0;\n"
-			 "%s\nbar.sync 0; mul.wide.u32 x, t, 4; add.u64 x, x, o; st.global.u32 [x], c; ret;\n}\n", table[k].body);
-		run(text, 64, 1234, CKT_PTX_FAULT_NONE, NULL);
-		for (uint32_t t = 0; t < 64; t++) {
-			if (words[t] != t * table[k].times + table[k].more) {
-				fprintf(stderr, "%s: thread %u has %u\n", table[k].body, t, words[t]);
-				CU_FAIL("wrong value");
-				break;
-			}
-		}
-	}
+	bodies(table, sizeof table / sizeof *table);
 	/* What remains beyond the block's memory is still a fault; memory of the device has 64-bit addresses, and ptxas wants them. */
 	run(HEAD ".shared .b32 s[4]; mov.u32 a, -16; ld.shared.u32 c, [a+8]; ret;\n}\n", 1, 0, CKT_PTX_FAULT_ILLEGAL_ADDRESS, "shared address 0xfffffff8");
 	REFUSED(HEAD "ld.global.u32 a, [b+4]; ret;\n}\n", CKT_PTX_INVALID, 0, "64 bits");
 	REFUSED(HEAD "atom.add.u32 a, [b+4], 1; ret;\n}\n", CKT_PTX_INVALID, 0, "64 bits");
 }
 
+/* A variable with an offset in bytes or an index in elements, wherever ptxas takes it; registers and constants as parameters. */
+static void test_symbols(void)
+{
+	static const struct body table[] = {
+		{"mov.u64 x, g[3]; ld.global.u32 c, [x];", 0, 13}, {"mov.u64 x, g+12; ld.global.u32 c, [x+-4];", 0, 12}, {"mov.b64 x, g[1+1]; ld.global.u32 c, [x];", 0, 12},
+		{"cvta.global.u64 x, g[2]; ld.u32 c, [x];", 0, 12}, {"ld.global.u32 c, g[7];", 0, 17}, {"ld.global.v2.u32 {v, c}, g[2];", 0, 13}, {"ldu.global.u32 c, g[7];", 0, 17},
+		{"ld.global.u8 c, g[5];", 0, 15}, {"ld.global.u32 c, v2[3];", 0, 23}, {"ld.global.u32 c, g2[2];", 0, 32}, {"mov.u64 x, k1[1]; ld.const.u32 c, [x];", 0, 9}, {"ld.const.u32 c, k1[1];", 0, 9},
+		{"mov.u32 a, s[5]; ld.shared.u32 c, [a];", 0, 105}, {"mov.u64 x, s[5]; ld.shared.u32 c, [x+4];", 0, 106}, {"ld.shared.u32 c, s[6];", 0, 106}, {"ld.shared.u32 c, s[t];", 1, 100},
+		{"and.b32 v, t, 31; ld.shared.u32 c, s[v+3]; sub.u32 c, c, v;", 0, 103}, {"mov.u32 a, s[t]; ld.shared.u32 c, [a];", 1, 100}, {"cvta.shared.u64 x, s[t]; ld.u32 c, [x];", 1, 100},
+		{"cvt.u64.u32 x, t; ld.shared.u32 c, s[x];", 1, 100}, {"st.shared.u32 s[t], t; ld.shared.u32 c, [a];", 1, 0}, {"and.b32 v, t, 7; ld.global.u32 c, g[v]; sub.u32 c, c, v;", 0, 10},
+		{"mov.u64 x, l[4]; st.local.u32 [x], t; ld.local.u32 c, [l+4];", 1, 0}, {"st.local.u32 lw[2], t; ld.local.u32 c, [lw+8];", 1, 0}, {"mov.u32 v, 2; st.local.u32 lw[v], t; ld.local.u32 c, lw[v];", 1, 0},
+		{"mov.u32 v, 1; st.local.u32 [lw+8], t; cvta.local.u64 x, lw[v]; ld.u32 c, [x+4];", 1, 0}, {"mov.u32 v, 1; st.local.u32 [lw+4], t; ld.local.u32 c, lw[v];", 1, 0},
+		{"mov.u64 x, g; add.u64 y, x, 4; setp.eq.u64 p, y, g+4; selp.u32 c, 1, 0, p;", 0, 1}, {"st.global.u64 [o+4000], g+4; bar.sync 0; ld.global.u64 x, [o+4000]; ld.global.u32 c, [x];", 0, 11},
+		{"mov.u32 a, 8; add.u32 a, a, s+4; ld.shared.u32 c, [a];", 0, 103}, {"ld.global.u64 x, [at]; ld.global.u32 c, [x];", 0, 12}, {"ld.global.u64 x, at[1]; ld.global.u32 c, [x];", 0, 12},
+		{"ld.global.u64 x, at[2]; ld.global.u32 c, [x];", 0, 12}, {"mov.u64 x, g; mov.u64 y, g[-1]; sub.u64 x, y, x; shr.u64 y, x, 32; cvt.u32.u64 c, x; cvt.u32.u64 v, y; add.u32 c, c, v;", 0, -4u},
+		{"call (c), twice, (t);", 2, 0}, {"call (c), twice, (21);", 0, 42}, {"{ .param .b32 i; st.param.b32 [i], t; call (c), twice, (i); }", 2, 0},
+		{"{ .param .b32 r; call (r), twice, (t); ld.param.b32 c, [r]; }", 2, 0}, {"call (_), twice, (t); mov.u32 c, t;", 1, 0},
+		{"{ .param .align 4 .b8 i[8]; st.param.b32 i[4], t; mov.u64 x, g[3]; call (c), get, (x, i); }", 1, 13},
+		{"{ .param .align 4 .b8 i[8]; .param .b64 j; st.param.b32 [i+4], t; st.param.b64 [j], g+12; call (c), get, (j, i); }", 1, 13},
+		{"and.b32 v, t, 1; setp.eq.u32 p, v, 0; mov.u32 c, t; @p call (c), twice, (t); @!p add.u32 c, c, t;", 2, 0},
+	};
+	bodies(table, sizeof table / sizeof *table);
+	REFUSED(HEAD ".shared .b32 s; mov.u32 a, s[0]; ret;\n}\n", CKT_PTX_INVALID, 0, "s is no array");
+	REFUSED(HEAD "ld.param.u64 x, n[0]; ret;\n}\n", CKT_PTX_INVALID, 0, "n is no array");
+	REFUSED(HEAD ".shared .b32 s[4]; ld.shared.u32 a, [s[1]]; ret;\n}\n", CKT_PTX_INVALID, 0, "no index");
+	REFUSED(HEAD ".shared .b32 s[4]; atom.shared.add.u32 a, s[1], 1; ret;\n}\n", CKT_PTX_INVALID, 0, "address expected");
+	REFUSED(HEAD ".shared .b32 s[4]; mov.u32 a, s[f1]; ret;\n}\n", CKT_PTX_INVALID, 0, "f1 is no index");
+	REFUSED(HEAD ".shared .b32 s[4]; ld.shared.u32 a, s; ret;\n}\n", CKT_PTX_INVALID, 0, "address expected");
+}
+
 static const struct unit_test tests[] = {{"vectors", test_vectors}, {"generic", test_generic}, {"local", test_local_is_private}, {"atomics", test_atomics},
 	{"policy", test_policy}, {"counting", test_counting}, {"atomic operands", test_atomic_operands},
-	{"atomics between blocks", test_atomics_between_blocks}, {"faults", test_faults}, {"narrow addresses", test_narrow_addresses}, {"reserved", test_reserved}, {"read only", test_read_only}};
+	{"atomics between blocks", test_atomics_between_blocks}, {"faults", test_faults}, {"narrow addresses", test_narrow_addresses}, {"symbols", test_symbols}, {"reserved", test_reserved}, {"read only", test_read_only}};
 UNIT_MAIN("ptx memory", tests)
