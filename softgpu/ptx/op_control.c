@@ -328,6 +328,10 @@ static void decode_call(struct ptx_parser *p)
 		PTX_PUSH(p, p->function->callees, p->function->n_callees, p->function->cap_callees, callee->symbol);
 		ckt_ptx_emit(p, exec_call)->call = call;
 	} else if (callee->kind == OP_REG) {
+		const struct ptx_operand *type = at < raw->n_operands ? &raw->operands[at] : NULL;
+		const struct ptx_name *entry = type && type->kind == OP_NAME ? ckt_ptx_lookup(p, p->scope, type->name, type->name_size) : NULL;
+		if (!entry || (entry->kind != NAME_PROTOTYPE && entry->kind != NAME_TARGETS))
+			ckt_ptx_bad(p, "no such .callprototype or .calltargets");
 		int32_t a = ckt_ptx_source_of(p, callee, T_U64);
 		p->function->has_indirect_call = true;
 		struct ptx_insn *i = ckt_ptx_emit(p, exec_call_indirect);
