@@ -9,61 +9,32 @@
  *
  * That is right as long as the program keeps to what a device without concurrent managed access demands (and
  * CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0): the CPU leaves managed memory alone while kernels run.  A touch that comes early
- * waits for the GPU.  System calls do not fault but fail: read() into managed memory that a kernel has had returns EFAULT.
+ * waits for the GPU.  System calls do not fault but fail: buffers.c opens what they are given.
  *
  * All copies go on a stream of our own that waits for no other: what they need is waited for before.  So a host function that touches
  * managed memory gets it, though its stream stands still until it returns; what it wrote is sent before its stream goes on.
  *
- * The handler of SIGSEGV is there while managed memory is, and passes on every fault that is not ours.  It runs in the thread that
- * touched the memory, which holds none of our locks: the library itself reads the program's memory before it takes any.
+ * Touches are served by managed_fault.c.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
-#include "client/cuda/internal.h"
+#include "client/cuda/managed.h"
 #include "client/cuda/route.h"
 #include "driver/advice.h"
 #include "rpc/log.h"
 
-#define CHUNK ((uint64_t)64 << 10)
+#define CHUNK CKT_MANAGED_CHUNK
 /* A block of its own in the worker's allocator, so that no other allocation shares its pages. */
 #define REGION_MIN ((uint64_t)2 << 20)
-enum { WINDOW_MAX = 64 };	/* chunks taken at once where the program goes through memory in order */
-
-enum state { STATE_DEVICE = 0, STATE_CLEAN, STATE_DIRTY };
-
-/* A module's variable in a region; only its bytes are ours. */
-struct span {
-	uint64_t begin, end;
-	uint64_t module;
-};
-
-struct ckt_managed_region {
-	struct ckt_managed_region *next;
-	uint64_t base, size;
-	uint64_t context;
-	uint64_t stream;		/* for its copies */
-	bool fresh;			/* being cleared on that stream */
-	uint8_t *alias;			/* the same memory, always open */
-	uint8_t *states;		/* per chunk */
-	size_t valid, dirty;		/* chunks that are not DEVICE; chunks that are DIRTY */
-	bool adopted;			/* the program's own memory (mapped.c, shared.c), which stays when the region goes */
-	_Atomic bool asleep;		/* shared with the worker: all of it is open, and nothing is ours to do yet */
-	struct span *spans;		/* NULL: all of it is ours */
-	size_t span_count;
-	uint64_t next_fault, window;	/* where the next fault would go on, how many chunks the last one took */
-};
 
 _Atomic unsigned ckt_managed_count;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t ckt_managed_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ckt_managed_region *regions;
-static struct sigaction previous;
 /* Times that something was put on the GPU, and how many of those were waited for: a touch waits for the rest. */
 static _Atomic uint64_t work;
 static uint64_t work_done;
@@ -75,31 +46,16 @@ static CUresult send_bytes(struct ckt_managed_region *r, uint64_t offset, uint64
 	return ckt_copy_send(r->base + offset, r->alias + offset, end - offset, r->stream);
 }
 
+/* Many pieces are under way at once, so what is fetched costs one round trip and not one for each of them. */
 static CUresult fetch_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
-	while (offset < end) {
-		struct ckt_reply reply;
-		struct ckt_memcpy_dtoh_res res;
-		uint32_t size = (uint32_t)(end - offset < CKT_DATA_MAX ? end - offset : CKT_DATA_MAX);
-		CUresult result = CKT_WAITED(memcpy_dtoh, MEMCPY_DTOH, CKT_CALL_F_NUMBERED, &reply, .src = r->base + offset, .size = size,
-					     .stream = r->stream);
-		if (result)
-			return result;
-		bool good = ckt_memcpy_dtoh_res_get(&reply.results, &res) && res.data_len == size;
-		if (good)
-			memcpy(r->alias + offset, res.data, size);
-		ckt_reply_release(&reply);
-		if (!good)
-			return CUDA_ERROR_UNKNOWN;
-		offset += size;
-	}
-	return CUDA_SUCCESS;
+	struct ckt_copy2d c = {.dst = (uint64_t)(uintptr_t)r->alias + offset, .src = r->base + offset, .src_device = true, .width = end - offset, .height = 1};
+	return ckt_copy_fetch(&c, 0, r->stream);
 }
 
-/* Sends or fetches what is ours of the chunks. */
-static CUresult transfer(struct ckt_managed_region *r, uint64_t first, uint64_t count, CUresult (*way)(struct ckt_managed_region *r, uint64_t offset, uint64_t end))
+/* Sends or fetches what is ours of the bytes. */
+static CUresult transfer(struct ckt_managed_region *r, uint64_t begin, uint64_t end, CUresult (*way)(struct ckt_managed_region *r, uint64_t offset, uint64_t end))
 {
-	uint64_t begin = first * CHUNK, end = (first + count) * CHUNK;
 	CUresult result = CUDA_SUCCESS;
 	if (!r->spans)
 		return way(r, begin, end);
@@ -115,14 +71,23 @@ static CUresult transfer(struct ckt_managed_region *r, uint64_t first, uint64_t 
 	return result;
 }
 
-static CUresult send_chunks(struct ckt_managed_region *r, uint64_t first, uint64_t count)
+CUresult ckt_managed_send(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
-	return transfer(r, first, count, send_bytes);
+	return transfer(r, offset, end, send_bytes);
 }
 
-static CUresult fetch_chunks(struct ckt_managed_region *r, uint64_t first, uint64_t count)
+CUresult ckt_managed_fetch(struct ckt_managed_region *r, uint64_t first, uint64_t count)
 {
-	return transfer(r, first, count, fetch_bytes);
+	return transfer(r, first * CHUNK, (first + count) * CHUNK, fetch_bytes);
+}
+
+void ckt_managed_set_states(struct ckt_managed_region *r, uint64_t first, uint64_t count, enum ckt_managed_state state)
+{
+	for (uint64_t i = first; i < first + count; i++) {
+		r->valid += r->states[i] == CKT_MANAGED_DEVICE;
+		r->dirty += state == CKT_MANAGED_DIRTY;
+	}
+	memset(r->states + first, state, count);
 }
 
 /* Sends what the program wrote; *sent: something was. */
@@ -132,7 +97,7 @@ static CUresult flush(struct ckt_managed_region *r, bool *sent)
 	uint64_t chunks = r->size / CHUNK;
 	for (uint64_t i = 0; i < chunks && r->dirty && !result;) {
 		uint64_t end = i;
-		while (end < chunks && r->states[end] == STATE_DIRTY)
+		while (end < chunks && r->states[end] == CKT_MANAGED_DIRTY)
 			end++;
 		if (end == i) {
 			i++;
@@ -140,8 +105,8 @@ static CUresult flush(struct ckt_managed_region *r, bool *sent)
 		}
 		/* Closed first: a write of another thread that is late is then a fault, not lost. */
 		mprotect((void *)(uintptr_t)(r->base + i * CHUNK), (end - i) * CHUNK, PROT_READ);
-		result = send_chunks(r, i, end - i);
-		memset(r->states + i, STATE_CLEAN, end - i);
+		result = ckt_managed_send(r, i * CHUNK, end * CHUNK);
+		memset(r->states + i, CKT_MANAGED_CLEAN, end - i);
 		r->dirty -= end - i;
 		*sent = true;
 		i = end;
@@ -154,11 +119,12 @@ static void close_all(struct ckt_managed_region *r)
 	if (!r->valid)
 		return;
 	mprotect((void *)(uintptr_t)r->base, r->size, PROT_NONE);
-	memset(r->states, STATE_DEVICE, r->size / CHUNK);
+	memset(r->states, CKT_MANAGED_DEVICE, r->size / CHUNK);
 	r->valid = r->dirty = 0;
+	ckt_managed_walk_end(&r->walk);
 }
 
-static struct ckt_managed_region *find(uint64_t address)
+struct ckt_managed_region *ckt_managed_find(uint64_t address)
 {
 	for (struct ckt_managed_region *r = regions; r; r = r->next)
 		if (address - r->base < r->size)
@@ -194,10 +160,10 @@ CUresult ckt_managed_before_launch_slow(void)
 	CUresult result = ckt_registered_before_work();
 	if (result)
 		return result;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ckt_managed_lock);
 	result = hand_over(NULL, true);
 	work++;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ckt_managed_lock);
 	return result;
 }
 
@@ -209,14 +175,14 @@ CUresult ckt_managed_after_host_slow(void)
 static CUresult before_access(uint64_t address, uint64_t size, bool write)
 {
 	CUresult result = CUDA_SUCCESS;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ckt_managed_lock);
 	for (struct ckt_managed_region *r = regions; r && !result; r = r->next) {
 		if (r->base - address >= size && address - r->base >= r->size)
 			continue;
 		result = hand_over(r, write);
 		work += write;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ckt_managed_lock);
 	return result;
 }
 
@@ -231,153 +197,20 @@ CUresult ckt_managed_hand_over(uint64_t address, uint64_t size)
 	return before_access(address, size, true);
 }
 
-/* ---- Faults */
+/* ---- After the GPU has worked */
 
-static void set_states(struct ckt_managed_region *r, uint64_t first, uint64_t count, enum state state)
-{
-	for (uint64_t i = first; i < first + count; i++) {
-		r->valid += r->states[i] == STATE_DEVICE;
-		r->dirty += state == STATE_DIRTY;
-	}
-	memset(r->states + first, state, count);
-}
-
-/* How many chunks from this one on are of that state and may be taken with it. */
-static uint64_t run_of(const struct ckt_managed_region *r, uint64_t first, uint64_t most)
-{
-	uint64_t chunks = r->size / CHUNK, end = first + 1;
-	while (end < chunks && end < first + most && r->states[end] == r->states[first])
-		end++;
-	return end - first;
-}
-
-/* Unlocked meanwhile: what the GPU does next may be a host function that wants managed memory, too. */
-static CUresult wait_for_gpu(uint64_t context)
+CUresult ckt_managed_wait(uint64_t context)
 {
 	uint64_t upto = work;
 	/* Of one server's work all is waited for together. */
 	if (work_done >= upto && ckt_conn_count == 1)
 		return CUDA_SUCCESS;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ckt_managed_lock);
 	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ckt_managed_lock);
 	if (!result && work_done < upto)
 		work_done = upto;
 	return result;
-}
-
-static CUresult open_chunk(struct ckt_managed_region *r, uint64_t address, bool write)
-{
-	uint64_t first = (address - r->base) / CHUNK;
-	enum state before = (enum state)r->states[first], after = write ? STATE_DIRTY : STATE_CLEAN;
-	/* Another thread was here first. */
-	if (before == STATE_DIRTY || (before == STATE_CLEAN && !write))
-		return CUDA_SUCCESS;
-	r->window = first == r->next_fault && r->window ? (r->window * 2 < WINDOW_MAX ? r->window * 2 : WINDOW_MAX) : 1;
-	uint64_t count = run_of(r, first, r->window);
-	r->next_fault = first + count;
-	if (before == STATE_DEVICE) {
-		CUresult result = fetch_chunks(r, first, count);
-		if (result)
-			return result;
-	}
-	int protection = write ? PROT_READ | PROT_WRITE : PROT_READ;
-	if (mprotect((void *)(uintptr_t)(r->base + first * CHUNK), count * CHUNK, protection) == 0) {
-		set_states(r, first, count, after);
-		return CUDA_SUCCESS;
-	}
-	/* The process has as many mappings as it may: one for the whole region is one less. */
-	uint64_t chunks = r->size / CHUNK;
-	for (uint64_t i = 0; i < chunks; i++) {
-		CUresult result = r->states[i] == STATE_DEVICE && (i < first || i >= first + count) ? fetch_chunks(r, i, 1) : CUDA_SUCCESS;
-		if (result)
-			return result;
-	}
-	if (mprotect((void *)(uintptr_t)r->base, r->size, PROT_READ | PROT_WRITE))
-		return CUDA_ERROR_OPERATING_SYSTEM;
-	r->dirty = 0;
-	set_states(r, 0, chunks, STATE_DIRTY);
-	return CUDA_SUCCESS;
-}
-
-/* true: the access can be tried again. */
-static bool serve_fault(uint64_t address, bool write)
-{
-	/* In a host function the program may not call CUDA, but this is us, and what came before on its stream is done. */
-	bool in_host_function = ckt_call_forbidden;
-	uint64_t saved = ckt_call_context;
-	CUresult result = CUDA_SUCCESS;
-	ckt_call_forbidden = false;
-	pthread_mutex_lock(&lock);
-	struct ckt_managed_region *r = find(address);
-	if (r && !in_host_function && r->states[(address - r->base) / CHUNK] == STATE_DEVICE) {
-		ckt_context_use(r->context);
-		result = wait_for_gpu(r->context);
-		r = find(address);
-	}
-	if (r && !result) {
-		ckt_context_use(r->context);
-		result = open_chunk(r, address, write);
-	}
-	ckt_context_use(saved);
-	pthread_mutex_unlock(&lock);
-	ckt_call_forbidden = in_host_function;
-	if (result)
-		ckt_log_user("managed memory at 0x%llx could not be fetched from the GPU (CUDA error %d): the program cannot go on",
-			     (unsigned long long)address, result);
-	return r && !result;
-}
-
-static void pass_on(int number, siginfo_t *info, void *context)
-{
-	if (previous.sa_flags & SA_SIGINFO) {
-		previous.sa_sigaction(number, info, context);
-	} else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-		previous.sa_handler(number);
-	} else {
-		/* Back to the instruction, which now ends the program as it would have without us. */
-		struct sigaction standard = {.sa_handler = SIG_DFL};
-		sigaction(SIGSEGV, &standard, NULL);
-	}
-}
-
-static void on_fault(int number, siginfo_t *info, void *context)
-{
-	int saved_errno = errno;
-#ifdef __x86_64__
-	bool write = ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2;
-#else
-	/* Reading first is right as well: the write then faults again. */
-	bool write = false;
-	pthread_mutex_lock(&lock);
-	struct ckt_managed_region *r = find((uint64_t)(uintptr_t)info->si_addr);
-	if (r)
-		write = r->states[((uint64_t)(uintptr_t)info->si_addr - r->base) / CHUNK] == STATE_CLEAN;
-	pthread_mutex_unlock(&lock);
-#endif
-	if (info->si_code <= 0 || !serve_fault((uint64_t)(uintptr_t)info->si_addr, write))
-		pass_on(number, info, context);
-	errno = saved_errno;
-}
-
-static void handler_install(void)
-{
-	struct sigaction now, ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
-	sigaction(SIGSEGV, NULL, &now);
-	if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault)
-		return;
-	previous = now;
-	/* A program that has a stack of its own for signals keeps it. */
-	ours.sa_flags |= now.sa_flags & SA_ONSTACK;
-	sigaction(SIGSEGV, &ours, NULL);
-}
-
-static void handler_remove(void)
-{
-	struct sigaction now;
-	/* Somebody who came after us may call us: then it stays. */
-	if (sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault)
-		sigaction(SIGSEGV, &previous, NULL);
 }
 
 /* ---- Allocation */
@@ -418,7 +251,7 @@ static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint
 		free(r);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	memset(states, STATE_DEVICE, size / CHUNK);
+	memset(states, CKT_MANAGED_DEVICE, size / CHUNK);
 	*r = (struct ckt_managed_region){.base = base, .size = size, .context = context, .stream = stream, .alias = alias, .states = states};
 	*ret_region = r;
 	return CUDA_SUCCESS;
@@ -428,7 +261,7 @@ static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint
 static CUresult region_clear(struct ckt_managed_region *r)
 {
 	mprotect((void *)(uintptr_t)r->base, r->size, PROT_READ);
-	set_states(r, 0, r->size / CHUNK, STATE_CLEAN);
+	ckt_managed_set_states(r, 0, r->size / CHUNK, CKT_MANAGED_CLEAN);
 	r->fresh = true;
 	return CKT_BATCHED(memset, MEMSET, .dst = r->base, .element_size = 4, .width = r->size / 4, .height = 1, .stream = r->stream);
 }
@@ -437,7 +270,8 @@ static CUresult region_clear(struct ckt_managed_region *r)
 static void region_enter(struct ckt_managed_region *r)
 {
 	if (atomic_fetch_add(&ckt_managed_count, 1) == 0)
-		handler_install();
+		ckt_managed_watch();
+	ckt_buffers_enter(r->base, r->size);
 	r->next = regions;
 	regions = r;
 }
@@ -448,13 +282,15 @@ static void region_leave(struct ckt_managed_region **place)
 	struct ckt_managed_region *r = *place;
 	bool counted = !r->asleep;
 	*place = r->next;
+	if (counted)
+		ckt_buffers_leave(r->base, r->size);
 	region_unmap(r);
 	if (counted && atomic_fetch_sub(&ckt_managed_count, 1) == 1)
-		handler_remove();
+		ckt_managed_unwatch();
 }
 
 /* Of memory that is the program's own and lies there already; every chunk in that state. */
-static CUresult region_of_program(uint64_t base, uint64_t size, uint64_t context, enum state state, struct ckt_managed_region **ret_region)
+static CUresult region_of_program(uint64_t base, uint64_t size, uint64_t context, enum ckt_managed_state state, struct ckt_managed_region **ret_region)
 {
 	uint64_t stream;
 	CUresult result = ckt_stream_aside(context, &stream);
@@ -476,28 +312,28 @@ static CUresult region_of_program(uint64_t base, uint64_t size, uint64_t context
 CUresult ckt_managed_adopt(uint64_t base, uint64_t size, void *alias, uint64_t context)
 {
 	struct ckt_managed_region *r;
-	CUresult result = region_of_program(base, size, context, STATE_DIRTY, &r);
+	CUresult result = region_of_program(base, size, context, CKT_MANAGED_DIRTY, &r);
 	if (result)
 		return result;
 	r->alias = alias;
 	r->valid = r->dirty = size / CHUNK;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ckt_managed_lock);
 	region_enter(r);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ckt_managed_lock);
 	return CUDA_SUCCESS;
 }
 
 CUresult ckt_managed_prepare(uint64_t base, uint64_t size, uint64_t context, struct ckt_managed_region **ret_region)
 {
 	struct ckt_managed_region *r;
-	CUresult result = region_of_program(base, size, context, STATE_DEVICE, &r);
+	CUresult result = region_of_program(base, size, context, CKT_MANAGED_DEVICE, &r);
 	if (result)
 		return result;
 	r->asleep = true;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ckt_managed_lock);
 	r->next = regions;
 	regions = r;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ckt_managed_lock);
 	*ret_region = r;
 	return CUDA_SUCCESS;
 }
@@ -516,7 +352,8 @@ const void *ckt_managed_wake(struct ckt_managed_region *r)
 		}
 		r->alias = alias;
 		if (atomic_fetch_add(&ckt_managed_count, 1) == 0)
-			handler_install();
+			ckt_managed_watch();
+		ckt_buffers_enter(r->base, r->size);
 		/* The next touch waits for what is sent again. */
 		atomic_fetch_add(&work, 1);
 		atomic_store(&r->asleep, false);
@@ -571,9 +408,9 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 		return result;
 	}
 	ckt_advice_forget(address, rounded);
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ckt_managed_lock);
 	region_enter(r);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ckt_managed_lock);
 	errno = saved_errno;
 	ckt_range_add(&(struct ckt_range){.base = address, .size = size, .kind = CKT_RANGE_MANAGED, .context = context->object.id,
 					  .flags = flags, .device = context->device});
@@ -584,7 +421,7 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 static void take_out(bool (*wanted)(const struct ckt_managed_region *r, uint64_t value), uint64_t value)
 {
 	int saved_errno = errno;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ckt_managed_lock);
 	for (struct ckt_managed_region **place = &regions; *place;) {
 		struct ckt_managed_region *r = *place;
 		if (!wanted(r, value)) {
@@ -593,7 +430,7 @@ static void take_out(bool (*wanted)(const struct ckt_managed_region *r, uint64_t
 		}
 		region_leave(place);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ckt_managed_lock);
 	errno = saved_errno;
 }
 
@@ -620,7 +457,7 @@ void ckt_managed_forget_context(uint64_t context)
 
 /* ---- Variables of modules.  The driver has placed them; neighbours in their pages are not ours and are never sent. */
 
-static void span_add(struct ckt_managed_region *r, struct span span)
+static void span_add(struct ckt_managed_region *r, struct ckt_managed_span span)
 {
 	r->spans = realloc(r->spans, (r->span_count + 1) * sizeof *r->spans);
 	if (!r->spans)
@@ -631,7 +468,7 @@ static void span_add(struct ckt_managed_region *r, struct span span)
 /* The region of the chunk at the address, made where there is none. */
 static CUresult region_of_chunk(uint64_t address, uint64_t context, uint64_t stream, struct ckt_managed_region **ret_region)
 {
-	struct ckt_managed_region *r = find(address);
+	struct ckt_managed_region *r = ckt_managed_find(address);
 	CUresult result = CUDA_SUCCESS;
 	if (r && ckt_context_conn(r->context) != ckt_context_conn(context)) {
 		/* Drivers of two servers put variables at the same addresses, and this process has each but once. */
@@ -657,15 +494,15 @@ CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context,
 	struct ckt_managed_region *r;
 	if (result)
 		return result;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ckt_managed_lock);
 	for (uint64_t at = address; at < address + size && !result; at = r->base + r->size) {
 		result = region_of_chunk(at, context, stream, &r);
 		if (result)
 			break;
 		uint64_t end = r->base + r->size < address + size ? r->base + r->size : address + size;
-		span_add(r, (struct span){.begin = at, .end = end, .module = module});
+		span_add(r, (struct ckt_managed_span){.begin = at, .end = end, .module = module});
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ckt_managed_lock);
 	errno = saved_errno;
 	if (result && !once) {
 		once = true;
@@ -680,7 +517,7 @@ void ckt_managed_forget_owner(uint64_t module)
 	if (!atomic_load_explicit(&ckt_managed_count, memory_order_relaxed))
 		return;
 	int saved_errno = errno;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ckt_managed_lock);
 	for (struct ckt_managed_region **place = &regions; *place;) {
 		struct ckt_managed_region *r = *place;
 		size_t kept = 0;
@@ -694,6 +531,6 @@ void ckt_managed_forget_owner(uint64_t module)
 		else
 			place = &r->next;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ckt_managed_lock);
 	errno = saved_errno;
 }

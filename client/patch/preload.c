@@ -1,6 +1,6 @@
 /*
  * libcricket-client.so, the library to name in LD_PRELOAD.  Its dependencies do the work: libcricket-patch.so redirects static runtimes, our
- * libcudart.so.13, libcuda.so.1 and libnvidia-ml.so.1 stand for the shared ones.  It exports nothing, starts nothing and connects to nothing.
+ * libcudart.so.13, libcuda.so.1 and libnvidia-ml.so.1 stand for the shared ones.  It exports what system_calls.c has and nothing else, starts nothing and connects to nothing.
  *
  * Its SONAME is libcudart.so.13.  The loader maps preloaded libraries first, but what they need only after what the program needs; so a
  * program linked with a shared runtime would find NVIDIA's, or none and not start at all, before ours is mapped.  A preloaded library

@@ -27,7 +27,7 @@ bool ckt_runtime_recognise(struct ckt_runtime *runtime, const struct ckt_object 
 {
 	struct ckt_dynamic dynamic;
 
-	/* The preload library carries the same SONAME but exports nothing; NVIDIA's own opens the driver with dlopen. */
+	/* The preload library carries the same SONAME but exports none of its names; NVIDIA's own opens the driver with dlopen. */
 	if (!ckt_object_dynamic(object, &dynamic) || !dynamic.soname || strcmp(dynamic.soname, "libcudart.so.13") != 0 ||
 	    !ckt_dynamic_needs(&dynamic, "libcuda.so.1") || !ckt_dynamic_symbol(object, &dynamic, "cudaMalloc"))
 		return false;
