@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rpc/graph.h"
+#include "rpc/log.h"
 #include "server/worker/array.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph_record.h"
@@ -11,6 +12,7 @@
 #include "server/worker/worker.h"
 
 enum { PARAMS_MAX = 4096 };
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* The executor's alone (a restore runs before it, a freeze while it stands). */
 static _Alignas(64) uint8_t packed[32768 + 64];
@@ -74,6 +76,44 @@ static CUresult kernel_params(const struct ckt_graph_build *build, const struct 
 	return CUDA_SUCCESS;
 }
 
+/*
+ * Attributes of a kernel node whose values mean the same here as in the client: numbers, and the address of a window of device memory.
+ * An event, or the handle by which a device updates a node, would be the client's own, and a driver takes it for a pointer.
+ */
+static bool attribute_travels(CUlaunchAttributeID id)
+{
+	switch ((int)id) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static CUresult refuse_attribute(CUlaunchAttributeID id)
+{
+	static const char *const names[] = {[CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY] = "synchronization policy",
+					    [CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION] = "programmatic stream serialization",
+					    [CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT] = "programmatic event",
+					    [CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT] = "launch completion event",
+					    [CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE] = "device-updatable kernel node"};
+	static bool said[32];
+	unsigned index = (unsigned)id < COUNT(said) ? (unsigned)id : 0;
+	if (!said[index])
+		ckt_warning("a kernel node's attribute is not supported in a graph: %s (%d)", index < COUNT(names) && names[index] ? names[index] : "unknown", id);
+	said[index] = true;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult add_kernel(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
 {
 	struct kernel_params params;
@@ -86,6 +126,10 @@ static CUresult add_kernel(const struct ckt_graph_build *build, CUgraph graph, s
 		CUlaunchAttributeID id = (CUlaunchAttributeID)ckt_get_u32(&c);
 		CUlaunchAttributeValue value;
 		_Static_assert(sizeof value <= CKT_GRAPH_ATTRIBUTE_BYTES, "an attribute's value has grown");
+		if (id == CU_LAUNCH_ATTRIBUTE_IGNORE)
+			continue;
+		if (!attribute_travels(id))
+			return refuse_attribute(id);
 		memcpy(&value, c.p, sizeof value);
 		result = ckt_driver.cuGraphKernelNodeSetAttribute(node->real, id, &value);
 	}

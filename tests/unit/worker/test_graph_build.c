@@ -14,7 +14,7 @@ static const char ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
 static uint64_t memory;
 static struct description d;
 
-static uint8_t *put_kernel(uint8_t *p, uint64_t function, uint32_t blocks, uint32_t n)
+static uint8_t *put_kernel_with(uint8_t *p, uint64_t function, uint32_t blocks, uint32_t n, const uint8_t *attributes, uint32_t bytes)
 {
 	uint8_t params[12];
 	memcpy(params, &memory, 8);
@@ -23,8 +23,13 @@ static uint8_t *put_kernel(uint8_t *p, uint64_t function, uint32_t blocks, uint3
 	for (int i = 0; i < 6; i++)
 		p = ckt_put_u32(p, i ? 1 : blocks);
 	p = ckt_put_u32(p, 0);
-	p = ckt_put_opaque(p, NULL, 0);
+	p = ckt_put_opaque(p, attributes, bytes);
 	return ckt_put_opaque(p, params, sizeof params);
+}
+
+static uint8_t *put_kernel(uint8_t *p, uint64_t function, uint32_t blocks, uint32_t n)
+{
+	return put_kernel_with(p, function, blocks, n, NULL, 0);
 }
 
 static void launch(uint64_t exec)
@@ -195,4 +200,32 @@ static void test_refused(void)
 	ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, ID(EVENT, 60)));
 }
 
-UNIT_SUITE(graph_build, {"nodes", test_nodes}, {"apply", test_apply}, {"refused", test_refused})
+/* What is a handle of the client's does not reach the driver, which would follow it; what is a number does. */
+static void test_attributes(void)
+{
+	static const CUlaunchAttributeID refused[] = {CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+						      CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
+						      CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, 15, 17, 31, 9999, -1};
+	static const CUlaunchAttributeID taken[] = {CU_LAUNCH_ATTRIBUTE_IGNORE, CU_LAUNCH_ATTRIBUTE_PRIORITY, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+						    CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT};
+	uint8_t record[256], attribute[4 + CKT_GRAPH_ATTRIBUTE_BYTES] = {0};
+	struct ckt_object *function;
+	struct ckt_object *module = inside_module(ID(MODULE, 62), ptx);
+	memory = inside_memory(1 << 20, 0);
+	MUST(ckt_function_get(&ckt_worker, module, ID(FUNCTION, 62), "add", &function), CUDA_SUCCESS);
+	for (size_t i = 0; i < COUNT(refused) + COUNT(taken); i++) {
+		bool good = i >= COUNT(refused);
+		uint64_t value = good ? 0 : 0x4141414141414141;
+		memcpy(ckt_put_u32(attribute, good ? taken[i - COUNT(refused)] : refused[i]), &value, sizeof value);
+		graph_begin(&d);
+		uint8_t *p = put_kernel_with(record, ID(FUNCTION, 62), 1, 1, attribute, sizeof attribute);
+		graph_node(&d, 1, CU_GRAPH_NODE_TYPE_KERNEL, record, (uint32_t)(p - record));
+		IS(graph_instantiate(&d, ID(GRAPH, 3), ID(GRAPH_EXEC, 3)), good ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
+		if (good)
+			IS(ASK(graph_exec_destroy, .exec = ID(GRAPH_EXEC, 3)), CUDA_SUCCESS);
+	}
+	ckt_object_destroy(&ckt_worker, module);
+	inside_free(memory);
+}
+
+UNIT_SUITE(graph_build, {"nodes", test_nodes}, {"apply", test_apply}, {"refused", test_refused}, {"attributes", test_attributes})
