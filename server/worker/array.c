@@ -84,18 +84,54 @@ static void journal_end(struct ckt_worker *worker, uint64_t id)
 	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_ARRAY_DESTROY, .id = id});
 }
 
+static void destroy_real(bool mipmapped, void *real)
+{
+	if (mipmapped)
+		ckt_driver.cuMipmappedArrayDestroy(real);
+	else
+		ckt_driver.cuArrayDestroy(real);
+}
+
+/* Of the device of its context, where that is still there. */
+static struct ckt_memory *memory_of(struct ckt_worker *worker, uint64_t context_id)
+{
+	struct ckt_object *context = ckt_objects_find(&worker->objects, context_id);
+	return context ? &worker->devices[context->ctx.device].memory : NULL;
+}
+
 void ckt_array_destroy(struct ckt_worker *worker, struct ckt_object *object)
 {
-	struct ckt_object *context = ckt_objects_find(&worker->objects, object->context);
+	struct ckt_memory *memory = memory_of(worker, object->context);
 	ckt_aside_drain(worker, -1);
-	if (object->array->levels)
-		ckt_driver.cuMipmappedArrayDestroy(object->real);
-	else
-		ckt_driver.cuArrayDestroy(object->real);
-	if (context)
-		ckt_memory_uncharge(&worker->devices[context->ctx.device].memory, object->array->bytes);
+	destroy_real(object->array->levels, object->real);
+	if (memory)
+		ckt_memory_uncharge(memory, object->array->bytes);
 	journal_end(worker, object->id);
 	ckt_objects_remove(&worker->objects, object);
+}
+
+/* An array being destroyed: nobody finds it any more. */
+struct end {
+	struct ckt_aside_job job;
+	uint64_t id, context, bytes;
+	bool mipmapped;
+	void *real;
+};
+
+static void end_run(struct ckt_aside_job *job)
+{
+	struct end *end = (struct end *)job;
+	destroy_real(end->mipmapped, end->real);
+}
+
+static void end_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+{
+	struct end *end = (struct end *)job;
+	struct ckt_memory *memory = memory_of(worker, end->context);
+	if (memory)
+		ckt_memory_uncharge(memory, end->bytes);
+	journal_end(worker, end->id);
+	free(end);
 }
 
 static struct ckt_object *find(struct ckt_worker *worker, uint64_t id)
@@ -184,10 +220,19 @@ int ckt_worker_array_destroy(struct ckt_wcall *call)
 	struct ckt_array_destroy_args args;
 	if (!ckt_array_destroy_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *object = find(call->worker, args.id);
-	if (!object)
+	struct ckt_worker *worker = call->worker;
+	struct ckt_object *object = find(worker, args.id);
+	CUcontext context;
+	if (!object || ckt_object_context(worker, object->context, &context))
 		return CUDA_ERROR_INVALID_HANDLE;
-	ckt_array_destroy(call->worker, object);
+	/* The driver waits for the GPU first, and the GPU perhaps for an answer that is a command behind this one. */
+	struct end *end = malloc(sizeof *end);
+	if (!end)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*end = (struct end){.job = {.run = end_run, .finish = end_finish, .context = context}, .id = object->id, .context = object->context,
+			    .bytes = object->array->bytes, .mipmapped = object->array->levels, .real = object->real};
+	ckt_objects_remove(&worker->objects, object);
+	ckt_aside_submit(worker, &end->job);
 	return CUDA_SUCCESS;
 }
 

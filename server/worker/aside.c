@@ -64,7 +64,8 @@ int ckt_aside_start(struct ckt_worker *worker)
 
 void ckt_aside_submit(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
-	job->context = worker->current->real;
+	if (!job->context)
+		job->context = worker->current->real;
 	pthread_mutex_lock(&aside.lock);
 	aside.unfinished++;
 	append(&aside.todo_last, job);

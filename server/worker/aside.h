@@ -1,6 +1,6 @@
 /*
  * Long calls of the driver beside the executor, so that they hold up no other thread's commands: loading modules (the driver compiles
- * PTX), linking, instantiating graphs.
+ * PTX), linking, instantiating graphs; and ends for which the driver waits until the GPU is idle: of modules, arrays, registered memory.
  *
  *	executor submits -> run, on a thread made at the start -> mail -> executor finishes: enters objects, answers
  *
@@ -16,7 +16,7 @@ struct ckt_worker;
 
 struct ckt_aside_job {
 	struct ckt_aside_job *next;
-	CUcontext context;		/* current while it runs */
+	CUcontext context;		/* current while it runs; NULL: the one that is current at its submission */
 	/* Calls the driver and touches nothing but the job. */
 	void (*run)(struct ckt_aside_job *job);
 	/* On the executor; frees the job. */
@@ -25,7 +25,7 @@ struct ckt_aside_job {
 
 /* 0 or -errno. */
 int ckt_aside_start(struct ckt_worker *worker);
-/* All below: the executor's.  The context that is current now is the job's. */
+/* All below: the executor's. */
 void ckt_aside_submit(struct ckt_worker *worker, struct ckt_aside_job *job);
 /* Finishes what has run. */
 void ckt_aside_finish(struct ckt_worker *worker);

@@ -222,6 +222,7 @@ CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *conte
 	if (result)
 		return result;
 	destroy_contents(worker, context);
+	ckt_graph_forget_context(worker, context->id);
 	ckt_staging_forget(&worker->staging, context->ctx.fences);
 	ckt_fences_destroy(context->ctx.fences, true);
 	make_current(worker, before);

@@ -19,37 +19,6 @@
 #include "server/worker/graph_record.h"
 #include "server/worker/worker.h"
 
-/* What destroyed executable graphs leave behind while their last launch still runs. */
-struct remains {
-	struct remains *next;
-	struct ckt_graph_exec exec;
-};
-
-static struct remains *remains;
-
-static void bury(struct ckt_graph_exec *exec)
-{
-	ckt_graph_segments_fini(&exec->segments);
-	ckt_graph_conditions_fini(&exec->conditions);
-	ckt_graph_free(exec->graph);
-	if (exec->last)
-		ckt_driver.cuEventDestroy_v2(exec->last);
-}
-
-static void bury_finished(void)
-{
-	for (struct remains **r = &remains; *r;) {
-		struct remains *dead = *r;
-		if (dead->exec.last && ckt_driver.cuEventQuery(dead->exec.last) == CUDA_ERROR_NOT_READY) {
-			r = &dead->next;
-			continue;
-		}
-		*r = dead->next;
-		bury(&dead->exec);
-		free(dead);
-	}
-}
-
 /* ---- Objects */
 
 CUresult ckt_graph_data_make(struct ckt_worker *worker, uint64_t id, uint64_t total, struct ckt_object **ret_object)
@@ -87,20 +56,8 @@ void ckt_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object)
 	}
 	struct ckt_graph_exec *exec = object->real;
 	object->real = NULL;
-	if (!exec)
-		return;
-	if (exec->real)
-		ckt_driver.cuGraphExecDestroy(exec->real);
-	struct remains *dead = exec->segments.count && exec->last ? malloc(sizeof *dead) : NULL;
-	if (dead) {
-		dead->exec = *exec;
-		dead->next = remains;
-		remains = dead;
-		bury_finished();
-	} else {
-		bury(exec);
-	}
-	free(exec);
+	if (exec)
+		ckt_graph_exec_drop(worker, exec);
 }
 
 /* Takes the finished description out of its object, which goes; NULL where there is none. */
@@ -126,6 +83,13 @@ struct making {
 	CUresult result;
 };
 
+static CUresult note_host_node(struct ckt_graph_node *node, void *data)
+{
+	struct ckt_graph_exec *exec = data;
+	exec->has_host_nodes |= node->type == CU_GRAPH_NODE_TYPE_HOST;
+	return CUDA_SUCCESS;
+}
+
 /* Precondition: the context is current.  Takes over the graph; making_end comes next. */
 static CUresult making_begin(struct ckt_worker *worker, struct making *m, struct ckt_graph *graph)
 {
@@ -136,6 +100,7 @@ static CUresult making_begin(struct ckt_worker *worker, struct making *m, struct
 	}
 	m->exec->graph = graph;
 	m->exec->flags = m->params.flags;
+	ckt_graph_each(graph, note_host_node, m->exec);
 	struct ckt_graph_build build = {.worker = worker, .segments = &m->exec->segments, .conditions = &m->exec->conditions, .exec = m->id};
 	CUresult result = ckt_graph_segments_cover(&m->exec->segments, graph);
 	return result ? result : ckt_graph_make(&build, graph);
@@ -157,10 +122,7 @@ static CUresult making_end(struct ckt_worker *worker, const struct making *m, st
 		object->real = m->exec;
 		*ret_object = object;
 	} else if (m->exec) {
-		if (m->exec->real)
-			ckt_driver.cuGraphExecDestroy(m->exec->real);
-		bury(m->exec);
-		free(m->exec);
+		ckt_graph_exec_drop(worker, m->exec);
 	}
 	return result;
 }
@@ -243,7 +205,7 @@ int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 	struct ckt_graph_instantiate_args args;
 	if (!ckt_graph_instantiate_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	bury_finished();
+	ckt_graph_life_poll(worker);
 	struct ckt_graph *graph = take_data(worker, args.graph);
 	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -395,12 +357,16 @@ int ckt_worker_graph_dot(struct ckt_wcall *call)
 	struct ckt_graph *graph = take_data(worker, args.graph);
 	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct ckt_graph_segments segments = {0};
-	struct ckt_graph_conditions conditions = {0};
-	struct ckt_graph_build build = {.worker = worker, .segments = &segments, .conditions = &conditions};
+	struct ckt_graph_exec *drawn = calloc(1, sizeof *drawn);
+	if (!drawn) {
+		ckt_graph_free(graph);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	drawn->graph = graph;
+	struct ckt_graph_build build = {.worker = worker, .segments = &drawn->segments, .conditions = &drawn->conditions};
 	char path[32], *text = NULL;
 	int fd = memfd_create("graph", MFD_CLOEXEC);
-	CUresult result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : ckt_graph_segments_cover(&segments, graph);
+	CUresult result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : ckt_graph_segments_cover(&drawn->segments, graph);
 	if (!result)
 		result = ckt_graph_make(&build, graph);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -416,9 +382,7 @@ int ckt_worker_graph_dot(struct ckt_wcall *call)
 	free(text);
 	if (fd >= 0)
 		close(fd);
-	ckt_graph_free(graph);
-	ckt_graph_conditions_fini(&conditions);
-	ckt_graph_segments_fini(&segments);
+	ckt_graph_exec_drop(worker, drawn);
 	return result;
 }
 
@@ -447,20 +411,17 @@ int ckt_worker_graph_launch(struct ckt_wcall *call)
 	struct ckt_graph_exec *exec = find_exec(worker, args.exec);
 	if (!exec)
 		return CUDA_ERROR_INVALID_HANDLE;
+	CUevent event;
 	CUresult result = ckt_object_stream(worker, args.stream, &stream);
+	if (!result)
+		result = ckt_graph_use_begin(worker, exec, args.stream, &event);
 	if (!result)
 		result = ckt_driver.cuGraphLaunch(exec->real, stream);
 	if (result)
 		return result;
 	ckt_graph_each(exec->graph, note_event, worker);
-	if (exec->segments.count) {
-		if (!exec->last)
-			result = ckt_driver.cuEventCreate(&exec->last, CU_EVENT_DISABLE_TIMING);
-		if (!result)
-			result = ckt_driver.cuEventRecord(exec->last, stream);
-		exec->last_stream = args.stream;
-	}
-	return result;
+	ckt_graph_life_poll(worker);
+	return ckt_graph_use_end(exec, event, stream);
 }
 
 int ckt_worker_graph_upload(struct ckt_wcall *call)

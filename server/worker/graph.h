@@ -72,8 +72,14 @@ struct ckt_graph_exec {
 	CUgraphExec real;
 	struct ckt_graph_segments segments;
 	struct ckt_graph_conditions conditions;
-	CUevent last;			/* behind its latest launch, where there are segments; NULL before */
-	uint64_t last_stream;
+	/* Where its latest work on each stream ends; none for a graph of which nothing of ours is used. */
+	struct ckt_graph_use {
+		uint64_t context, stream;
+		CUevent event;
+	} *uses;
+	size_t use_count;
+	bool has_host_nodes;
+	bool immortal;			/* of some of its work nobody knows when it ends */
 };
 
 /* A description being sent: hangs in its object. */
@@ -127,6 +133,20 @@ CUresult ckt_graph_conditional_add(const struct ckt_graph_build *build, CUgraph 
 /* Those of an update are known too, from now on; it is left empty. */
 CUresult ckt_graph_conditions_take(struct ckt_graph_conditions *conditions, struct ckt_graph_conditions *from);
 void ckt_graph_conditions_fini(struct ckt_graph_conditions *conditions);
+
+/* ---- graph_life.c */
+/* Before work that uses the graph is put on the stream: the event to be recorded behind it; NULL where none is needed. */
+CUresult ckt_graph_use_begin(struct ckt_worker *worker, struct ckt_graph_exec *exec, uint64_t stream, CUevent *ret_event);
+/* Behind it. */
+CUresult ckt_graph_use_end(struct ckt_graph_exec *exec, CUevent event, CUstream stream);
+/* The stream goes on when what others do with the graph is done. */
+CUresult ckt_graph_use_wait(struct ckt_worker *worker, const struct ckt_graph_exec *exec, uint64_t stream_id, CUstream stream);
+/* Its end, now or when the GPU is through with it; takes over the memory, too. */
+void ckt_graph_exec_drop(struct ckt_worker *worker, struct ckt_graph_exec *exec);
+/* Buries what the GPU is through with by now. */
+void ckt_graph_life_poll(struct ckt_worker *worker);
+/* The context is about to be destroyed, and idle. */
+void ckt_graph_forget_context(struct ckt_worker *worker, uint64_t context);
 
 /* ---- graph.c */
 /* The rest of a restore: the executable graph from its description. */

@@ -55,10 +55,13 @@ int ckt_worker_graph_host_data(struct ckt_wcall *call)
 	uint8_t *place = ckt_graph_segments_find(&exec->segments, args.address, args.data_len);
 	if (!place)
 		return CUDA_ERROR_INVALID_VALUE;
+	CUevent event;
 	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
-	/* The launch before may still read there. */
-	if (!result && exec->last && exec->last_stream != args.stream)
-		result = ckt_driver.cuStreamWaitEvent(stream, exec->last, 0);
+	/* Launches before may still read there. */
+	if (!result)
+		result = ckt_graph_use_wait(call->worker, exec, args.stream, stream);
+	if (!result)
+		result = ckt_graph_use_begin(call->worker, exec, args.stream, &event);
 	if (result)
 		return result;
 	struct move *m = malloc(sizeof *m + args.data_len);
@@ -66,7 +69,8 @@ int ckt_worker_graph_host_data(struct ckt_wcall *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*m = (struct move){.dst = place, .src = m->bytes, .width = args.data_len, .height = 1};
 	memcpy(m->bytes, args.data, args.data_len);
-	return queue_move(m, stream);
+	result = queue_move(m, stream);
+	return result ? result : ckt_graph_use_end(exec, event, stream);
 }
 
 int ckt_worker_graph_fetch(struct ckt_wcall *call)
@@ -88,7 +92,10 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	CUevent event;
 	CUresult result = ckt_object_stream(worker, args.stream, &stream);
+	if (!result)
+		result = ckt_graph_use_begin(worker, exec, args.stream, &event);
 	if (result)
 		return result;
 	/* Pieces of the pool may be all taken until a host function is answered, and its answer is a command behind this one. */
@@ -98,6 +105,8 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 		*m = (struct move){.dst = piece->data, .dst_pitch = args.width, .src = from, .src_pitch = args.pitch, .width = args.width,
 				   .height = args.height};
 		result = queue_move(m, stream);
+		if (!result)
+			ckt_graph_use_end(exec, event, stream);
 	} else {
 		free(m);
 		result = CUDA_ERROR_OUT_OF_MEMORY;

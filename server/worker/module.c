@@ -200,28 +200,64 @@ int ckt_worker_module_load(struct ckt_wcall *call)
 	return CKT_WCALL_LATER;
 }
 
-void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
+static void remove_functions(struct ckt_worker *worker, const struct ckt_object *module)
 {
 	struct ckt_object *object;
 	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));)
 		if (object->parent == module->id)
 			ckt_objects_remove(&worker->objects, object);
+}
+
+void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
+{
+	remove_functions(worker, module);
 	ckt_aside_drain(worker, -1);
 	ckt_driver.cuModuleUnload(module->real);
 	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = module->id});
 	ckt_objects_remove(&worker->objects, module);
 }
 
+/* A module being unloaded: nobody finds it any more. */
+struct unload {
+	struct ckt_aside_job job;
+	struct ckt_wcall *call;
+	uint64_t id;
+	CUmodule module;
+};
+
+static void unload_run(struct ckt_aside_job *job)
+{
+	ckt_driver.cuModuleUnload(((struct unload *)job)->module);
+}
+
+static void unload_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+{
+	struct unload *unload = (struct unload *)job;
+	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = unload->id});
+	ckt_wcall_finish(unload->call, CUDA_SUCCESS);
+	free(unload);
+}
+
+/* The driver waits for the GPU first, and the GPU perhaps for an answer that is a command behind this one. */
 int ckt_worker_module_unload(struct ckt_wcall *call)
 {
+	struct ckt_worker *worker = call->worker;
 	struct ckt_module_unload_args args;
 	if (!ckt_module_unload_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_object *module = ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_MODULE);
-	if (!module)
+	struct ckt_object *module = ckt_objects_find_kind(&worker->objects, args.id, CKT_KIND_MODULE);
+	CUcontext context;
+	if (!module || ckt_object_context(worker, module->context, &context))
 		return CUDA_ERROR_INVALID_HANDLE;
-	ckt_module_unload(call->worker, module);
-	return CUDA_SUCCESS;
+	struct unload *unload = malloc(sizeof *unload);
+	if (!unload)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*unload = (struct unload){
+		.job = {.run = unload_run, .finish = unload_finish, .context = context}, .call = call, .id = args.id, .module = module->real};
+	remove_functions(worker, module);
+	ckt_objects_remove(&worker->objects, module);
+	ckt_aside_submit(worker, &unload->job);
+	return CKT_WCALL_LATER;
 }
 
 /* ---- Functions */

@@ -265,6 +265,13 @@ static void take_callback(struct wire *wire, const struct ckt_call_header *heade
 			 (const char *)words);
 		return;
 	}
+	if (header->proc == CKT_CALLBACK_HOST_CALL) {
+		if (wire->host_call_count == sizeof wire->host_calls / sizeof *wire->host_calls)
+			die("too many host functions", ENOMEM);
+		wire->host_calls[wire->host_call_count++] = (struct ckt_host_call_args){
+			.instance = ckt_get_u64(c), .number = ckt_get_u64(c), .exec = ckt_get_u64(c), .status = (int)ckt_get_u32(c)};
+		return;
+	}
 	uint32_t length;
 	ckt_get_u32(c);
 	const uint8_t *text = ckt_get_opaque(c, CKT_OUTPUT_MAX, &length);

@@ -39,6 +39,8 @@ struct wire {
 	bool may_die, died;	/* a control call that gets no answer is no error */
 	bool no_log;
 	bool quiesced;		/* told to be quiet */
+	struct ckt_host_call_args host_calls[16];	/* functions that the worker called, in their order; not answered by themselves */
+	unsigned host_call_count;
 	char parked[CKT_MESSAGE_MAX], moved_to[CKT_ADDRESS_MAX + 1];
 };
 
