@@ -233,8 +233,10 @@ CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexec
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!pExecAffinity || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+	if (!pExecAffinity)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	/* A context has all of them. */
 	*pExecAffinity = (CUexecAffinityParam){.type = type, .param.smCount.val = context->device->n_sm};
 	return CUDA_SUCCESS;

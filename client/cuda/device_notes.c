@@ -19,11 +19,13 @@ CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *can, CUexecAffinityType 
 CKT_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *param, CUexecAffinityType type)
 {
 	struct ckt_context *context;
-	if (!param || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
+	if (!param)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_context_current(&context);
 	if (result)
 		return result;
+	if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	*param = (CUexecAffinityParam){.type = type};
 	param->param.smCount.val = (unsigned)ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	return CUDA_SUCCESS;

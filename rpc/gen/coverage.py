@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes docs/coverage.md: which functions of CUDA's driver and runtime API Cricket implements, which tests prove it, and why not the others.
 
-coverage.py --driver cuda_coverage.json [--runtime-map cudart.map --runtime-unsupported unsupported.txt] [--truth tests/truth]
+coverage.py --driver cuda_coverage.json [--runtime-map cudart.map --runtime-unsupported unsupported.txt] [--truth tests/truth] [--source DIR]
             [--least-driver IMPLEMENTED AGREEING] [--least-runtime IMPLEMENTED AGREEING] (--out FILE | --check FILE)
     --check compares and fails with the remedy; it passes over a file made for another CUDA version.
 
@@ -38,6 +38,8 @@ A function that CUDA's own driver never lets succeed on the recorded GPU *refuse
 # Left out of the count: what is about a display, a video decoder or Windows.
 NOT_COUNTED = ("cuGraphics*", "cudaGraphics*", "cudaGL*", "cudaVDPAU*", "cudaEGL*", "cudaEventCreateFromEGLSync", "cuEGL*", "cuGL*", "cuVDPAU*",
                "*NvSci*", "cuDeviceGetLuid")
+SAYS_UNSUPPORTED = re.compile(r'ckt_(?:call|driver|rt)_unsupported\(((?:[^"();]|"[^"]*"|\([^)]*\))*?),\s*&\w+\)')
+OVERRIDE = re.compile(r'\{CU_DEVICE_ATTRIBUTE_(\w+), (-?\d+), "([^"]+)"\}')
 TESTS_SHOWN = 2
 
 _SUFFIX = re.compile(r"^(\w+?)((?:_v\d+)?(?:_ptsz|_ptds)?)$")
@@ -67,6 +69,11 @@ def lines_of(path):
         return []
     with open(path, encoding="utf-8") as f:
         return [line.rstrip("\n") for line in f if line.strip() and not line.startswith("#")]
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
 
 
 class Truth:
@@ -179,6 +186,43 @@ def driver_section(data, truth):
     return section("Driver API, `libcuda.so.1`", implemented, unsupported, note, truth)
 
 
+def refusals_section(source):
+    """What is refused of functions that are supported, by function; and what of the table is not as the sources are."""
+    rows = [row.split("\t") for row in lines_of(os.path.join(source, "rpc", "api", "refusals.txt"))]
+    said = set()
+    for folder in ("client/conn", "client/cuda", "client/cudart", "driver"):
+        for name in sorted(os.listdir(os.path.join(source, folder))):
+            if name.endswith(".c"):
+                with open(os.path.join(source, folder, name), encoding="utf-8") as f:
+                    said.update(words for call in SAYS_UNSUPPORTED.findall(f.read()) for words in re.findall(r'"([^"]*)"', call))
+    listed = [row[0] for row in rows]
+    wrong = [f"rpc/api/refusals.txt: nothing is refused any more as \"{words}\"" for words in listed if words not in said] + \
+            [f"rpc/api/refusals.txt: add a line for \"{words}\", with the functions that refuse it" for words in sorted(said) if words not in listed]
+    of = {}
+    for words, functions in (row[:2] for row in rows):
+        for name in functions.split(", "):
+            of.setdefault(name, []).append(words)
+    return ["## Refused parameters and modes", "", "Of functions that are otherwise supported, in every version (`rpc/api/refusals.txt`). The runtime's functions over them refuse the same.",
+            "", "| function | not supported |", "|---|---|", *(f"| `{name}` | {'; '.join(of[name])} |" for name in sorted(of)), ""], wrong
+
+
+def attributes_section(source, truth):
+    """What a device says otherwise than the recorded GPU does, on purpose; and where tests/truth/api.list does not list just that."""
+    with open(os.path.join(source, "server", "worker", "device.c"), encoding="utf-8") as f:
+        overrides = OVERRIDE.findall(f.read())
+    recorded = dict(re.findall(r"^  cuDeviceGetAttribute\((\w+)\): 0 CUDA_SUCCESS; value=(-?\d+)$", read(os.path.join(truth, "api", "attributes.txt")), re.M))
+    meant = {name: (recorded[name], value, reason) for name, value, reason in overrides if recorded.get(name, value) != value}
+    wrong = [f"tests/truth/api/attributes.txt does not tell {name}" for name, _, _ in overrides if name not in recorded]
+    for case, function in (("attributes.driver", "cuDeviceGetAttribute"), ("attributes.runtime", "cudaDeviceGetAttribute")):
+        listed = {row[1] for row in (line.split("\t") for line in lines_of(os.path.join(truth, "api.list"))) if row[0] == case and "gpu" in row[2]}
+        wanted = {f"{function}({name})={value}" for name, (_, value, _) in meant.items()}
+        wrong += [f"tests/truth/api.list: {case} needs {row}" for row in sorted(wanted - listed)]
+        wrong += [f"tests/truth/api.list: {case} {row} is not what server/worker/device.c says" for row in sorted(listed - wanted)]
+    return ["## Attributes of a device", "", f"On the recorded GPU {len(recorded)} attributes were compared, and {len(meant)} are meant to differ (`server/worker/device.c`); so do the properties "
+            "of the runtime that are made of them.", "", "| attribute | there | through Cricket | why |", "|---|---|---|---|",
+            *(f"| `{name}` | {there} | {here} | {reason} |" for name, (there, here, reason) in sorted(meant.items())), ""], wrong
+
+
 def runtime_section(map_path, unsupported_path, truth):
     with open(map_path, encoding="utf-8") as f:
         names = sorted(set(re.findall(r"^\s*((?:__)?cuda\w+);", f.read(), re.M)))
@@ -211,6 +255,7 @@ def main():
     parser.add_argument("--runtime-map")
     parser.add_argument("--runtime-unsupported")
     parser.add_argument("--truth")
+    parser.add_argument("--source", metavar="DIR", help="the sources, for what they refuse and what attributes they change")
     parser.add_argument("--least-driver", type=float, nargs=2, default=(0, 0), metavar="PERCENT")
     parser.add_argument("--least-runtime", type=float, nargs=2, default=(0, 0), metavar="PERCENT")
     parser.add_argument("--out")
@@ -227,6 +272,10 @@ def main():
         more, reached = runtime_section(arguments.runtime_map, arguments.runtime_unsupported, truth)
         lines += more
         low += too_low("runtime", reached, arguments.least_runtime)
+    if arguments.source:
+        for more, wrong in (refusals_section(arguments.source), attributes_section(arguments.source, arguments.truth)):
+            lines += more
+            low += wrong
     text = "\n".join(lines).rstrip() + "\n"
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as f:

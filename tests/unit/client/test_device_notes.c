@@ -20,7 +20,7 @@ static void test_notes(void)
 	LOCAL(cuCtxGetExecAffinity(&param, CU_EXEC_AFFINITY_TYPE_SM_COUNT), CUDA_SUCCESS);
 	IS(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0), CUDA_SUCCESS);
 	IS(param.param.smCount.val, sms);
-	LOCAL(cuCtxGetExecAffinity(&param, CU_EXEC_AFFINITY_TYPE_MAX), BAD);
+	LOCAL(cuCtxGetExecAffinity(&param, CU_EXEC_AFFINITY_TYPE_MAX), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
 	LOCAL(cuDeviceGetHostAtomicCapabilities(capabilities, operations, 2, 0), CUDA_SUCCESS);
 	IS(capabilities[0] + capabilities[1], 0);
 	operations[1] = CU_ATOMIC_OPERATION_MAX;

@@ -57,6 +57,42 @@ class Coverage(unittest.TestCase):
         self.assertEqual(len(self.truth(["cuRefuses", "cuBoth"]).idle()), 1)
         self.assertEqual(len(self.truth(["cuNever"]).idle()), 1)
 
+    def source(self, **files):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for path in ("client/conn", "client/cuda", "client/cudart", "driver", "rpc/api", "server/worker", "api"):
+            (pathlib.Path(folder.name) / path).mkdir(parents=True)
+        for path, text in files.items():
+            (pathlib.Path(folder.name) / path).write_text(text)
+        return folder.name
+
+    def test_refused_parameters(self):
+        source = self.source(**{
+            "driver/a.c": 'return ckt_driver_unsupported("one thing", &once);\n\treturn many ? ckt_call_unsupported(f(x) > 1 ? "two" :\n\t"three", &once_more) : 0;',
+            "rpc/api/refusals.txt": "# why\none thing\tcuA, cuB\ntwo\tcuB\nthree\tcuC\n"})
+        lines, wrong = coverage.refusals_section(source)
+        self.assertEqual(wrong, [])
+        self.assertIn("| `cuB` | one thing; two |", lines)
+        with open(f"{source}/rpc/api/refusals.txt", "w", encoding="utf-8") as f:
+            f.write("one thing\tcuA\ntwo\tcuB\nfour\tcuC\n")
+        self.assertEqual(len(coverage.refusals_section(source)[1]), 2)
+
+    def test_attributes(self):
+        source = self.source(**{
+            "server/worker/device.c": '{CU_DEVICE_ATTRIBUTE_SAME, 1, "why"},\n{CU_DEVICE_ATTRIBUTE_OTHER, -1, "because"},',
+            "api/attributes.txt": "  cuDeviceGetAttribute(SAME): 0 CUDA_SUCCESS; value=1\n  cuDeviceGetAttribute(OTHER): 0 CUDA_SUCCESS; value=7\n",
+            "api.list": "attributes.driver\tcuDeviceGetAttribute(OTHER)=-1\ttcp,gpu\twhy\nattributes.runtime\tcudaDeviceGetAttribute(OTHER)=-1\tgpu\twhy\n"})
+        lines, wrong = coverage.attributes_section(source, source)
+        self.assertEqual(wrong, [])
+        self.assertIn("| `OTHER` | 7 | -1 | because |", lines)
+        # One too many, one too few in each.
+        with open(f"{source}/api.list", "w", encoding="utf-8") as f:
+            f.write("attributes.driver\tcuDeviceGetAttribute(SAME)=1\ttcp,gpu\twhy\nattributes.runtime\tcudaDeviceGetAttribute(OTHER)=-1\ttcp\twhy\n")
+        self.assertEqual(len(coverage.attributes_section(source, source)[1]), 3)
+        with open(f"{source}/server/worker/device.c", "a", encoding="utf-8") as f:
+            f.write('{CU_DEVICE_ATTRIBUTE_NEVER, 1, "why"}')
+        self.assertEqual(len(coverage.attributes_section(source, source)[1]), 4)
+
     def test_bounds(self):
         self.assertEqual(coverage.too_low("driver", (80, 85), (79.9, 85)), [])
         self.assertEqual(len(coverage.too_low("driver", (79, 84), (79.9, 85))), 2)

@@ -101,7 +101,7 @@ static void test_preferences(void)
 	OK(cuCtxResetPersistingL2Cache());
 	OK(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
 	IS(affinity.param.smCount.val, files_context()->device->n_sm);
-	CHECK_RESULT(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_MAX), CUDA_ERROR_INVALID_VALUE);
+	CHECK_RESULT(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_MAX), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
 	CHECK_RESULT(cuCtxGetExecAffinity(NULL, CU_EXEC_AFFINITY_TYPE_SM_COUNT), CUDA_ERROR_INVALID_VALUE);
 }
 
