@@ -36,7 +36,7 @@ static int writer_init(struct ckt_image_writer *writer, int fd, unsigned file, b
 {
 	*writer = (struct ckt_image_writer){.fd = fd, .file = file, .compress = compress, .hash_kind = CKT_IMAGE_BLAKE3};
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (!compress)
 		return 0;
 	writer->zstd = ZSTD_createCCtx();
@@ -44,16 +44,15 @@ static int writer_init(struct ckt_image_writer *writer, int fd, unsigned file, b
 	return writer->zstd && writer->buffer ? 0 : -ENOMEM;
 }
 
-int ckt_image_writer_init(struct ckt_image_writer *writer, int dir_fd, unsigned file, bool compress)
+int ckt_image_writer_init(struct ckt_image_writer *writer, int place, unsigned file, bool compress)
 {
-	char name[32];
-	snprintf(name, sizeof name, "data-%u", file);
-	return writer_init(writer, openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), file, compress);
+	return writer_init(writer, ckt_image_open(place, CKT_BROKER_MAKE, 0, file), file, compress);
 }
 
 int ckt_image_writer_init_open(struct ckt_image_writer *writer, int fd, unsigned file, bool compress)
 {
-	return writer_init(writer, fcntl(fd, F_DUPFD_CLOEXEC, 3), file, compress);
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return writer_init(writer, own < 0 ? -errno : own, file, compress);
 }
 
 static int append(struct ckt_image_writer *writer, const uint8_t *data, size_t size)
@@ -160,7 +159,7 @@ int ckt_image_reader_init_open(struct ckt_image_reader *reader, const ckt_image 
 	return result;
 }
 
-int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image, const int *dir_fds, unsigned count, char *ret_message,
+int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image, const int *places, unsigned count, char *ret_message,
 			  size_t message_size)
 {
 	unsigned own = image->file_bytes.file_bytes_len;
@@ -174,8 +173,8 @@ int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *imag
 		char name[32];
 		struct stat st;
 		snprintf(name, sizeof name, "data-%u", file ? file->file : i);
-		if (dir < count && dir_fds[dir] >= 0)
-			reader->fds[i] = openat(dir_fds[dir], name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (dir < count && places[dir] >= 0)
+			reader->fds[i] = ckt_image_open(places[dir], CKT_BROKER_READ, dir, file ? file->file : i);
 		if (reader->fds[i] < 0 || fstat(reader->fds[i], &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes) {
 			if (file)
 				snprintf(ret_message, message_size, "the image builds on another (number %u of its chain), and %s of that is missing or has another size",
@@ -233,15 +232,13 @@ int ckt_image_reader_chunk_unchecked(const struct ckt_image_reader *reader, cons
 	return chunk->file < reader->count ? read_contents(reader->fds[chunk->file], chunk, ret_data) : -EBADMSG;
 }
 
-int ckt_image_chunk_read(int dir_fd, const ckt_image *image, const ckt_image_chunk *chunk, void *ret_data)
+int ckt_image_chunk_read(int place, const ckt_image *image, const ckt_image_chunk *chunk, void *ret_data)
 {
-	char name[32];
 	if (chunk->file >= image->file_bytes.file_bytes_len)
 		return -EBADMSG;
-	snprintf(name, sizeof name, "data-%u", chunk->file);
-	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = ckt_image_open(place, CKT_BROKER_READ, 0, chunk->file);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	int result = read_chunk(fd, image->hash_kind, chunk, ret_data);
 	close(fd);
 	return result;

@@ -197,6 +197,18 @@ int ckt_image_decode(const uint8_t *data, size_t size, ckt_image *ret_image, cha
 
 /* ---- Files */
 
+int ckt_image_open(int place, enum ckt_broker_right right, unsigned directory, unsigned file)
+{
+	char name[32] = "manifest";
+	if (ckt_broker_is(place))
+		return ckt_broker_open(place, right, directory, file);
+	if (file != CKT_BROKER_MANIFEST)
+		snprintf(name, sizeof name, "data-%u", file);
+	int fd = right == CKT_BROKER_MAKE ? openat(place, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)
+					  : openat(place, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
 static int write_all(int fd, const uint8_t *data, size_t size)
 {
 	while (size) {
@@ -232,13 +244,13 @@ static int wrote(int result, char *ret_message, size_t message_size)
 	return result;
 }
 
-int ckt_image_write(int dir_fd, const ckt_image *image, char *ret_message, size_t message_size)
+int ckt_image_write(int place, const ckt_image *image, char *ret_message, size_t message_size)
 {
-	int fd = openat(dir_fd, "manifest", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int result = fd < 0 ? -errno : write_manifest(fd, image);
+	int fd = ckt_image_open(place, CKT_BROKER_MAKE, 0, CKT_BROKER_MANIFEST);
+	int result = fd < 0 ? fd : write_manifest(fd, image);
 	if (fd >= 0)
 		close(fd);
-	if (!result && fsync(dir_fd))
+	if (!result && !ckt_broker_is(place) && fsync(place))
 		result = -errno;
 	return wrote(result, ret_message, message_size);
 }
@@ -279,7 +291,7 @@ static int read_manifest(int fd, ckt_image *ret_image, char *ret_message, size_t
 {
 	uint8_t *data = NULL;
 	size_t size = 0;
-	int result = fd < 0 ? -errno : read_file(fd, &data, &size);
+	int result = fd < 0 ? fd : read_file(fd, &data, &size);
 	if (result) {
 		snprintf(ret_message, message_size, "the directory holds no whole image: manifest: %s", strerror(-result));
 		return result;
@@ -301,26 +313,31 @@ static int wrong_file(ckt_image *image, unsigned file, char *ret_message, size_t
 	return -EBADMSG;
 }
 
-int ckt_image_read(int dir_fd, ckt_image *ret_image, char *ret_message, size_t message_size)
+static bool file_has_size(int place, unsigned file, uint64_t bytes)
 {
-	int fd = openat(dir_fd, "manifest", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	int fd = ckt_image_open(place, CKT_BROKER_READ, 0, file);
+	bool good = fd >= 0 && fstat(fd, &st) == 0 && has_size(&st, bytes);
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+int ckt_image_read(int place, ckt_image *ret_image, char *ret_message, size_t message_size)
+{
+	int fd = ckt_image_open(place, CKT_BROKER_READ, 0, CKT_BROKER_MANIFEST);
 	int result = read_manifest(fd, ret_image, ret_message, message_size);
 	if (fd >= 0)
 		close(fd);
-	for (unsigned i = 0; !result && i < ret_image->file_bytes.file_bytes_len; i++) {
-		char name[32];
-		struct stat st;
-		snprintf(name, sizeof name, "data-%u", i);
-		if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) || !has_size(&st, ret_image->file_bytes.file_bytes_val[i]))
+	for (unsigned i = 0; !result && i < ret_image->file_bytes.file_bytes_len; i++)
+		if (!file_has_size(place, i, ret_image->file_bytes.file_bytes_val[i]))
 			result = wrong_file(ret_image, i, ret_message, message_size);
-	}
 	return result;
 }
 
 int ckt_image_read_open(const int *fds, unsigned count, ckt_image *ret_image, char *ret_message, size_t message_size)
 {
-	errno = EBADF;
-	int result = read_manifest(count ? fds[0] : -1, ret_image, ret_message, message_size);
+	int result = read_manifest(count ? fds[0] : -EBADF, ret_image, ret_message, message_size);
 	for (unsigned i = 0; !result && i < ret_image->file_bytes.file_bytes_len; i++) {
 		struct stat st;
 		if (1 + i >= count || fstat(fds[1 + i], &st) || !has_size(&st, ret_image->file_bytes.file_bytes_val[i]))
@@ -336,9 +353,9 @@ unsigned ckt_image_minor_open(int manifest_fd)
 	return whole ? ntohl(words[2]) : 0;
 }
 
-unsigned ckt_image_minor(int dir_fd)
+unsigned ckt_image_minor(int place)
 {
-	int fd = openat(dir_fd, "manifest", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = ckt_image_open(place, CKT_BROKER_READ, 0, CKT_BROKER_MANIFEST);
 	if (fd < 0)
 		return 0;
 	unsigned minor = ckt_image_minor_open(fd);

@@ -10,7 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "checkpoint/broker.h"
 #include "checkpoint/image.h"
+
+/*
+ * A place is where an image's files are: a descriptor of its directory, for those who may open files there, or the socket of a broker
+ * (broker.h), for workers.  `directory` is its number in the chain, which only a broker looks at; file: as in an ask of a broker.  A
+ * descriptor, the caller's, or -errno.
+ */
+int ckt_image_open(int place, enum ckt_broker_right right, unsigned directory, unsigned file);
 
 /* Appends chunks to one data file. */
 struct ckt_image_writer {
@@ -24,8 +32,8 @@ struct ckt_image_writer {
 	size_t count, room;
 };
 
-/* Makes data-FILE in the directory (which must not have it). */
-int ckt_image_writer_init(struct ckt_image_writer *writer, int dir_fd, unsigned file, bool compress);
+/* Makes data-FILE at the place (which must not have it). */
+int ckt_image_writer_init(struct ckt_image_writer *writer, int place, unsigned file, bool compress);
 /* The same with an empty file that is open already; fd is duplicated. */
 int ckt_image_writer_init_open(struct ckt_image_writer *writer, int fd, unsigned file, bool compress);
 /* Nothing is written for zeros.  size <= CKT_IMAGE_CHUNK.  hash: of the data, by the writer's hash_kind, or NULL: it is made here. */
@@ -38,12 +46,12 @@ int ckt_image_writer_finish(struct ckt_image_writer *writer);
 /* Frees; after an error too. */
 void ckt_image_writer_fini(struct ckt_image_writer *writer);
 
-/* Encodes, checksums, writes and fsyncs DIR/manifest, then the directory. */
-int ckt_image_write(int dir_fd, const ckt_image *image, char *ret_message, size_t message_size);
+/* Encodes, checksums, writes and fsyncs the manifest, then the directory; behind a broker that is its owner's to do. */
+int ckt_image_write(int place, const ckt_image *image, char *ret_message, size_t message_size);
 /* Reads and checks it: magic, version, checksum, structure, size of the data files.  Free with xdr_free(xdr_ckt_image). */
-int ckt_image_read(int dir_fd, ckt_image *ret_image, char *ret_message, size_t message_size);
+int ckt_image_read(int place, ckt_image *ret_image, char *ret_message, size_t message_size);
 /* The minor version that wrote it, without a look at anything else; 0 where it cannot be told. */
-unsigned ckt_image_minor(int dir_fd);
+unsigned ckt_image_minor(int place);
 /*
  * An image whose files are open, as one in memory is: fds[0] is its manifest, fds[1 + N] data-N.  Such an image builds on no other.
  * The descriptors stay the caller's.
@@ -66,10 +74,9 @@ struct ckt_image_reader {
 };
 
 /*
- * dir_fds[0] is the image's directory, dir_fds[1 + n] that of image->ancestors[n] (as many as count says; what no chunk needs may
- * be missing).  Checks that they are what the manifest says, by size; a chunk's hash tells the rest.
+ * places[0] is the image's, places[1 + n] that of image->ancestors[n] (as many as count says; what no chunk needs may be missing).  Checks that they are what the manifest says, by size; a chunk's hash tells the rest.
  */
-int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image, const int *dir_fds, unsigned count, char *ret_message,
+int ckt_image_reader_init(struct ckt_image_reader *reader, const ckt_image *image, const int *places, unsigned count, char *ret_message,
 			  size_t message_size);
 int ckt_image_reader_init_open(struct ckt_image_reader *reader, const ckt_image *image, const int *fds, unsigned count, char *ret_message,
 			       size_t message_size);
@@ -80,4 +87,4 @@ int ckt_image_reader_chunk_unchecked(const struct ckt_image_reader *reader, cons
 void ckt_image_reader_fini(struct ckt_image_reader *reader);
 
 /* The same of an image that builds on no other, by its directory alone. */
-int ckt_image_chunk_read(int dir_fd, const ckt_image *image, const ckt_image_chunk *chunk, void *ret_data);
+int ckt_image_chunk_read(int place, const ckt_image *image, const ckt_image_chunk *chunk, void *ret_data);

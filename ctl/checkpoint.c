@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "chain.h"
+#include "checkpoint/broker.h"
 #include "client.h"
 #include "rpc/fault.h"
 
@@ -99,22 +100,30 @@ static int send_base(struct ckt_ctl_server *server, const ckt_control_save_args 
 	return status;
 }
 
-static int save_once(struct ckt_ctl_server *server, ckt_control_save_args *call, int fd, ckt_control_save_res *ret_res)
+static int save_once(struct ckt_ctl_server *server, ckt_control_save_args *call, int directory, ckt_control_save_res *ret_res)
 {
+	struct ckt_broker *broker = NULL;
+	int fd = -1, result = directory < 0 ? 0 : ckt_broker_start(&directory, 1, CKT_BROKER_MAKE, &broker, &fd);
+	if (result)
+		return ckt_ctl_refuse("checkpoint", strerror(-result));
 	/* How long the writing takes depends on the disk, so only the draining has a deadline. */
-	return ckt_ctl_call(server, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args, call, (xdrproc_t)xdr_ckt_control_save_res,
-			    ret_res, -1, fd);
+	int status = ckt_ctl_call(server, CKT_CONTROL_SAVE, (xdrproc_t)xdr_ckt_control_save_args, call,
+				  (xdrproc_t)xdr_ckt_control_save_res, ret_res, -1, fd);
+	if (fd >= 0)
+		close(fd);
+	ckt_broker_stop(broker);
+	return status;
 }
 
-int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int fd, int base_fd, ckt_control_save_res *ret_res)
+int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int directory, int base_fd, ckt_control_save_res *ret_res)
 {
-	int status = save_once(server, call, fd, ret_res);
+	int status = save_once(server, call, directory, ret_res);
 	if (status == CKT_EXIT_DONE && ret_res->result.status != CKT_CONTROL_OK && ret_res->stale && base_fd >= 0) {
 		xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)ret_res);
 		*ret_res = (ckt_control_save_res){0};
 		status = send_base(server, call, base_fd);
 		if (status == CKT_EXIT_DONE)
-			status = save_once(server, call, fd, ret_res);
+			status = save_once(server, call, directory, ret_res);
 	}
 	return status == CKT_EXIT_DONE ? ckt_ctl_result(&ret_res->result) : status;
 }

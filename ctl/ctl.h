@@ -170,6 +170,13 @@ void ckt_ctl_progress_phase(struct ckt_ctl_progress *progress, const char *phase
 void ckt_ctl_progress_add(struct ckt_ctl_progress *progress, uint64_t bytes);
 void ckt_ctl_progress_end(struct ckt_ctl_progress *progress);
 
+/*
+ * ---- brokers.c: who opens the files of images for workers, we, with our user's rights (checkpoint/broker.h).  The directories go to the
+ * server as a chain, for the RESTORE2 or PRELOAD that follows; the broker ends with ckt_broker_stop, after that call's answer.
+ */
+struct ckt_broker;
+int ckt_ctl_chain_pass(struct ckt_ctl_server *server, const int *directories, unsigned count, struct ckt_broker **ret_broker);
+
 /* ---- transfer.c: images that travel.  Exit codes, said. */
 bool ckt_ctl_name_good(const char *name);
 int ckt_ctl_stage_make(struct ckt_ctl_server *server, char ret_stage[CKT_CONTROL_NAME_MAX + 1]);
@@ -196,8 +203,11 @@ int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms);
 /* pause.c: "90", "30m", "2h" */
 bool ckt_ctl_parse_duration(const char *text, int64_t *ret_seconds);
 int ckt_ctl_parse_gpu(const char *text, int *ret_gpu);
-/* base_fd: the directory of the image that call->base names, whose manifest goes along where the worker does not remember it; or -1. */
-int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int fd, int base_fd, ckt_control_save_res *ret_res);
+/*
+ * directory: where the image's files are made, with this user's rights; -1: call->stage or memory.  base_fd: the directory of the image that
+ * call->base names, whose manifest goes along where the worker does not remember it; or -1.
+ */
+int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int directory, int base_fd, ckt_control_save_res *ret_res);
 int ckt_ctl_release(struct ckt_ctl_server *server, const char *session, bool end, bool parked, const char *moved_to);
 int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_stage_args *stages, unsigned count,
 			   char ret_session[CKT_SESSION_ID_SIZE + 1]);

@@ -7,8 +7,8 @@
  * The target takes each round as it comes: its worker is started, has its modules and memory, and lacks what changed since.  So the program
  * stands still for the last increment alone.
  *
- * The two servers never speak to each other: images pass through a directory of ours, which servers of this host get as a descriptor
- * and others over the network, and so neither needs the other's token.  Until the source is told to end, any failure lets the session
+ * The two servers never speak to each other: images pass through a directory of ours, whose files we open for
+ * servers of this host (checkpoint/broker.h) and others get over the network, and so neither needs the other's token.  Until the source is told to end, any failure lets the session
  * run on there, for the server lets go what it froze for a connection that is gone; the copy at the target is ended, or ends unclaimed.
  */
 #include <errno.h>
@@ -183,26 +183,22 @@ static int pass_rounds(struct migration *m, bool last)
 {
 	ckt_control_stage_args stages[ROUNDS_MAX + 2];
 	struct round *rounds[ROUNDS_MAX + 2];
+	struct ckt_broker *broker = NULL;
+	int directories[ROUNDS_MAX + 2];
 	unsigned count = choose_rounds(m, rounds);
 	ckt_control_restore_res res = {0};
 	int status = CKT_EXIT_DONE;
-	for (unsigned i = 0; i < count && status == CKT_EXIT_DONE; i++) {
-		struct round *round = rounds[i];
-		stages[i].stage = round->stage;
-		if (*round->stage)
-			continue;
-		ckt_control_image_args call = {.index = i};
-		ckt_control_result result = {0};
-		status = ckt_ctl_call(&m->target, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &call,
-				      (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, round->fd);
-		if (status == CKT_EXIT_DONE)
-			status = ckt_ctl_result(&result);
-		xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
+	for (unsigned i = 0; i < count; i++) {
+		stages[i].stage = rounds[i]->stage;
+		directories[i] = rounds[i]->fd;
 	}
+	if (m->target.is_unix)
+		status = ckt_ctl_chain_pass(&m->target, directories, count, &broker);
 	ckt_control_preload_args call = {.copy = m->copy, .gpu = m->gpu, .last = last, .stages = {m->target.is_unix ? 0 : count, stages}};
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_call(&m->target, CKT_CONTROL_PRELOAD, (xdrproc_t)xdr_ckt_control_preload_args, &call,
 				      (xdrproc_t)xdr_ckt_control_restore_res, &res, -1, -1);
+	ckt_broker_stop(broker);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_result(&res.result);
 	if (status == CKT_EXIT_DONE)

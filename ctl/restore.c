@@ -1,7 +1,7 @@
 /*
  * cricketctl restore DIR
  *
- * On the server's host the directories of the chain go to it as descriptors; from elsewhere they are sent, and the server removes its
+ * On the server's host we open the files of the chain for the worker; from elsewhere they are sent, and the server removes its
  * copies when this connection ends.  An image in the server's memory is only named, memory:NAME.
  */
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "chain.h"
+#include "checkpoint/broker.h"
 #include "client.h"
 #include "rpc/identity.h"
 
@@ -105,21 +106,6 @@ void ckt_ctl_tell_client(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 
 /* ---- The chain */
 
-static int chain_pass(struct ckt_ctl_server *server, const struct ckt_ctl_chain *chain)
-{
-	int status = CKT_EXIT_DONE;
-	for (unsigned i = 0; i < chain->count && status == CKT_EXIT_DONE; i++) {
-		ckt_control_image_args call = {.index = i};
-		ckt_control_result result = {0};
-		status = ckt_ctl_call(server, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &call,
-				      (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, chain->fds[i]);
-		if (status == CKT_EXIT_DONE)
-			status = ckt_ctl_result(&result);
-		xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
-	}
-	return status;
-}
-
 static int chain_send(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const struct ckt_ctl_chain *chain,
 		      char stages[][CKT_CONTROL_NAME_MAX + 1], struct ckt_ctl_progress *progress)
 {
@@ -154,6 +140,7 @@ static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *serve
 	ckt_control_stage_args stages[CKT_CONTROL_CHAIN_MAX];
 	unsigned count = 0;
 	int status = CKT_EXIT_DONE;
+	struct ckt_broker *broker = NULL;
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, "");
 	if (args->server_side || ckt_ctl_kept_name(args->words[0]))
 		stages[count++].stage = (char *)(args->server_side ? args->server_side : args->words[0]);
@@ -162,11 +149,12 @@ static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *serve
 	if (status == CKT_EXIT_DONE && chain.count > CKT_CONTROL_CHAIN_MAX)
 		status = ckt_ctl_refuse(args->words[0], "builds on more images than can be: make one of them with 'cricketctl image flatten'");
 	if (status == CKT_EXIT_DONE && chain.count)
-		status = server->is_unix ? chain_pass(server, &chain) : chain_send(args, server, &chain, names, progress);
+		status = server->is_unix ? ckt_ctl_chain_pass(server, chain.fds, chain.count, &broker) : chain_send(args, server, &chain, names, progress);
 	for (; !server->is_unix && count < chain.count; count++)
 		stages[count].stage = names[count];
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_restore_stages(server, gpu, stages, count, ret_session);
+	ckt_broker_stop(broker);
 	ckt_ctl_progress_end(progress);
 	ckt_ctl_chain_close(&chain);
 	return status;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "checkpoint/broker.h"
 #include "control.h"
 #include "kept.h"
 #include "marks.h"
@@ -324,7 +325,6 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	struct ckt_worker_save_res *res = answer;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
-	ckt_loan_end(&save->peer->loan);
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
 			   session->id, ckt_request_problem(error));
@@ -340,16 +340,16 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 		save_finish(session, save, &result);
 }
 
-static int save_start(struct ckt_peer *peer, struct ckt_session *session, const ckt_control_checkpoint_args *args, int directory_fd)
+static int save_start(struct ckt_peer *peer, struct ckt_session *session, const ckt_control_checkpoint_args *args, int broker_fd)
 {
 	struct ckt_worker_save_args call = {.stop = args->stop, .deadline_ms = args->deadline_ms};
 	struct save *save = calloc(1, sizeof *save);
 	if (!save) {
-		close(directory_fd);
+		close(broker_fd);
 		return -ENOMEM;
 	}
 	*save = (struct save){.peer = peer, .stop = args->stop};
-	int result = ckt_session_call_long(session, CKT_WORKER_SAVE, (xdrproc_t)xdr_ckt_worker_save_args, &call, directory_fd,
+	int result = ckt_session_call_long(session, CKT_WORKER_SAVE, (xdrproc_t)xdr_ckt_worker_save_args, &call, broker_fd,
 				      (xdrproc_t)xdr_ckt_worker_save_res, sizeof(struct ckt_worker_save_res), args->deadline_ms, save_done, save);
 	if (result)
 		free(save);
@@ -361,29 +361,25 @@ static int save_start(struct ckt_peer *peer, struct ckt_session *session, const 
 static void call_checkpoint(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_checkpoint_args *args = decoded;
-	int directory_fd = *passed_fd;
+	int broker_fd = *passed_fd;
 	*passed_fd = -1;
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_checkpoint_res res = {.session = ""};
 	struct ckt_session *session = ckt_control_select(peer, args->session, &res.result, buffer);
-	if (session && (directory_fd < 0 || session->phase != CKT_SESSION_LIVE)) {
-		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED,
-			   directory_fd < 0 ? "no directory came along with the call to checkpoint %s"
-					    : "session %s is starting or ending: try again",
-			   session->id);
-	} else if (session && ckt_loan_make(peer->server, directory_fd, peer->who.uid, &peer->loan, buffer, sizeof buffer)) {
-		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
+	if (session && session->phase != CKT_SESSION_LIVE) {
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s is starting or ending: try again", session->id);
+	} else if (session && !ckt_broker_is(broker_fd)) {
+		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)CKT_NO_BROKER};
 	} else if (session) {
-		int error = save_start(peer, session, args, directory_fd);
-		directory_fd = -1;
+		int error = save_start(peer, session, args, broker_fd);
+		broker_fd = -1;
 		if (!error)
 			return;
-		ckt_loan_end(&peer->loan);
 		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker cannot be reached: %s", session->id,
 			   strerror(-error));
 	}
-	if (directory_fd >= 0)
-		close(directory_fd);
+	if (broker_fd >= 0)
+		close(broker_fd);
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_checkpoint_res, &res);
 }
 
@@ -392,7 +388,6 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 	struct ckt_peer *peer = context;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_restore_res res = {.result = {CKT_CONTROL_OK, buffer}, .session = error ? "" : session->id};
-	ckt_loan_end(&peer->loan);
 	if (!ckt_peer_release(peer))
 		return;
 	if (error)
@@ -401,7 +396,7 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 }
 
 /* Why a restore cannot even begin; empty where it can. */
-void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, int directory_fd, char buffer[CKT_MESSAGE_MAX])
+void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_server *server = peer->server;
 	unsigned max = server->options.max_sessions;
@@ -409,9 +404,7 @@ void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, int directory_
 	for (unsigned i = 0; i < server->gpu_count; i++)
 		gpu_allowed |= gpu == (int)server->gpus[i] || gpu < 0;
 	buffer[0] = 0;
-	if (directory_fd < 0)
-		snprintf(buffer, CKT_MESSAGE_MAX, "no directory came along with the call to restore");
-	else if (server->stopping)
+	if (server->stopping)
 		snprintf(buffer, CKT_MESSAGE_MAX, "the server on %s is shutting down", server->host);
 	else if (max && server->session_count >= max)
 		snprintf(buffer, CKT_MESSAGE_MAX, "the server on %s has all its %u sessions (--max-sessions)", server->host, max);
@@ -422,26 +415,26 @@ void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, int directory_
 static void call_restore(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_restore_args *args = decoded;
-	int directory_fd = *passed_fd;
+	int broker_fd = *passed_fd;
 	*passed_fd = -1;
 	struct ckt_session *session;
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = directory_fd, .gpu = args->gpu};
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = broker_fd, .gpu = args->gpu};
 	char buffer[CKT_MESSAGE_MAX];
-	ckt_control_restore_obstacle(peer, args->gpu, directory_fd, buffer);
-	if (!*buffer && ckt_loan_make(peer->server, directory_fd, peer->who.uid, &peer->loan, buffer, sizeof buffer) == 0 &&
-	    ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
+	ckt_control_restore_obstacle(peer, args->gpu, buffer);
+	if (!ckt_broker_is(broker_fd))
+		snprintf(buffer, sizeof buffer, CKT_NO_BROKER);
+	if (!*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
 		ckt_peer_hold(peer);
 		if (ckt_session_wait_started(session, restore_done, peer) == 0) {
-			close(directory_fd);
+			close(broker_fd);
 			return;
 		}
 		ckt_peer_release(peer);
 		ckt_session_kill(session, "nobody waits for it");
 		snprintf(buffer, sizeof buffer, "out of memory");
 	}
-	ckt_loan_end(&peer->loan);
-	if (directory_fd >= 0)
-		close(directory_fd);
+	if (broker_fd >= 0)
+		close(broker_fd);
 	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = ""};
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }

@@ -16,7 +16,11 @@ void ckt_control_result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_
 struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix, ckt_control_result *ret_result,
 				       char buffer[CKT_MESSAGE_MAX]);
 /* Why a restore cannot even begin; empty where it can. */
-void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, int directory_fd, char buffer[CKT_MESSAGE_MAX]);
+void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, char buffer[CKT_MESSAGE_MAX]);
+
+/* A directory, as a cricketctl of an older build passes it, is never opened: whose rights it stands for cannot be told. */
+#define CKT_NO_BROKER "no file broker came along with the call: use the cricketctl of the server's version"
+
 
 /* image.c: the peer ends: what it holds goes on, what it passed is closed. */
 void ckt_image_peer_gone(struct ckt_peer *peer);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "checkpoint/broker.h"
 #include "control.h"
 #include "events.h"
 #include "kept.h"
@@ -49,6 +50,13 @@ void ckt_image_let_go(struct ckt_session *session)
 				 (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, let_go_done, NULL);
 }
 
+/* A stage's files are opened by us; nobody does so once the call is over, or its peer gone. */
+static void drop_broker(struct ckt_peer *peer)
+{
+	ckt_broker_stop(peer->broker);
+	peer->broker = NULL;
+}
+
 static void drop_images(struct ckt_peer *peer)
 {
 	for (unsigned i = 0; i < peer->image_count; i++)
@@ -66,6 +74,7 @@ void ckt_image_peer_gone(struct ckt_peer *peer)
 	for (struct ckt_session *session = peer->server->sessions; session; session = session->next)
 		if (session->preloader == peer && session->phase == CKT_SESSION_STARTING)
 			ckt_session_kill(session, "nobody moves a session here any more");
+	drop_broker(peer);
 	drop_images(peer);
 }
 
@@ -73,7 +82,6 @@ void ckt_image_peer_gone(struct ckt_peer *peer)
 
 struct save {
 	struct ckt_peer *peer;
-	struct ckt_loan loan;
 	bool hold;
 	struct ckt_kept *kept;	/* in the making */
 	/* Until the worker has told how large its session is. */
@@ -104,7 +112,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	bool done = !error && !res->status;
 	ckt_fault(CKT_FAULT_SERVER_SAVED);
-	ckt_loan_end(&save->loan);
+	drop_broker(peer);
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
 				       session->id, ckt_request_problem(error));
@@ -132,7 +140,7 @@ static struct save *save_new(struct ckt_peer *peer, const ckt_control_save_args 
 	struct save *save = calloc(1, sizeof *save);
 	if (!save)
 		return NULL;
-	*save = (struct save){.peer = peer, .loan = {.fd = -1}, .hold = args->hold,
+	*save = (struct save){.peer = peer, .hold = args->hold,
 			      .call = {.deadline_ms = args->deadline_ms, .compress = args->compress, .incremental = args->incremental,
 				       .to_memory = args->to_memory, .hold = args->hold, .keep_hashes = args->keep_hashes}};
 	memcpy(save->call.base, args->base, sizeof save->call.base);
@@ -140,9 +148,9 @@ static struct save *save_new(struct ckt_peer *peer, const ckt_control_save_args 
 }
 
 /* NULL, or why the worker cannot be asked; then the save is the caller's. */
-static const char *save_begin(struct ckt_session *session, struct save *save, int directory_fd)
+static const char *save_begin(struct ckt_session *session, struct save *save, int broker_fd)
 {
-	int pass_fd = save->kept ? -1 : fcntl(directory_fd, F_DUPFD_CLOEXEC, 3);
+	int pass_fd = save->kept ? -1 : fcntl(broker_fd, F_DUPFD_CLOEXEC, 3);
 	if (!save->kept && pass_fd < 0)
 		return strerror(errno);
 	ckt_event(session, CKT_EVENT_FROZEN, "%s", save->hold ? "to be stopped or moved" : "an image is being written");
@@ -175,6 +183,17 @@ static void save_measured(struct ckt_session *session, void *context, int error,
 	free(save);
 }
 
+/* Who opens the image's files: the caller, with its own rights, or for a stage we.  *ret_own: to be closed. */
+static const char *save_broker(struct ckt_peer *peer, struct ckt_stage *stage, int passed_fd, int *ret_fd, int *ret_own)
+{
+	*ret_fd = passed_fd;
+	if (!stage)
+		return ckt_broker_is(passed_fd) ? NULL : CKT_NO_BROKER;
+	int directory = ckt_stage_fd(stage), result = ckt_broker_start(&directory, 1, CKT_BROKER_MAKE, &peer->broker, ret_own);
+	*ret_fd = *ret_own;
+	return result ? strerror(-result) : NULL;
+}
+
 void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_save_args *args = decoded;
@@ -182,7 +201,7 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_result result = {0};
 	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
 	struct ckt_stage *stage = *args->stage && !args->to_memory ? ckt_stage_find(peer, args->stage) : NULL;
-	int directory_fd = stage ? ckt_stage_fd(stage) : *passed_fd;
+	int broker_fd = -1, own_fd = -1;
 	struct save *save = NULL;
 	if (!session) {
 		save_reply(peer, "", &result, NULL);
@@ -194,8 +213,6 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		snprintf(buffer, sizeof buffer, "session %s is held by another checkpoint or migration: try again", session->id);
 	else if (*args->stage && !stage && !args->to_memory)
 		snprintf(buffer, sizeof buffer, "there is no stage '%s' here", args->stage);
-	else if (!args->to_memory && directory_fd < 0)
-		snprintf(buffer, sizeof buffer, "no directory came along with the call to save %s", session->id);
 	else if (!(save = save_new(peer, args)))
 		snprintf(buffer, sizeof buffer, "out of memory");
 	if (save) {
@@ -205,9 +222,14 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			int error = ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
 						     sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS, save_measured, save);
 			problem = error ? strerror(-error) : NULL;
-		} else if (ckt_loan_make(peer->server, directory_fd, stage ? 0 : peer->who.uid, &save->loan, buffer, sizeof buffer) == 0) {
-			/* A stage is the server's own. */
-			problem = save_begin(session, save, directory_fd);
+		} else {
+			const char *why = save_broker(peer, stage, *passed_fd, &broker_fd, &own_fd);
+			if (why)
+				snprintf(buffer, sizeof buffer, "session %s cannot be saved: %s", session->id, why);
+			else
+				problem = save_begin(session, save, broker_fd);
+			if (own_fd >= 0)
+				close(own_fd);
 		}
 		if (!problem && !*buffer) {
 			ckt_peer_hold(peer);
@@ -215,7 +237,7 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		}
 		if (problem)
 			snprintf(buffer, sizeof buffer, "session %s: its worker cannot be reached: %s", session->id, problem);
-		ckt_loan_end(&save->loan);
+		drop_broker(peer);
 		free(save);
 	}
 	result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
@@ -363,8 +385,10 @@ void ckt_control_image(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_result result = {CKT_CONTROL_OK, (char *)""};
 	if (!peer->images)
 		peer->images = calloc(CKT_CONTROL_CHAIN_MAX, sizeof *peer->images);
-	if (!peer->images || *passed_fd < 0 || args->index != peer->image_count || args->index >= CKT_CONTROL_CHAIN_MAX) {
-		result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"a chain is at most 64 directories, passed one after the other"};
+	if (!ckt_broker_is(*passed_fd)) {
+		result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)CKT_NO_BROKER};
+	} else if (!peer->images || args->index != peer->image_count || args->index >= CKT_CONTROL_CHAIN_MAX) {
+		result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"a chain is at most 64 images, passed one after the other"};
 	} else {
 		peer->images[peer->image_count++] = *passed_fd;
 		*passed_fd = -1;
@@ -372,27 +396,13 @@ void ckt_control_image(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 }
 
-struct restore {
-	struct ckt_peer *peer;
-	struct ckt_loan loans[CKT_CONTROL_CHAIN_MAX];
-	unsigned count;
-};
-
-static void restore_free(struct restore *restore)
-{
-	for (unsigned i = 0; restore && i < restore->count; i++)
-		ckt_loan_end(&restore->loans[i]);
-	free(restore);
-}
-
 static void restore_done(struct ckt_session *session, void *context, int error, const char *message)
 {
-	struct restore *restore = context;
-	struct ckt_peer *peer = restore->peer;
+	struct ckt_peer *peer = context;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	ckt_control_restore_res res = {.result = {CKT_CONTROL_OK, buffer}, .session = error ? (char *)"" : session->id};
 	ckt_fault(CKT_FAULT_SERVER_RESTORED);
-	restore_free(restore);
+	drop_broker(peer);
 	if (!ckt_peer_release(peer))
 		return;
 	if (error)
@@ -400,73 +410,75 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
-/* The worker may open them, which are the user's (0: the server's own); where that cannot be, why is in buffer. */
-static void lend(struct ckt_peer *peer, struct restore *restore, const int *fds, unsigned count, uid_t uid, char buffer[CKT_MESSAGE_MAX])
-{
-	for (unsigned i = 0; i < count && !*buffer; i++)
-		if (ckt_loan_make(peer->server, fds[i], uid, &restore->loans[i], buffer, CKT_MESSAGE_MAX) == 0)
-			restore->count++;
-}
-
-/* The answer comes when the session has started; at once where there is none, whose reason is in buffer.  Takes restore over, which may be NULL. */
-static void answer_restore(struct ckt_peer *peer, struct restore *restore, struct ckt_session *session, char buffer[CKT_MESSAGE_MAX])
+/* The answer comes when the session has started; at once where there is none, whose reason is in buffer. */
+static void answer_restore(struct ckt_peer *peer, struct ckt_session *session, char buffer[CKT_MESSAGE_MAX])
 {
 	if (session) {
-		restore->peer = peer;
 		ckt_peer_hold(peer);
-		if (ckt_session_wait_started(session, restore_done, restore) == 0)
+		if (ckt_session_wait_started(session, restore_done, peer) == 0)
 			return;
 		ckt_peer_release(peer);
 		ckt_session_kill(session, "nobody waits for it");
 		snprintf(buffer, CKT_MESSAGE_MAX, "out of memory");
 	}
-	restore_free(restore);
+	drop_broker(peer);
 	ckt_control_restore_res res = {.result = {CKT_CONTROL_REFUSED, buffer}, .session = (char *)""};
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_restore_res, &res);
 }
 
-/* The descriptors of the chain; they stay their owners'. 0, or why not in buffer. */
+/*
+ * The brokers of the chain: those that the caller passed, which stay the peer's, or one of ours for all of its stages, which is to be closed
+ * once it is on its way. 0, or why not in buffer.
+ */
 static unsigned collect(struct ckt_peer *peer, const ckt_control_stage_args *stages, unsigned count, int ret_fds[CKT_CONTROL_CHAIN_MAX],
-			char buffer[CKT_MESSAGE_MAX])
+			int *ret_own, char buffer[CKT_MESSAGE_MAX])
 {
+	int directories[CKT_CONTROL_CHAIN_MAX];
+	*ret_own = -1;
+	if (!count && peer->image_count)
+		memcpy(ret_fds, peer->images, peer->image_count * sizeof *ret_fds);
+	else if (!count)
+		snprintf(buffer, CKT_MESSAGE_MAX, CKT_NO_BROKER);
+	if (!count)
+		return peer->image_count;
 	for (unsigned i = 0; i < count; i++) {
 		struct ckt_stage *stage = ckt_stage_find(peer, stages[i].stage);
 		if (!stage) {
 			snprintf(buffer, CKT_MESSAGE_MAX, "there is no stage '%s' here", stages[i].stage);
 			return 0;
 		}
-		ret_fds[i] = ckt_stage_fd(stage);
+		directories[i] = ckt_stage_fd(stage);
 	}
-	if (count)
-		return count;
-	if (peer->image_count)
-		memcpy(ret_fds, peer->images, peer->image_count * sizeof *ret_fds);
-	else
-		snprintf(buffer, CKT_MESSAGE_MAX, "no directory came along with the call to restore");
-	return peer->image_count;
+	int result = ckt_broker_start(directories, count, CKT_BROKER_READ, &peer->broker, ret_own);
+	if (result) {
+		snprintf(buffer, CKT_MESSAGE_MAX, "the image's files cannot be opened: %s", strerror(-result));
+		return 0;
+	}
+	for (unsigned i = 0; i < count; i++)
+		ret_fds[i] = *ret_own;
+	return count;
 }
 
 void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_restore2_args *args = decoded;
-	int fds[CKT_CONTROL_CHAIN_MAX] = {-1};
+	int fds[CKT_CONTROL_CHAIN_MAX] = {-1}, own_fd = -1;
 	char buffer[CKT_MESSAGE_MAX] = "";
 	struct ckt_session *session;
-	struct restore *restore = calloc(1, sizeof *restore);
 	const char *name = args->stages.stages_len == 1 ? ckt_kept_name(args->stages.stages_val[0].stage) : NULL;
 	struct ckt_kept *kept = name ? ckt_kept_find(peer, name) : NULL;
-	unsigned count = restore && !name ? collect(peer, args->stages.stages_val, args->stages.stages_len, fds, buffer) : 0;
+	unsigned count = name ? 0 : collect(peer, args->stages.stages_val, args->stages.stages_len, fds, &own_fd, buffer);
 	(void)passed_fd;
 	if (name && !kept)
 		snprintf(buffer, sizeof buffer, "there is no image '%.57s' in memory on %s (or it is another user's)",
 			 ckt_stage_name_good(name) ? name : "?", peer->server->host);
 	else if (kept || count)
-		ckt_control_restore_obstacle(peer, args->gpu, kept ? 0 : fds[0], buffer);
-	if (!*buffer)
-		lend(peer, restore, fds, count, args->stages.stages_len ? 0 : peer->who.uid, buffer);
+		ckt_control_restore_obstacle(peer, args->gpu, buffer);
 	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .kept = kept, .gpu = args->gpu};
-	bool good = restore && (kept || count) && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0;
-	answer_restore(peer, restore, good ? session : NULL, buffer);
+	bool good = (kept || count) && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0;
+	if (own_fd >= 0)
+		close(own_fd);
+	answer_restore(peer, good ? session : NULL, buffer);
 }
 
 /* ---- Ahead of a move */
@@ -502,18 +514,17 @@ static struct ckt_session *begin_ahead(struct ckt_peer *peer, const ckt_control_
 void ckt_control_preload(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_preload_args *args = decoded;
-	int fds[CKT_CONTROL_CHAIN_MAX];
+	int fds[CKT_CONTROL_CHAIN_MAX] = {-1}, own_fd = -1;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	struct restore *restore = calloc(1, sizeof *restore);
-	unsigned count = restore ? collect(peer, args->stages.stages_val, args->stages.stages_len, fds, buffer) : 0;
+	unsigned count = collect(peer, args->stages.stages_val, args->stages.stages_len, fds, &own_fd, buffer);
 	(void)passed_fd;
 	if (count && !*args->copy)
-		ckt_control_restore_obstacle(peer, args->gpu, fds[0], buffer);
-	if (!*buffer)
-		lend(peer, restore, fds, count, args->stages.stages_len ? 0 : peer->who.uid, buffer);
+		ckt_control_restore_obstacle(peer, args->gpu, buffer);
 	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .gpu = args->gpu,
 					.ahead = !args->last};
 	struct ckt_session *session = count && !*buffer ? begin_ahead(peer, args, &spec, buffer) : NULL;
 	drop_images(peer);
-	answer_restore(peer, restore, session, buffer);
+	if (own_fd >= 0)
+		close(own_fd);
+	answer_restore(peer, session, buffer);
 }

@@ -468,7 +468,7 @@ void ckt_peer_accept(struct ckt_server *server, int fd)
 		return;
 	}
 	peer->server = server;
-	peer->loan.fd = peer->memory_fd = -1;
+	peer->memory_fd = -1;
 	peer->stream.max_bytes = CKT_HELLO_MAX;
 	peer->stream.record = peer_record;
 	peer->stream.closed = peer_closed;

@@ -7,10 +7,11 @@
  */
 #pragma once
 
-#include "lend.h"
 #include "rpc/control.h"
 #include "rpc/session.h"
 #include "server.h"
+
+struct ckt_broker;
 
 struct ckt_peer {
 	struct ckt_server *server;
@@ -27,10 +28,10 @@ struct ckt_peer {
 	pid_t shown;			/* worker of the session whose secret it showed; 0: none */
 	uint32_t xid;			/* of the call in hand */
 	uint32_t proc;
-	struct ckt_loan loan;		/* of the image's directory, during checkpoint and restore */
+	struct ckt_broker *broker;	/* of ours: opens files of stages for the call in hand */
 	struct ckt_hello_args hello;
 	int memory_fd;			/* came with the hello: the client's pinned memory; -1 */
-	int *images;			/* what IMAGE passed */
+	int *images;			/* what IMAGE passed: file brokers */
 	unsigned image_count;
 	bool wants_events;		/* waits for one beyond events_after */
 	uint64_t events_after;

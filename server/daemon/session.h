@@ -69,7 +69,7 @@ struct ckt_session {
 struct ckt_session_spec {
 	uint32_t uid;
 	const struct ckt_hello_args *hello;	/* NULL for a restore */
-	int image_fd;				/* restore: the image's directory, stays the caller's; -1 */
+	int image_fd;				/* restore: the broker of the image's files, stays the caller's; -1 */
 	const int *image_fds;			/* restore of a chain: all of it, newest first */
 	unsigned image_count;
 	const struct ckt_kept *kept;		/* restore: an image in memory, with image_fd -1 */

@@ -258,7 +258,8 @@ static int keep(struct ckt_server *server, struct ckt_stage *stage, const char *
 	int fd = openat(server->image_dir_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	int result = dprintf(fd, "%u\n", stage->uid) < 0 || fsync(fd) ? -errno : 0;
+	/* The worker wrote files only: their names are for us to keep. */
+	int result = dprintf(fd, "%u\n", stage->uid) < 0 || fsync(fd) || fsync(stage->fd) ? -errno : 0;
 	close(fd);
 	if (!result && (renameat(server->image_dir_fd, stage->name, server->image_dir_fd, name) || fsync(server->image_dir_fd)))
 		result = -errno;

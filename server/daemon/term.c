@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "checkpoint/broker.h"
 #include "control.h"
 #include "events.h"
-#include "lend.h"
 #include "marks.h"
 #include "request.h"
 #include "rpc/log.h"
@@ -21,8 +21,8 @@ enum { DEADLINE_MS = 60000, RELEASE_TIMEOUT_MS = 60000 };
 
 struct save {
 	struct ckt_server *server;
-	struct ckt_loan loan;
-	int parent_fd;
+	struct ckt_broker *broker;
+	int parent_fd, directory_fd;
 	char session[CKT_SESSION_ID_SIZE + 1], partial[CKT_SESSION_ID_SIZE + 16];
 };
 
@@ -53,10 +53,11 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	struct save *save = context;
 	struct ckt_worker_save2_res *res = answer;
 	struct ckt_worker_release_args args = {.end = true, .parked = true, .message = (char *)"the server was told to end", .moved_to = (char *)""};
-	ckt_loan_end(&save->loan);
+	ckt_broker_stop(save->broker);
 	int result = error ? error : res->status;
 	const char *why = !error && res->status ? res->message : ckt_request_problem(result);
-	if (!result && (renameat(save->parent_fd, save->partial, save->parent_fd, save->session) || fsync(save->parent_fd))) {
+	if (!result && (fsync(save->directory_fd) || renameat(save->parent_fd, save->partial, save->parent_fd, save->session) ||
+			fsync(save->parent_fd))) {
 		result = -errno;
 		why = strerror(errno);
 	}
@@ -73,21 +74,22 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 				     (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, release_done, NULL))
 			ckt_session_kill(session, "it is written, and its worker cannot be reached");
 	}
+	close(save->directory_fd);
 	close(save->parent_fd);
 	save->server->term_saves--;
 	free(save);
 }
 
-static int save_begin(struct ckt_server *server, struct ckt_session *session, const char *directory, char *message)
+static int save_begin(struct ckt_server *server, struct ckt_session *session, const char *parent)
 {
 	struct ckt_worker_save2_args args = {.deadline_ms = DEADLINE_MS, .hold = true};
 	struct save *save = calloc(1, sizeof *save);
 	if (!save)
 		return -ENOMEM;
-	*save = (struct save){.server = server, .loan = {.fd = -1}};
+	*save = (struct save){.server = server, .directory_fd = -1};
 	snprintf(save->session, sizeof save->session, "%s", session->id);
 	snprintf(save->partial, sizeof save->partial, "%s.partial", session->id);
-	save->parent_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	save->parent_fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int result = save->parent_fd < 0 ? -errno : 0, fd = -1;
 	if (!result) {
 		remove_partial(save);
@@ -95,8 +97,8 @@ static int save_begin(struct ckt_server *server, struct ckt_session *session, co
 			result = -errno;
 	}
 	if (!result) {
-		fd = openat(save->parent_fd, save->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		result = fd < 0 ? -errno : ckt_loan_make(server, fd, 0, &save->loan, message, CKT_MESSAGE_MAX);
+		save->directory_fd = openat(save->parent_fd, save->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		result = save->directory_fd < 0 ? -errno : ckt_broker_start(&save->directory_fd, 1, CKT_BROKER_MAKE, &save->broker, &fd);
 	}
 	if (!result) {
 		result = ckt_session_call_long(session, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &args, fd,
@@ -107,9 +109,11 @@ static int save_begin(struct ckt_server *server, struct ckt_session *session, co
 		server->term_saves++;
 		return 0;
 	}
-	ckt_loan_end(&save->loan);
+	ckt_broker_stop(save->broker);
 	if (fd >= 0)
 		close(fd);
+	if (save->directory_fd >= 0)
+		close(save->directory_fd);
 	if (save->parent_fd >= 0) {
 		remove_partial(save);
 		close(save->parent_fd);
@@ -127,11 +131,10 @@ void ckt_term_save_all(struct ckt_server *server)
 	snprintf(probe, sizeof probe, "%.4000s/x", directory);
 	int made = ckt_paths_make_parent(probe);
 	for (struct ckt_session *session = server->sessions; session; session = session->next) {
-		char message[CKT_MESSAGE_MAX] = "";
 		if (session->phase != CKT_SESSION_LIVE || session->holder)
 			continue;
-		int result = made ? made : save_begin(server, session, directory, message);
+		int result = made ? made : save_begin(server, session, directory);
 		if (result)
-			ckt_error("session %s: not written at SIGTERM: %s", session->id, *message ? message : strerror(-result));
+			ckt_error("session %s: not written at SIGTERM: %s", session->id, strerror(-result));
 	}
 }

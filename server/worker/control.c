@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "checkpoint/broker.h"
 #include "rpc/log.h"
 #include "rpc/net.h"
 #include "server/worker/control.h"
@@ -47,6 +48,10 @@ static int start(struct ckt_request *request)
 	if (started) {
 		res.status = -EALREADY;
 		snprintf(message, sizeof message, "this worker has a session");
+	} else if (request->passed_fd >= 0 && !ckt_broker_is(request->passed_fd)) {
+		res.status = -EINVAL;
+		request->end = true;
+		snprintf(message, sizeof message, "what came along to restore from is no file broker");
 	} else {
 		res.status = ckt_worker_start(request->worker, &args, request->passed_fd, message, sizeof message);
 		if (res.status)
@@ -70,7 +75,7 @@ static int preload(struct ckt_request *request)
 	ckt_worker_start_res res = {.status = -EINVAL, .message = message};
 	atomic_store(&request->worker->start_seen, true);
 	pthread_mutex_lock(&control_lock);
-	if (started || !args.restore) {
+	if (started || !args.restore || (request->passed_fd >= 0 && !ckt_broker_is(request->passed_fd))) {
 		snprintf(message, sizeof message, "only what is to be restored is pre-loaded, and only before it is");
 	} else {
 		res.status = ckt_worker_start_ahead(request->worker, &args, request->passed_fd, message, sizeof message);

@@ -117,13 +117,13 @@ static void load_identity(struct ckt_loading *l)
 	}
 }
 
-/* The directories of the chain, or the open files of an image in memory. */
-static int open_image(struct ckt_loading *l, const int *dirs, unsigned dir_count)
+/* The brokers of the chain, or the open files of an image in memory. */
+static int open_image(struct ckt_loading *l, const int *places, unsigned place_count)
 {
 	const struct ckt_worker *worker = l->worker;
 	if (!worker->memory_count) {
-		int error = ckt_image_read(dirs[0], &l->image, l->message, l->message_size);
-		return error ? error : ckt_image_reader_init(&l->reader, &l->image, dirs, dir_count, l->message, l->message_size);
+		int error = ckt_image_read(places[0], &l->image, l->message, l->message_size);
+		return error ? error : ckt_image_reader_init(&l->reader, &l->image, places, place_count, l->message, l->message_size);
 	}
 	int error = ckt_image_read_open(worker->memory_fds, worker->memory_count, &l->image, l->message, l->message_size);
 	return error ? error
@@ -136,18 +136,18 @@ static void close_image(struct ckt_loading *l)
 	struct ckt_worker *worker = l->worker;
 	ckt_image_reader_fini(&l->reader);
 	while (worker->image_count)
-		if (worker->image_dirs[--worker->image_count] >= 0)
-			close(worker->image_dirs[worker->image_count]);
+		if (worker->image_places[--worker->image_count] >= 0)
+			close(worker->image_places[worker->image_count]);
 	ckt_memory_files_close(worker);
 	ckt_moved_fini(&l->moved);
 	free(l->skip);
 }
 
-int ckt_worker_preload(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
+int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
 {
 	struct ckt_loading l = {.worker = worker, .message = ret_message, .message_size = message_size, .ahead = true};
-	const int *dirs = worker->image_count ? worker->image_dirs : &dir_fd;
-	int error = open_image(&l, dirs, worker->image_count ? worker->image_count : 1);
+	const int *places = worker->image_count ? worker->image_places : &broker;
+	int error = open_image(&l, places, worker->image_count ? worker->image_count : 1);
 	if (error)
 		return error;
 	static int (*const steps[])(struct ckt_loading *) = {load_blobs, ckt_load_check_code, ckt_load_journal, ckt_load_memory_ahead};
@@ -163,12 +163,12 @@ int ckt_worker_preload(struct ckt_worker *worker, int dir_fd, const ckt_worker_s
 	return error;
 }
 
-int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
+int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
 {
 	struct ckt_loading l = {.worker = worker, .message = ret_message, .message_size = message_size};
-	const int *dirs = worker->image_count ? worker->image_dirs : &dir_fd;
-	unsigned dir_count = worker->image_count ? worker->image_count : 1;
-	int error = open_image(&l, dirs, dir_count);
+	const int *places = worker->image_count ? worker->image_places : &broker;
+	unsigned place_count = worker->image_count ? worker->image_count : 1;
+	int error = open_image(&l, places, place_count);
 	if (error)
 		return error;
 	static const struct {

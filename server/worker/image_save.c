@@ -92,7 +92,7 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 		result = told_to_fail(&s, CKT_FAULT_CONTENTS);
 	if (!result)
 		result = save->memory_fds ? ckt_image_write_open(save->memory_fds[0], &s.image, ret_message, message_size)
-					  : ckt_image_write(save->dir_fd, &s.image, ret_message, message_size);
+					  : ckt_image_write(save->broker, &s.image, ret_message, message_size);
 	ckt_fault_fails(CKT_FAULT_MANIFEST);
 	uint64_t bytes = 0;
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++) {

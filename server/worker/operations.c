@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "checkpoint/broker.h"
 #include "rpc/log.h"
 #include "rpc/net.h"
 #include "server/worker/chain.h"
@@ -86,13 +87,13 @@ static int save(struct ckt_request *request)
 	ckt_worker_save_res res = {.status = -EINVAL, .message = message};
 	bool end = false;
 	pthread_mutex_lock(&operation_lock);
-	if (!ckt_control_started() || request->passed_fd < 0) {
-		snprintf(message, sizeof message, "nothing to save, or no directory to save it in");
+	if (!ckt_control_started() || !ckt_broker_is(request->passed_fd)) {
+		snprintf(message, sizeof message, "nothing to save, or no file broker to save it by");
 	} else {
 		ckt_crew_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
 		if (!res.status) {
-			struct ckt_save save = {.dir_fd = request->passed_fd};
+			struct ckt_save save = {.broker = request->passed_fd};
 			res.status = ckt_worker_save(worker, &save, message, sizeof message);
 			res.bytes = save.bytes;
 			end = !res.status && args.stop;
@@ -114,7 +115,7 @@ static int save(struct ckt_request *request)
 static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args *args, ckt_worker_save2_res *res)
 {
 	struct ckt_worker *worker = request->worker;
-	if (!ckt_control_started() || (args->to_memory ? worker->memory_count != CKT_IMAGE_MEMORY_FILES : request->passed_fd < 0)) {
+	if (!ckt_control_started() || (args->to_memory ? worker->memory_count != CKT_IMAGE_MEMORY_FILES : !ckt_broker_is(request->passed_fd))) {
 		snprintf(res->message, CKT_MESSAGE_MAX, "nothing to save, or nowhere to save it");
 		return -EINVAL;
 	}
@@ -126,7 +127,7 @@ static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args
 	int refused = args->incremental ? ckt_chain_base_use(worker, args->base, res->message, CKT_MESSAGE_MAX) : 0;
 	if (refused)
 		return refused;
-	struct ckt_save save = {.dir_fd = request->passed_fd, .memory_fds = args->to_memory ? worker->memory_fds : NULL, .compress = args->compress,
+	struct ckt_save save = {.broker = request->passed_fd, .memory_fds = args->to_memory ? worker->memory_fds : NULL, .compress = args->compress,
 				.incremental = args->incremental, .keep_hashes = args->keep_hashes, .base = args->base};
 	ckt_crew_prepare();
 	if (!args->hold && !held && !worker->paused) {
@@ -318,15 +319,15 @@ static int image(struct ckt_request *request)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message};
 	pthread_mutex_lock(&operation_lock);
-	if (ckt_control_started() || request->passed_fd < 0 || args.index >= CKT_IMAGE_DIRS) {
+	if (ckt_control_started() || !ckt_broker_is(request->passed_fd) || args.index >= CKT_IMAGE_PLACES) {
 		res.status = -EINVAL;
-		snprintf(message, sizeof message, "an image's directory comes before the start, and its number is below %d", CKT_IMAGE_DIRS);
+		snprintf(message, sizeof message, "the file broker of an image comes before the start, and its number is below %d", CKT_IMAGE_PLACES);
 	} else {
 		while (worker->image_count <= args.index)
-			worker->image_dirs[worker->image_count++] = -1;
-		if (worker->image_dirs[args.index] >= 0)
-			close(worker->image_dirs[args.index]);
-		worker->image_dirs[args.index] = request->passed_fd;
+			worker->image_places[worker->image_count++] = -1;
+		if (worker->image_places[args.index] >= 0)
+			close(worker->image_places[args.index]);
+		worker->image_places[args.index] = request->passed_fd;
 		request->passed_fd = -1;
 	}
 	pthread_mutex_unlock(&operation_lock);

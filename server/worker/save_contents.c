@@ -61,7 +61,7 @@ static int make_file(const struct ckt_save *save, struct ckt_image_writer *write
 {
 	_Static_assert(CKT_CREW_SIZE + 1 <= (int)CKT_IMAGE_MEMORY_FILES, "a file for each writer");
 	return save->memory_fds ? ckt_image_writer_init_open(writer, save->memory_fds[1 + file], file, save->compress)
-				: ckt_image_writer_init(writer, save->dir_fd, file, save->compress);
+				: ckt_image_writer_init(writer, save->broker, file, save->compress);
 }
 
 /* Unless the image that this one builds on holds the same. */

@@ -171,7 +171,7 @@ static unsigned image_minor(const struct ckt_worker *worker, int image_fd)
 {
 	if (worker->memory_count)
 		return ckt_image_minor_open(worker->memory_fds[0]);
-	return ckt_image_minor(worker->image_count ? worker->image_dirs[0] : image_fd);
+	return ckt_image_minor(worker->image_count ? worker->image_places[0] : image_fd);
 }
 
 /* Everything that comes before the first image and the first command, once. */

@@ -79,7 +79,7 @@ struct ckt_progress {
 };
 
 /* Of an image and what it may build on. */
-enum { CKT_IMAGE_DIRS = 1 + CKT_IMAGE_CHAIN_MAX };
+enum { CKT_IMAGE_PLACES = 1 + CKT_IMAGE_CHAIN_MAX };
 
 struct ckt_parting {
 	bool parked;
@@ -99,7 +99,7 @@ struct ckt_worker {
 	int driver_version;
 	int64_t started;		/* seconds since the epoch */
 	char note[CKT_MESSAGE_MAX];
-	int image_dirs[CKT_IMAGE_DIRS];	/* by IMAGE, -1 where none came */
+	int image_places[CKT_IMAGE_PLACES];	/* by IMAGE, -1 where none came */
 	unsigned image_count;
 	int memory_fds[CKT_IMAGE_MEMORY_FILES];	/* by MEMORY */
 	unsigned memory_count;
@@ -300,7 +300,7 @@ struct ckt_save {
 	void (*let_go)(struct ckt_save *save, struct ckt_worker *worker);
 	bool gone;
 	uint64_t stopped_us;
-	int dir_fd;
+	int broker;		/* makes its files */
 	const int *memory_fds;		/* instead of the directory: CKT_IMAGE_MEMORY_FILES */
 	bool compress, incremental, keep_hashes;
 	const char *base;		/* CKT_IMAGE_ID_SIZE bytes, with incremental */
@@ -314,5 +314,5 @@ void ckt_worker_spare_give(struct ckt_worker *worker, struct ckt_spare *spare);
 /* Makes the first device's primary context current. */
 CUresult ckt_worker_spare_use(struct ckt_worker *worker);
 int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size);
-int ckt_worker_preload(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size);
-int ckt_worker_load(struct ckt_worker *worker, int dir_fd, const ckt_worker_start_args *args, char *ret_message, size_t message_size);
+int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args, char *ret_message, size_t message_size);
+int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_start_args *args, char *ret_message, size_t message_size);

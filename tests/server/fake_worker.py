@@ -3,7 +3,8 @@
 
 CRICKET_SOFT_FAKE (passed on by the server as every CRICKET_SOFT_*) holds words: slow (START takes 2 s), refuse (START fails),
 nodevice, crash (dies in START), deaf (ignores KILL), garbage (answers STATUS with garbage), nomemory
-(UNPAUSE finds no memory until the file CRICKET_SOFT_MEMORY exists), badsave (SAVE2 fails), slowsave (SAVE2 takes a second).
+(UNPAUSE finds no memory until the file CRICKET_SOFT_MEMORY exists), badsave (SAVE2 fails), slowsave (SAVE2 takes a second),
+curious (asks file brokers for what is none of its business and says on stderr what it got).
 """
 import hashlib
 import os
@@ -44,6 +45,19 @@ def status():
             u64(5) + text(describe_process()[:512]))
 
 
+def pry(broker, what):
+    """Asks for everything that is not the image's to give."""
+    wrong = [(1 - what, 0, n) for n in (wire.MANIFEST, 0)] + [(what, d, n) for d, n in ((1, 0), (64, 0), (0xFFFFFFFF, 0), (0, 256), (0, 0xFFFFFFFE))]
+    wrong += [(2, 0, 0), (0xFFFFFFFF, 0, 0)]
+    for ask in wrong:
+        try:
+            os.close(wire.broker_open(broker, *ask))
+            print("curious: opened %s" % (ask,), file=sys.stderr, flush=True)
+        except OSError:
+            pass
+    print("curious: %s: opened none of %d" % ("make" if what == wire.MAKE else "read", len(wrong)), file=sys.stderr, flush=True)
+
+
 def start(r, fds):
     state["session"], _, state["driver"] = r.text(), r.text(), r.text()
     state["gpus"] = [r.u32() for _ in range(r.u32())]
@@ -62,16 +76,18 @@ def start(r, fds):
         state["session"] = os.pread(state["memory"][0], 100, 0).decode()
         state["restored"], state["timeout"] = True, state["claim"]
     elif restore:
-        directory = fds.pop()
+        broker = socket.socket(fileno=fds.pop())
+        if "curious" in MODE:
+            pry(broker, wire.READ)
         try:
-            with open(os.open("manifest", os.O_RDONLY, dir_fd=directory)) as f:
+            with open(wire.broker_open(broker, wire.READ, 0, wire.MANIFEST)) as f:
                 state["session"] = f.read()
         except OSError as error:
             return u32(-error.errno) + text("manifest: " + error.strerror)
-        os.close(directory)
+        broker.close()
         state["restored"], state["timeout"] = True, state["claim"]
         for index, fd in state.get("images", []):
-            with open(os.open("manifest", os.O_RDONLY, dir_fd=fd)) as f:
+            with open(wire.broker_open(fd, wire.READ, index, wire.MANIFEST)) as f:
                 if f.read() != state["session"]:
                     return u32(-74) + text("image %d is another session's" % index)
     return u32(0) + text("")
@@ -82,7 +98,7 @@ def preload(r, fds):
     answer = start(r, fds)
     state["session"], state["restored"] = "", False
     while state.get("images"):
-        os.close(state["images"].pop()[1])
+        state["images"].pop()[1].close()
     return answer
 
 
@@ -100,10 +116,10 @@ def client(r, fds):
 def save(r, fds):
     stop = r.u32()
     r.u32()
-    directory = fds.pop()
-    with open(os.open("manifest", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory), "w") as f:
+    broker = socket.socket(fileno=fds.pop())
+    with open(wire.broker_open(broker, wire.MAKE, 0, wire.MANIFEST), "w") as f:
         f.write(state["session"])
-    os.close(directory)
+    broker.close()
     state["stop"] = bool(stop)
     return u32(0) + text("") + u64(12)
 
@@ -128,15 +144,17 @@ def save2(r, fds):
         while files:
             os.close(files.pop())
     else:
-        directory = fds.pop()
-        for name, data in (("manifest", content), ("data-0", b"x" * (3 << 20) if not incremental else b"y" * 5000), ("data-1", b"")):
+        broker = socket.socket(fileno=fds.pop())
+        if "curious" in MODE:
+            pry(broker, wire.MAKE)
+        for number, data in ((wire.MANIFEST, content), (0, b"x" * (3 << 20) if not incremental else b"y" * 5000), (1, b"")):
             try:
-                with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory), "wb") as f:
+                with open(wire.broker_open(broker, wire.MAKE, 0, number), "wb") as f:
                     f.write(data)
             except OSError as error:
-                os.close(directory)
-                return u32(-error.errno) + text(name + ": " + error.strerror) + bytes(16) + 4 * u64(0)
-        os.close(directory)
+                broker.close()
+                return u32(-error.errno) + text("%x: %s" % (number, error.strerror)) + bytes(16) + 4 * u64(0)
+        broker.close()
     state["held"] = bool(hold)
     state["saves"] = state.get("saves", 0) + 1
     changed = max(4096 >> state["saves"], 1)
@@ -172,7 +190,7 @@ def unpause(r, fds):
 
 
 def image(r, fds):
-    state.setdefault("images", []).append((r.u32(), fds.pop()))
+    state.setdefault("images", []).append((r.u32(), socket.socket(fileno=fds.pop())))
     return u32(0) + text("") + u64(0)
 
 

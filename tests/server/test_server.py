@@ -240,15 +240,12 @@ class Users(ServerTest):
             self.assertEqual(os.stat(path).st_uid, 1001)
         self.assertEqual(os.listdir(home), ["image"])
         self.assertEqual(as_user(1002, lambda: self.ctl("restore", image).returncode), 1, "another user's image")
-        # A link to a foreign file in an image moves nothing.
+        # A link to a foreign file in an image changes nothing.
         victim = os.path.join(self.dir, "victim")
         open(victim, "w").close()
         os.link(victim, image + "/planted")
-        self.assertEqual(as_user(1001, lambda: self.ctl("restore", image).returncode), 1)
-        self.assertEqual(os.stat(victim).st_uid, 0)
-        self.assertEqual(os.stat(image + "/manifest").st_uid, 1001)
-        os.unlink(image + "/planted")
         self.assertEqual(as_user(1001, lambda: self.ctl("restore", image).returncode), 0, self.log())
+        self.assertEqual(os.stat(victim).st_uid, 0)
         self.assertEqual([s["session"] for s in self.ps()], [session])
         self.assertEqual(os.stat(image + "/manifest").st_uid, 1001)
 

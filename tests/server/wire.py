@@ -5,8 +5,10 @@ Written against rpc/*.x and docs/ARCHITECTURE.md, not against our C code, so tha
 import array
 import hashlib
 import hmac
+import os
 import socket
 import struct
+import threading
 
 SESSION, CALLBACK, CONTROL, WORKER = 0x20434B00, 0x20434B02, 0x20434B03, 0x20434B04
 AUTH_CRICKET, AUTH_TOKEN = 0x20434B10, 0x20434B11
@@ -145,6 +147,54 @@ def parse_hello_args(r):
 
 def hello_ok(session, generation=0, executed=0):
     return u32(OK) + u32(1) + text(session) + u64(generation) + u64(executed) + text("worker") + text("0.1.0") + u32(0)
+
+
+BROKER, READ, MAKE, MANIFEST = 0x436B4231, 0, 1, 0xFFFFFFFF
+
+
+def broker_open(sock, what, directory, number):
+    """Asks a file broker (checkpoint/broker.h) for a file: a descriptor, or OSError."""
+    sock.send(struct.pack(">IIIII", BROKER, 1, what, directory, number))
+    data, control, _, _ = sock.recvmsg(12, socket.CMSG_SPACE(4))
+    if not data:
+        raise OSError(104, "the broker ended")
+    magic, tag, status = struct.unpack(">IIi", data)
+    assert (magic, tag) == (BROKER, 1)
+    if status:
+        raise OSError(-status, os.strerror(-status))
+    ((_, _, payload),) = control
+    return struct.unpack("i", payload[:4])[0]
+
+
+class Broker:
+    """Serves the files of a directory, as cricketctl does.  `fd` is for the worker."""
+
+    def __init__(self, *directories):
+        ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.fd = self.theirs.fileno()
+        self.asks = []
+        self.thread = threading.Thread(target=self.serve, args=(ours, directories), daemon=True)
+        self.thread.start()
+
+    def serve(self, sock, directories):
+        while True:
+            ask = sock.recv(20)
+            if not ask:
+                return
+            _, tag, what, directory, number = struct.unpack(">IIIII", ask)
+            name = "manifest" if number == MANIFEST else "data-%d" % number
+            self.asks.append((what, directory, name))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL if what == MAKE else os.O_RDONLY
+            try:
+                fd = os.open(os.path.join(directories[directory], name), flags, 0o600)
+            except OSError as error:
+                sock.send(struct.pack(">IIi", BROKER, tag, -error.errno))
+                continue
+            sock.sendmsg([struct.pack(">IIi", BROKER, tag, 0)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+            os.close(fd)
+
+    def close(self):
+        self.theirs.close()
 
 
 class Peer:

@@ -233,6 +233,14 @@ struct ckt_peer *peer_last(void)
 	return server.peers_last;
 }
 
+int broker_new(void)
+{
+	int fds[2];
+	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	close(fds[1]);
+	return fds[0];
+}
+
 void send_bytes(int fd, const void *data, size_t size, int pass_fd)
 {
 	IS(ckt_net_write_record(fd, data, size, ckt_net_now_ms() + 60000, pass_fd), 0);

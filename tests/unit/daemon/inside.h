@@ -45,6 +45,8 @@ int peer_new(ckt_greeting *ret_greeting);
 int control_new(void);
 /* The server's side of the latest peer. */
 struct ckt_peer *peer_last(void);
+/* What can be passed as the file broker of an image; nobody serves it. */
+int broker_new(void);
 void send_bytes(int fd, const void *data, size_t size, int pass_fd);
 /* The next record, NULL where the connection ended; free() it. */
 uint8_t *receive(int fd, size_t *ret_size);

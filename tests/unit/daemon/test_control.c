@@ -59,21 +59,21 @@ static void test_obstacles(void)
 	unsigned driver_count = server.driver.gpu_count, max = server.options.max_sessions;
 	server.driver.gpu_count = 3;
 	static const struct {
-		int gpu, directory;
+		int gpu;
 		unsigned chosen, max;		/* --gpus 2 */
 		bool stopping;
 		const char *says;
 	} cases[] = {
-		{-1, 5, 0, 0, false, ""}, {0, 5, 0, 0, false, ""}, {2, 5, 0, 0, false, ""}, {3, 5, 0, 0, false, "GPU 3 is not among those"},
-		{-1, 5, 1, 0, false, ""}, {2, 5, 1, 0, false, ""}, {0, 5, 1, 0, false, "GPU 0 is not among those"}, {-1, -1, 0, 0, false, "no directory came along"},
-		{-1, 5, 0, 1, false, "has all its 1 sessions (--max-sessions)"}, {-1, 5, 0, 2, false, ""}, {-1, 5, 0, 0, true, "is shutting down"},
+		{-1, 0, 0, false, ""}, {0, 0, 0, false, ""}, {2, 0, 0, false, ""}, {3, 0, 0, false, "GPU 3 is not among those"},
+		{-1, 1, 0, false, ""}, {2, 1, 0, false, ""}, {0, 1, 0, false, "GPU 0 is not among those"},
+		{-1, 0, 1, false, "has all its 1 sessions (--max-sessions)"}, {-1, 0, 2, false, ""}, {-1, 0, 0, true, "is shutting down"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		server.gpu_count = cases[i].chosen;
 		server.gpus[0] = 2;
 		server.options.max_sessions = cases[i].max;
 		server.stopping = cases[i].stopping;
-		ckt_control_restore_obstacle(peer, cases[i].gpu, cases[i].directory, buffer);
+		ckt_control_restore_obstacle(peer, cases[i].gpu, buffer);
 		HAS(buffer, cases[i].says);
 		IS(*buffer == 0, *cases[i].says == 0);
 	}
@@ -105,15 +105,15 @@ static ckt_control_checkpoint_res checkpoint(int fd, int directory_fd)
 static void test_checkpoint(void)
 {
 	struct ckt_session *session = session_new("0000000000f5");
-	int fd = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY);
+	int fd = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY), broker = broker_new();
 	worker.bytes = 77;
 	const struct {
 		int fd, status, phase;
 		ckt_control_status result;
 		const char *says;
-	} cases[] = {{-1, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "no directory came along"}, {dir, 0, CKT_SESSION_LIVE, CKT_CONTROL_OK, ""},
-		     {dir, -28, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "the disk is full"},
-		     {dir, 0, CKT_SESSION_STARTING, CKT_CONTROL_REFUSED, "is starting or ending: try again"}};
+	} cases[] = {{-1, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "no file broker came along"}, {dir, 0, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "no file broker came along"}, {broker, 0, CKT_SESSION_LIVE, CKT_CONTROL_OK, ""},
+		     {broker, -28, CKT_SESSION_LIVE, CKT_CONTROL_REFUSED, "the disk is full"},
+		     {broker, 0, CKT_SESSION_STARTING, CKT_CONTROL_REFUSED, "is starting or ending: try again"}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		worker.status = cases[i].status;
 		worker.message = cases[i].status ? "the disk is full" : "";
@@ -127,11 +127,12 @@ static void test_checkpoint(void)
 	session->phase = CKT_SESSION_LIVE;
 	IS(worker.calls[CKT_WORKER_SAVE], 2);
 	worker.hang_up = true;
-	ckt_control_checkpoint_res res = checkpoint(fd, dir);
+	ckt_control_checkpoint_res res = checkpoint(fd, broker);
 	IS(res.result.status, CKT_CONTROL_REFUSED);
 	HAS(res.result.message, "its worker");
 	xdr_free((xdrproc_t)xdr_ckt_control_checkpoint_res, (char *)&res);
 	close(dir);
+	close(broker);
 	close(fd);
 	run_for(3);
 	session_drop(session);

@@ -44,25 +44,29 @@ static ckt_control_status quiesce(int fd)
 static void test_hold(void)
 {
 	struct ckt_session *session = session_new(id);
-	int one = control_new(), two = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY);
+	int one = control_new(), two = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY), broker = broker_new();
 	IS(save(one, "", -1, true), CKT_CONTROL_REFUSED);
-	HAS(text, "no directory came along");
-	IS(save(one, "none", dir, true), CKT_CONTROL_REFUSED);
+	HAS(text, "no file broker came along");
+	/* A directory is never taken, whosever it is. */
+	IS(save(one, "", dir, true), CKT_CONTROL_REFUSED);
+	HAS(text, "no file broker came along");
+	IS(worker.descriptors, 0);
+	IS(save(one, "none", broker, true), CKT_CONTROL_REFUSED);
 	HAS(text, "there is no stage 'none' here");
 	worker.status = -16;
 	worker.message = "a kernel does not finish";
-	IS(save(one, "", dir, true), CKT_CONTROL_REFUSED);
+	IS(save(one, "", broker, true), CKT_CONTROL_REFUSED);
 	HAS(text, "a kernel does not finish");
 	CU_ASSERT_PTR_NULL(session->holder);	/* what failed holds nothing */
 	worker.status = 0;
-	IS(save(one, "", dir, false), CKT_CONTROL_OK);
+	IS(save(one, "", broker, false), CKT_CONTROL_OK);
 	CU_ASSERT_PTR_NULL(session->holder);
 	IS(release(one), CKT_CONTROL_REFUSED);
 	IS(quiesce(one), CKT_CONTROL_REFUSED);
 	HAS(text, "is not held by this connection");
-	IS(save(one, "", dir, true), CKT_CONTROL_OK);
+	IS(save(one, "", broker, true), CKT_CONTROL_OK);
 	YES(session->holder != NULL);
-	IS(save(two, "", dir, false), CKT_CONTROL_REFUSED);
+	IS(save(two, "", broker, false), CKT_CONTROL_REFUSED);
 	HAS(text, "is held by another checkpoint or migration");
 	IS(release(two), CKT_CONTROL_REFUSED);
 	IS(quiesce(two), CKT_CONTROL_REFUSED);
@@ -73,12 +77,13 @@ static void test_hold(void)
 	IS(worker.calls[CKT_WORKER_RELEASE], 1);
 	CU_ASSERT_PTR_NULL(session->holder);
 	/* Held, and the connection goes: the session goes on. */
-	IS(save(two, "", dir, true), CKT_CONTROL_OK);
+	IS(save(two, "", broker, true), CKT_CONTROL_OK);
 	close(two);
 	run_for(30);
 	CU_ASSERT_PTR_NULL(session->holder);
 	IS(worker.calls[CKT_WORKER_RELEASE], 2);
 	close(dir);
+	close(broker);
 	close(one);
 	run_for(3);
 	session_drop(session);
@@ -101,27 +106,28 @@ static ckt_control_status restore(int fd, uint32_t proc, char *stage, char *copy
 
 static void test_chain(void)
 {
-	int fd = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY);
+	int fd = control_new(), dir = open(directory, O_RDONLY | O_DIRECTORY), broker = broker_new();
 	struct ckt_peer *peer = peer_last();
 	unsigned before = server.session_count;
 	static const struct {
 		uint32_t proc;
 		const char *stage, *says;
-	} wrong[] = {{CKT_CONTROL_RESTORE2, NULL, "no directory came along"}, {CKT_CONTROL_RESTORE2, "none", "there is no stage 'none' here"},
+	} wrong[] = {{CKT_CONTROL_RESTORE2, NULL, "no file broker came along"}, {CKT_CONTROL_RESTORE2, "none", "there is no stage 'none' here"},
 		     {CKT_CONTROL_RESTORE2, "memory:none", "there is no image 'none' in memory on here"},
-		     {CKT_CONTROL_RESTORE2, "memory:../x", "there is no image '?' in memory"}, {CKT_CONTROL_PRELOAD, NULL, "no directory came along"},
+		     {CKT_CONTROL_RESTORE2, "memory:../x", "there is no image '?' in memory"}, {CKT_CONTROL_PRELOAD, NULL, "no file broker came along"},
 		     {CKT_CONTROL_PRELOAD, "none", "there is no stage 'none' here"}};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		IS(restore(fd, wrong[i].proc, (char *)wrong[i].stage, (char *)""), CKT_CONTROL_REFUSED);
 		HAS(text, wrong[i].says);
 	}
-	/* Directories one after the other, with a descriptor each, so many. */
+	/* Images one after the other, with a broker each, so many. */
 	for (unsigned i = 0; i <= CKT_CONTROL_CHAIN_MAX; i++) {
 		ckt_control_image_args args = {.index = i + 1};
-		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, dir), CKT_CONTROL_REFUSED);
+		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, broker), CKT_CONTROL_REFUSED);
 		args.index = i;
+		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, dir), CKT_CONTROL_REFUSED);
 		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, -1), CKT_CONTROL_REFUSED);
-		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, dir),
+		IS(simple(fd, CKT_CONTROL_IMAGE, (xdrproc_t)xdr_ckt_control_image_args, &args, broker),
 		   i < CKT_CONTROL_CHAIN_MAX ? CKT_CONTROL_OK : CKT_CONTROL_REFUSED);
 	}
 	IS(peer->image_count, CKT_CONTROL_CHAIN_MAX);
@@ -131,6 +137,7 @@ static void test_chain(void)
 	IS(peer->image_count, 0);	/* and the chain with it */
 	IS(server.session_count, before);
 	close(dir);
+	close(broker);
 	close(fd);
 	run_for(3);
 }

@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "checkpoint/broker.h"
 #include "rpc/handle.h"
 #include "rpc/net.h"
 
@@ -37,9 +39,40 @@ uint32_t wire_proc(const char *name)
 	return 0;
 }
 
+static struct ckt_broker *brokers[CKT_BROKER_DIRECTORIES_MAX];
+static unsigned broker_count;
+
+/* Who passes a directory here means a broker of its files, whatever its number in a chain; -1 where it is none. */
+static int start_broker(int directory, bool make)
+{
+	struct stat st;
+	int fd, directories[CKT_BROKER_DIRECTORIES_MAX];
+	if (directory < 0 || fstat(directory, &st) || !S_ISDIR(st.st_mode) || broker_count == CKT_BROKER_DIRECTORIES_MAX)
+		return -1;
+	for (unsigned i = 0; i < CKT_BROKER_DIRECTORIES_MAX; i++)
+		directories[i] = directory;
+	int error = ckt_broker_start(directories, CKT_BROKER_DIRECTORIES_MAX, make ? CKT_BROKER_MAKE : CKT_BROKER_READ, &brokers[broker_count], &fd);
+	if (error)
+		die("broker", error);
+	broker_count++;
+	return fd;
+}
+
+static void stop_brokers(void)
+{
+	while (broker_count)
+		ckt_broker_stop(brokers[--broker_count]);
+}
+
 static void control_call(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *res, int pass_fd)
 {
-	int result = ckt_net_call(wire->control, CRICKET_WORKER_PROG, proc, xdr_args, args, xdr_res, res, deadline(), pass_fd);
+	int broker_fd = start_broker(pass_fd, proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2);
+	int result = ckt_net_call(wire->control, CRICKET_WORKER_PROG, proc, xdr_args, args, xdr_res, res, deadline(), broker_fd >= 0 ? broker_fd : pass_fd);
+	if (broker_fd >= 0)
+		close(broker_fd);
+	/* A chain's are asked at the start. */
+	if (proc != CKT_WORKER_IMAGE)
+		stop_brokers();
 	if (result && wire->may_die) {
 		wire->died = true;
 		return;
