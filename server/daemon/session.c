@@ -489,10 +489,17 @@ int ckt_session_preload(struct ckt_session *session, const struct ckt_session_sp
 
 static char *copy(const char *text)
 {
-	char *result = strdup(text ? text : "");
-	if (!result)
-		abort();
-	return result;
+	return strdup(text ? text : "");
+}
+
+/* What is told of a session, and only that: without memory it stays as it was. */
+static void replace(char **text, const char *by)
+{
+	char *new = copy(by);
+	if (!new)
+		return;
+	free(*text);
+	*text = new;
 }
 
 static struct ckt_session *session_new(struct ckt_server *server, const char *id)
@@ -514,6 +521,12 @@ static struct ckt_session *session_new(struct ckt_server *server, const char *id
 							 .note = copy(""),
 							 .uid = CKT_UID_UNKNOWN,
 							 .started = session->started};
+	const struct ckt_worker_status_res *status = &session->status;
+	if (!status->session || !status->program_name || !status->client || !status->note) {
+		xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&session->status);
+		free(session);
+		return NULL;
+	}
 	return session;
 }
 
@@ -544,10 +557,8 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 	if (session->visible_count)
 		session->status.gpu = (int)session->visible[0];
 	if (spec->hello) {
-		free(session->status.program_name);
-		session->status.program_name = copy(spec->hello->program_name);
-		free(session->status.client);
-		session->status.client = copy(spec->hello->host);
+		replace(&session->status.program_name, spec->hello->program_name);
+		replace(&session->status.client, spec->hello->host);
 		session->status.client_pid = spec->hello->pid;
 	}
 	snprintf(address.host, sizeof address.host, "%.230s/%s.sock", server->socket_dir, id);

@@ -43,16 +43,17 @@ void ckt_array_save_dead(const struct ckt_journal_entry *entry, ckt_image_array 
 	save_desc(&entry->desc, entry->flags, ret_saved);
 }
 
-static void save_bytes(const void *data, u_int size, u_int *ret_len, char **ret_val)
+static int save_bytes(const void *data, u_int size, u_int *ret_len, char **ret_val)
 {
 	*ret_val = malloc(size + 1);
 	if (!*ret_val)
-		abort();
+		return -ENOMEM;
 	memcpy(*ret_val, data, size);
 	*ret_len = size;
+	return 0;
 }
 
-void ckt_texture_save(const struct ckt_object *object, ckt_image_texture *ret_saved)
+int ckt_texture_save(const struct ckt_object *object, ckt_image_texture *ret_saved)
 {
 	const struct ckt_wtexture *t = object->texture;
 	*ret_saved = (ckt_image_texture){.id = object->id,
@@ -69,8 +70,8 @@ void ckt_texture_save(const struct ckt_object *object, ckt_image_texture *ret_sa
 					 .format = t->format,
 					 .channels = t->channels,
 					 .flags = t->flags};
-	save_bytes(&t->desc, sizeof t->desc, &ret_saved->desc.desc_len, &ret_saved->desc.desc_val);
-	save_bytes(&t->view, t->has_view ? sizeof t->view : 0, &ret_saved->view.view_len, &ret_saved->view.view_val);
+	int error = save_bytes(&t->desc, sizeof t->desc, &ret_saved->desc.desc_len, &ret_saved->desc.desc_val);
+	return error ? error : save_bytes(&t->view, t->has_view ? sizeof t->view : 0, &ret_saved->view.view_len, &ret_saved->view.view_val);
 }
 
 CUresult ckt_array_load(struct ckt_worker *worker, const ckt_image_array *saved)

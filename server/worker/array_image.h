@@ -8,7 +8,8 @@
 void ckt_array_save(const struct ckt_object *object, ckt_image_array *ret_saved);
 void ckt_array_save_dead(const struct ckt_journal_entry *entry, ckt_image_array *ret_saved);
 /* Strings and lists belong to the image. */
-void ckt_texture_save(const struct ckt_object *object, ckt_image_texture *ret_saved);
+/* 0 or -ENOMEM. */
+int ckt_texture_save(const struct ckt_object *object, ckt_image_texture *ret_saved);
 /* In the current context, as the journal has it. */
 CUresult ckt_array_load(struct ckt_worker *worker, const ckt_image_array *saved);
 /* Bytes of live arrays on the device. */

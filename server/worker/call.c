@@ -1,6 +1,7 @@
 /* Commands and their replies: results, finishing at once or later, stored replies.  See call.h and replies.h. */
 #include "server/worker/call.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@ struct ckt_wcall_private {
 	uint64_t epoch;		/* of the connection it came by */
 	uint8_t *body;		/* the CUresult and the results, or NULL where there are none yet */
 	size_t size;
+	uint8_t *kept_body;	/* INLINE_BODY bytes that a kept reply can have for good; made before the call is executed */
+	bool no_memory;		/* its results went to the sink */
 	uint8_t inline_body[INLINE_BODY];
 };
 
@@ -23,23 +26,29 @@ struct call_with_private {
 /* The last one that this thread was done with: a call that is finished at once costs no allocation. */
 static __thread struct call_with_private *spare;
 
+/* Where results go that there is no memory for: written by whoever has such, never read. */
+static uint8_t sink[CKT_RECORD_MAX];
+
 struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker)
 {
 	struct call_with_private *both = spare ? spare : malloc(sizeof *both);
 	if (!both)
-		abort();
+		return NULL;
 	spare = NULL;
 	both->call.worker = worker;
+	both->call.proc = NULL;
 	both->call.private = &both->private;
 	both->private.body = NULL;
 	both->private.size = 0;
+	both->private.kept_body = NULL;
+	both->private.no_memory = false;
 	both->private.epoch = worker->client_epoch;
 	return &both->call;
 }
 
 static void body_drop(struct ckt_wcall_private *private)
 {
-	if (private->body != private->inline_body)
+	if (private->body != private->inline_body && private->body != private->kept_body && private->body != sink)
 		free(private->body);
 	private->body = NULL;
 	private->size = 0;
@@ -50,6 +59,7 @@ void ckt_wcall_free(struct ckt_wcall *call)
 	if (!call)
 		return;
 	body_drop(call->private);
+	free(call->private->kept_body);
 	if (spare)
 		free(call);
 	else
@@ -61,15 +71,28 @@ static bool is_kept(const struct ckt_wcall *call)
 	return call->header.seq && !(call->header.flags & CKT_CALL_BATCHED);
 }
 
+int ckt_wcall_prepare(struct ckt_wcall *call)
+{
+	if (is_kept(call))
+		call->private->kept_body = malloc(INLINE_BODY);
+	return is_kept(call) && !call->private->kept_body ? -ENOMEM : 0;
+}
+
+/* Memory that small results need not ask for. */
+static uint8_t *small_body(const struct ckt_wcall *call)
+{
+	return is_kept(call) ? call->private->kept_body : call->private->inline_body;
+}
+
 uint8_t *ckt_wcall_results(struct ckt_wcall *call, size_t size_bytes)
 {
 	struct ckt_wcall_private *private = call->private;
 	body_drop(private);
 	private->size = 4 + size_bytes;
-	/* A kept reply needs memory of its own anyway. */
-	private->body = is_kept(call) || private->size > INLINE_BODY ? malloc(private->size) : private->inline_body;
+	private->body = private->size > INLINE_BODY ? malloc(private->size) : small_body(call);
+	private->no_memory = !private->body || private->size > sizeof sink;
 	if (!private->body)
-		abort();
+		private->body = sink;
 	return private->body + 4;
 }
 
@@ -109,11 +132,10 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 	pthread_mutex_lock(&worker->replies.lock);
 	struct ckt_stored *stored = ckt_replies_find(&worker->replies, call->header.seq);
 	if (stored) {
-		if (private->body == private->inline_body) {
-			private->body = malloc(private->size);
-			if (!private->body)
-				abort();
-			memcpy(private->body, private->inline_body, private->size);
+		if (private->body == private->kept_body) {
+			uint8_t *fitting = realloc(private->body, private->size);
+			private->body = fitting ? fitting : private->body;
+			private->kept_body = NULL;
 		}
 		header.xid = stored->xid;
 		header.deferred = atomic_exchange(&worker->deferred, 0);
@@ -136,9 +158,11 @@ void ckt_wcall_finish(struct ckt_wcall *call, CUresult result)
 		ckt_wcall_free(call);
 		return;
 	}
+	if (!result && private->no_memory)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result || !private->body) {
 		body_drop(private);
-		private->body = private->inline_body;
+		private->body = small_body(call);
 		private->size = 4;
 	}
 	ckt_put_u32(private->body, (uint32_t)result);

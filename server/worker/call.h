@@ -42,8 +42,8 @@ struct ckt_proc {
 extern const struct ckt_proc ckt_cuda_procs[];
 extern const unsigned ckt_cuda_proc_count;
 
-/* Room for exactly size_bytes of results in the reply; call at most once, before returning CUDA_SUCCESS.  Never NULL (the worker ends
- * on allocation failure).  Do not call for a batched call. */
+/* Room for exactly size_bytes of results in the reply; call at most once, before returning CUDA_SUCCESS.  Never NULL: where there is no
+ * memory for them they go nowhere, and the call fails with CUDA_ERROR_OUT_OF_MEMORY.  Do not call for a batched call. */
 uint8_t *ckt_wcall_results(struct ckt_wcall *call, size_t size_bytes);
 void ckt_wcall_finish(struct ckt_wcall *call, CUresult result);
 

@@ -36,10 +36,7 @@ static struct {
 
 static void *list(size_t count, size_t size)
 {
-	void *memory = calloc(count + 1, size);
-	if (!memory)
-		abort();
-	return memory;
+	return calloc(count + 1, size);
 }
 
 bool ckt_chain_continues(const char id[CKT_IMAGE_ID])
@@ -52,19 +49,20 @@ bool ckt_chain_hashed(void)
 	return last.valid && last.hashed;
 }
 
-void ckt_chain_key(bool begin, uint64_t ret_key[4])
+int ckt_chain_key(bool begin, uint64_t ret_key[4])
 {
 	if (!begin)
 		memcpy(ret_key, last.key, sizeof last.key);
 	else if (getrandom(ret_key, sizeof last.key, 0) != sizeof last.key)
-		abort();
+		return -EIO;
+	return 0;
 }
 
 int ckt_chain_hash(struct ckt_worker *worker, struct ckt_piece *pieces, size_t count, const uint64_t key[4])
 {
 	struct ckt_hash_item *items = list(count, sizeof *items);
 	struct ckt_hash_value *values = list(count, sizeof *values);
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = items && values ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned d = 0; d < worker->device_count && !result; d++) {
 		size_t n = 0;
 		for (size_t i = 0; i < count; i++)
@@ -185,6 +183,8 @@ static int name_files(struct sharing *s, unsigned first_shared)
 		if (s->files[f])
 			used[f < s->old_own ? 0 : last.image.elsewhere.elsewhere_val[f - s->old_own].ancestor + 1] = true;
 	image->ancestors.ancestors_val = list(CKT_IMAGE_ANCESTORS + 1, sizeof(ckt_image_ancestor));
+	if (!image->ancestors.ancestors_val)
+		return -ENOMEM;
 	for (unsigned a = 0; a <= last.image.ancestors.ancestors_len; a++) {
 		if (!used[a])
 			continue;
@@ -193,6 +193,8 @@ static int name_files(struct sharing *s, unsigned first_shared)
 	}
 	image->ancestors.ancestors_len = count;
 	image->elsewhere.elsewhere_val = list(old_files(), sizeof(ckt_image_file));
+	if (!image->elsewhere.elsewhere_val)
+		return -ENOMEM;
 	for (unsigned f = 0; f < old_files(); f++) {
 		if (!s->files[f])
 			continue;
@@ -214,6 +216,11 @@ int ckt_chain_share(ckt_image *image, const struct ckt_piece *pieces, size_t cou
 	unsigned first = image->chunks.chunks_len;
 	s.files = list(old_files(), sizeof *s.files);
 	ckt_image_chunk *chunks = list((size_t)first + count + last.image.chunks.chunks_len, sizeof *chunks);
+	if (!s.files || !chunks) {
+		free(s.files);
+		free(chunks);
+		return -ENOMEM;
+	}
 	if (first)
 		memcpy(chunks, image->chunks.chunks_val, first * sizeof *chunks);
 	free(image->chunks.chunks_val);
@@ -250,10 +257,12 @@ static uint64_t array_of(const ckt_image *image, unsigned space)
 	return space < first || space - first >= image->arrays.arrays_len ? 0 : image->arrays.arrays_val[space - first].id;
 }
 
-static void index_chunks(void)
+static int index_chunks(void)
 {
 	const ckt_image *image = &last.image;
 	last.places = list(image->chunks.chunks_len, sizeof *last.places);
+	if (!last.places)
+		return -ENOMEM;
 	for (unsigned i = 0; i < image->chunks.chunks_len; i++) {
 		const ckt_image_chunk *chunk = &image->chunks.chunks_val[i];
 		uint64_t owner = array_of(image, chunk->space);
@@ -261,33 +270,42 @@ static void index_chunks(void)
 			last.places[last.place_count++] = (struct place){owner, chunk->address, chunk};
 	}
 	qsort(last.places, last.place_count, sizeof *last.places, place_order);
+	return 0;
 }
 
-static void set_last(ckt_image *image)
+/* Takes the image over.  -ENOMEM: there is no last image. */
+static int set_last(ckt_image *image)
 {
 	ckt_chain_break();
 	last.image = *image;
 	memset(image, 0, sizeof *image);
 	last.valid = true;
-	index_chunks();
+	int error = index_chunks();
+	if (error)
+		ckt_chain_break();
+	return error;
 }
 
-void ckt_chain_advance(ckt_image *image, const struct ckt_piece *pieces, size_t count, const uint64_t key[4])
+int ckt_chain_advance(ckt_image *image, const struct ckt_piece *pieces, size_t count, const uint64_t key[4])
 {
 	uint64_t kept[4] = {0};
 	if (key)
 		memcpy(kept, key, sizeof kept);
-	set_last(image);
-	if (!key)
-		return;
+	int error = set_last(image);
+	if (error || !key)
+		return error;
+	last.entries = list(count, sizeof *last.entries);
+	/* Without them all of it is compared by what the image says. */
+	if (!last.entries)
+		return 0;
 	memcpy(last.key, kept, sizeof kept);
 	last.hashed = true;
-	last.entries = list(count, sizeof *last.entries);
 	for (size_t i = 0; i < count; i++)
 		if (pieces[i].hashed)
 			last.entries[last.count++] = (struct entry){.address = pieces[i].address, .size = pieces[i].size, .value = pieces[i].value,
 								    .chunk = find_chunk(0, pieces[i].address, pieces[i].size)};
 	qsort(last.entries, last.count, sizeof *last.entries, by_address);
+	return 0;
 }
 
 /* ---- Another base than the last image */
@@ -355,8 +373,8 @@ int ckt_chain_base_use(const struct ckt_worker *worker, const char id[CKT_IMAGE_
 	int error = ckt_image_decode(base.data, base.size, &image, ret_message, message_size);
 	if (!error) {
 		error = check_base(worker, &image, ret_message, message_size);
-		if (!error)
-			set_last(&image);
+		if (!error && (error = set_last(&image)))
+			snprintf(ret_message, message_size, "the worker has no memory for the manifest of the image to build on");
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	}
 	forget_base();
@@ -391,8 +409,12 @@ void ckt_chain_adopt(struct ckt_worker *worker, ckt_image *image)
 	size_t count = cut_all(image, NULL);
 	struct ckt_piece *pieces = list(count, sizeof *pieces);
 	uint64_t key[4];
+	/* Where this cannot be, the next image is a whole one. */
+	if (!pieces || ckt_chain_key(true, key)) {
+		free(pieces);
+		return;
+	}
 	cut_all(image, pieces);
-	ckt_chain_key(true, key);
 	bool hashed = !ckt_chain_hash(worker, pieces, count, key);
 	ckt_chain_advance(image, pieces, count, hashed ? key : NULL);
 	free(pieces);

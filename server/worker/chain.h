@@ -56,8 +56,8 @@ int ckt_chain_base_piece(const char id[CKT_IMAGE_ID], uint64_t offset, const voi
  * session, and the last image is as before.
  */
 int ckt_chain_base_use(const struct ckt_worker *worker, const char id[CKT_IMAGE_ID], char *ret_message, size_t message_size);
-/* A fresh key, where a chain begins. */
-void ckt_chain_key(bool begin, uint64_t ret_key[4]);
+/* A fresh key, where a chain begins.  0, or -EIO where the kernel gives no random bytes. */
+int ckt_chain_key(bool begin, uint64_t ret_key[4]);
 /* Hashes what can be hashed. 0 or -errno: then none has a hash. */
 int ckt_chain_hash(struct ckt_worker *worker, struct ckt_piece *pieces, size_t count, const uint64_t key[4]);
 /* Precondition: what is hashed is by the chain's key.  Finds what did not change since the last image, and candidates for the rest. */
@@ -68,12 +68,12 @@ bool ckt_chain_resembles(struct ckt_piece *piece, const void *hash);
 bool ckt_chain_has_blob(const ckt_image_blob *blob);
 /*
  * Appends the chunks of the last image that the new one shares, with the files and ancestors they lie in.  Precondition: the new
- * one's own files and chunks are all there.  -EMLINK where the chain would be too long.
+ * one's own files and chunks are all there.  -EMLINK where the chain would be too long, -ENOMEM.
  */
 int ckt_chain_share(ckt_image *image, const struct ckt_piece *pieces, size_t count);
-/* The image, moved here, is the last one from now on.  key: NULL where the pieces were not hashed. */
-void ckt_chain_advance(ckt_image *image, const struct ckt_piece *pieces, size_t count, const uint64_t key[4]);
-/* After a restore from an image of a chain: as if this worker had written it. */
+/* The image, moved here, is the last one from now on.  key: NULL where the pieces were not hashed.  -ENOMEM: nothing can build on it. */
+int ckt_chain_advance(ckt_image *image, const struct ckt_piece *pieces, size_t count, const uint64_t key[4]);
+/* After a restore from an image of a chain: as if this worker had written it; where that cannot be, the next image is a whole one. */
 void ckt_chain_adopt(struct ckt_worker *worker, ckt_image *image);
 /* The last image is one that nothing can build on. */
 void ckt_chain_break(void);

@@ -118,6 +118,12 @@ CUresult ckt_context_primary(struct ckt_worker *worker, unsigned device, struct 
 		object->ctx.primary = true;
 		make_current(worker, object);
 		object->ctx.fences = ckt_fences_create(real, SPARE_EVENTS);
+		if (!object->ctx.fences) {
+			ckt_objects_remove(&worker->objects, object);
+			ckt_driver.cuDevicePrimaryCtxRelease_v2(worker->devices[device].ordinal);
+			make_current(worker, before);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
 		ckt_journal_context(object);
 		if (device)
 			ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_PRIMARY, .device = device});
@@ -152,6 +158,12 @@ CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned fla
 	object->ctx.device = device;
 	object->ctx.flags = flags;
 	object->ctx.fences = ckt_fences_create(real, SPARE_EVENTS);
+	if (!object->ctx.fences) {
+		ckt_objects_remove(&worker->objects, object);
+		ckt_driver.cuCtxDestroy_v2(real);
+		make_current(worker, before);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	ckt_journal_context(object);
 	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_CREATE, .id = id, .flags = flags, .device = device});
 	/* cuCtxCreate left the new one on the thread's stack, where we keep one entry only. */
@@ -197,6 +209,15 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 	ckt_objects_remove(&worker->objects, object);
 }
 
+static struct ckt_object *last_of(struct ckt_worker *worker, const struct ckt_object *context)
+{
+	struct ckt_object *object, *last = NULL;
+	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));)
+		if (object != context && object->context == context->id && (!last || object->order > last->order))
+			last = object;
+	return last;
+}
+
 /* Everything that lives in the context, and its memory. */
 static void destroy_contents(struct ckt_worker *worker, struct ckt_object *context)
 {
@@ -204,7 +225,10 @@ static void destroy_contents(struct ckt_worker *worker, struct ckt_object *conte
 	ckt_pending_drain(worker, context->ctx.fences, -1);
 	ckt_driver.cuCtxSynchronize();
 	size_t count;
-	struct ckt_object **list = ckt_objects_in_order(&worker->objects, &count);
+	struct ckt_object **list = ckt_objects_in_order(&worker->objects, &count), *last;
+	/* Without memory for a list: the newest one, again and again. */
+	while (!list && (last = last_of(worker, context)))
+		ckt_object_destroy(worker, last);
 	/* Backwards, so that functions go before their modules. */
 	for (size_t i = count; i-- > 0;)
 		if (list[i] != context && list[i]->context == context->id)
@@ -271,6 +295,8 @@ int ckt_worker_ctx_synchronize(struct ckt_wcall *call)
 	worker->pools.synchronized = true;
 	struct ckt_fences *fences = worker->current->ctx.fences;
 	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_WAIT, worker->current->id);
+	if (!pending)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	pending->fences = fences;
 	pending->own_events = true;
 	CUevent *events = NULL;

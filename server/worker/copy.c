@@ -45,12 +45,16 @@ static int free_behind_work(struct ckt_wcall *call, uint64_t address)
 	CUresult result = device ? ckt_memory_free_begin(&device->memory, address, &owner) : CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;
+	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_FREE, address);
+	if (!pending) {
+		ckt_memory_free_cancel(&device->memory, address);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	/* It is the work of the memory's own context that counts, whatever is current. */
 	if (!worker->current || worker->current->id != owner)
 		ckt_worker_use_context(worker, owner);
 	if (worker->current) {
 		/* A chain of its own: frees finish in any order. */
-		struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_FREE, address);
 		pending->fences = worker->current->ctx.fences;
 		pending->own_events = true;
 		pending->device = (unsigned)(device - worker->devices);
@@ -64,8 +68,8 @@ static int free_behind_work(struct ckt_wcall *call, uint64_t address)
 			return CKT_WCALL_LATER;
 		}
 		free(events);
-		free(pending);
 	}
+	free(pending);
 	ckt_memory_free_end(&device->memory, address);
 	ckt_pending_deliver(worker);
 	return result;
@@ -270,6 +274,11 @@ int ckt_worker_reply_when_done(struct ckt_wcall *call, CUresult begun, uint64_t 
 	struct ckt_object *object = stream_id > 2 ? ckt_objects_find(&worker->objects, stream_id) : NULL;
 	struct ckt_object *context = object ? ckt_objects_find(&worker->objects, object->context) : worker->current;
 	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_DATA, stream_id ? stream_id : 1);
+	if (!pending) {
+		ckt_driver.cuStreamSynchronize(stream);
+		ckt_staging_give(&worker->staging, piece);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	pending->fences = (context ? context : worker->current)->ctx.fences;
 	pending->own_events = true;
 	pending->piece = piece;

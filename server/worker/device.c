@@ -1,5 +1,6 @@
 /* What a session sees of its devices, and the attributes it must not believe. */
 #include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,12 +75,12 @@ static void fill_attributes(CUdevice ordinal, ckt_device *device)
 	device->attributes.attributes_len = CU_DEVICE_ATTRIBUTE_MAX;
 }
 
-void ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret)
+int ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret)
 {
 	static char bus_ids[CKT_DEVICES_MAX][32];
 	ckt_device *list = calloc(worker->device_count + 1, sizeof *list);
 	if (!list)
-		abort();
+		return -ENOMEM;
 	/* Asked of the first device only: a context on each of them would cost its memory. */
 	int least = 0, greatest = 0;
 	struct ckt_object *before = worker->current, *context;
@@ -109,6 +110,7 @@ void ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret)
 	ret->driver_version = worker->driver_version;
 	ret->devices.devices_val = list;
 	ret->devices.devices_len = worker->device_count;
+	return 0;
 }
 
 bool ckt_device_can_access(const struct ckt_worker *worker, unsigned device, unsigned peer)

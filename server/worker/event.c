@@ -147,6 +147,8 @@ int ckt_worker_event_synchronize(struct ckt_wcall *call)
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_WAIT, args.event);
+	if (!pending)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	pending->fences = context->ctx.fences;
 	pending->one = event;
 	pending->count = 1;

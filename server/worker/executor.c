@@ -136,6 +136,14 @@ static void take_mail(struct ckt_worker *worker)
 		ckt_executor_freeze(worker);
 }
 
+/* A command that was not begun is not lost: the client comes back, and sends it again. */
+static enum progress no_memory_for(struct ckt_wcall *call)
+{
+	ckt_warning("%s: the worker has no memory for the call; its client is disconnected and sends it again", call && call->proc ? call->proc->name : "a command");
+	ckt_wcall_free(call);
+	return PROGRESS_BROKEN;
+}
+
 /* ---- Session calls */
 
 static void send_results(struct ckt_wcall *call, xdrproc_t xdr, void *res)
@@ -186,7 +194,8 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 		send_results(call, NULL, NULL);
 		break;
 	case CKT_SESSION_DEVICES:
-		ckt_session_devices_fill(worker, &devices);
+		if (ckt_session_devices_fill(worker, &devices))
+			return no_memory_for(call);
 		send_results(call, (xdrproc_t)xdr_ckt_devices_res, &devices);
 		free(devices.devices.devices_val);
 		break;
@@ -290,9 +299,12 @@ static enum progress cuda_call(struct ckt_worker *worker, struct ckt_wcall *call
 	case CKT_SEQ_EXECUTE:
 		break;
 	}
+	if (ckt_wcall_prepare(call))
+		return no_memory_for(call);
 	if (header->seq) {
-		if (!(header->flags & CKT_CALL_BATCHED))
-			ckt_replies_expect(&worker->replies, header->seq, header->proc, header->xid, worker->client_epoch);
+		if (!(header->flags & CKT_CALL_BATCHED) &&
+		    ckt_replies_expect(&worker->replies, header->seq, header->proc, header->xid, worker->client_epoch))
+			return no_memory_for(call);
 		atomic_store_explicit(&worker->replies.executed, header->seq, memory_order_relaxed);
 	}
 	return run_handler(worker, call);
@@ -314,6 +326,8 @@ static enum progress next_command(struct ckt_worker *worker)
 		return PROGRESS_NEED_INPUT;
 	worker->input_head += CKT_MARK_SIZE + size;
 	struct ckt_wcall *call = ckt_wcall_new(worker);
+	if (!call)
+		return no_memory_for(NULL);
 	call->args = (struct ckt_cursor){.p = p + CKT_MARK_SIZE, .end = p + CKT_MARK_SIZE + size};
 	if (!ckt_call_header_get(&call->args, &call->header)) {
 		ckt_wcall_free(call);
@@ -404,7 +418,7 @@ static void serve(struct ckt_worker *worker)
 		}
 		if (progress == PROGRESS_BROKEN) {
 			ckt_output_flush(&worker->output);
-			ckt_executor_disconnect(worker, "it sent what is no command");
+			ckt_executor_disconnect(worker, "a command of its could not be taken");
 			return;
 		}
 		if (progress == PROGRESS_MORE && !full)

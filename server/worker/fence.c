@@ -7,18 +7,20 @@
 #include "server/worker/grow.h"
 #include "server/worker/object.h"
 
-static void push(void **array, size_t *count, size_t *room, void *entry)
+static int push(void **array, size_t *count, size_t *room, void *entry)
 {
 	void ***list = (void ***)array;
-	CKT_GROW(*list, *count, *room, 16);
-	(*list)[(*count)++] = entry;
+	int error = CKT_GROW(*list, *count, *room, 16);
+	if (!error)
+		(*list)[(*count)++] = entry;
+	return error;
 }
 
 struct ckt_fences *ckt_fences_create(CUcontext real, unsigned spare_count)
 {
 	struct ckt_fences *fences = calloc(1, sizeof *fences);
 	if (!fences)
-		abort();
+		return NULL;
 	fences->real = real;
 	pthread_mutex_init(&fences->lock, NULL);
 	if (ckt_driver.cuStreamCreate(&fences->helper, CU_STREAM_NON_BLOCKING))
@@ -63,8 +65,21 @@ CUresult ckt_fences_event_take(struct ckt_fences *fences, CUevent *ret_event)
 void ckt_fences_event_give(struct ckt_fences *fences, CUevent event)
 {
 	pthread_mutex_lock(&fences->lock);
-	push((void **)&fences->spare, &fences->spare_count, &fences->spare_room, event);
+	int error = push((void **)&fences->spare, &fences->spare_count, &fences->spare_room, event);
 	pthread_mutex_unlock(&fences->lock);
+	if (error)
+		ckt_driver.cuEventDestroy_v2(event);
+}
+
+int ckt_fences_expect(struct ckt_fences *fences)
+{
+	while (fences->dirty_room <= fences->stream_count) {
+		size_t room = fences->dirty_room;
+		if (CKT_GROW(fences->dirty, room, fences->dirty_room, 16))
+			return -ENOMEM;
+	}
+	fences->stream_count++;
+	return 0;
 }
 
 void ckt_fences_mark(struct ckt_fences *fences, struct ckt_object *stream)
@@ -75,6 +90,7 @@ void ckt_fences_mark(struct ckt_fences *fences, struct ckt_object *stream)
 
 void ckt_fences_forget(struct ckt_fences *fences, struct ckt_object *stream)
 {
+	fences->stream_count--;
 	if (!stream->stream.dirty)
 		return;
 	for (size_t i = 0; i < fences->dirty_count; i++)
@@ -86,10 +102,12 @@ void ckt_fences_forget(struct ckt_fences *fences, struct ckt_object *stream)
 	CUevent event;
 	if (ckt_driver.cuStreamQuery(stream->real) != CUDA_ERROR_NOT_READY || ckt_fences_event_take(fences, &event))
 		return;
-	if (ckt_driver.cuEventRecord(event, stream->real))
+	if (ckt_driver.cuEventRecord(event, stream->real)) {
 		ckt_fences_event_give(fences, event);
-	else
-		push((void **)&fences->orphans, &fences->orphan_count, &fences->orphan_room, event);
+	} else if (push((void **)&fences->orphans, &fences->orphan_count, &fences->orphan_room, event)) {
+		ckt_driver.cuEventSynchronize(event);
+		ckt_fences_event_give(fences, event);
+	}
 }
 
 struct collection {
@@ -109,11 +127,14 @@ static bool collect_stream(struct collection *c, CUstream stream)
 		if (!result) {
 			result = ckt_driver.cuEventRecord(event, stream);
 			if (!result) {
-				*c->events = realloc(*c->events, (*c->count + 1) * sizeof(CUevent));
-				if (!*c->events)
-					abort();
-				(*c->events)[(*c->count)++] = event;
-				return true;
+				CUevent *larger = reallocarray(*c->events, *c->count + 1, sizeof *larger);
+				if (larger) {
+					*c->events = larger;
+					larger[(*c->count)++] = event;
+					return true;
+				}
+				/* No memory to remember it in: it is waited for here. */
+				result = ckt_driver.cuEventSynchronize(event);
 			}
 			ckt_fences_event_give(c->fences, event);
 		}

@@ -60,17 +60,23 @@ void ckt_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object)
 		ckt_graph_exec_drop(worker, exec);
 }
 
-/* Takes the finished description out of its object, which goes; NULL where there is none. */
-static struct ckt_graph *take_data(struct ckt_worker *worker, uint64_t id)
+static CUresult decode(const uint8_t *data, size_t size, struct ckt_graph **ret_graph)
+{
+	*ret_graph = ckt_graph_decode(data, size);
+	return *ret_graph ? CUDA_SUCCESS : errno == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Takes the finished description out of its object, which goes. */
+static CUresult take_data(struct ckt_worker *worker, uint64_t id, struct ckt_graph **ret_graph)
 {
 	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_GRAPH);
 	if (!object)
-		return NULL;
+		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_graph_data *data = object->real;
-	struct ckt_graph *graph = data->received == data->total ? ckt_graph_decode(data->data, data->total) : NULL;
+	CUresult result = data->received == data->total ? decode(data->data, data->total, ret_graph) : CUDA_ERROR_INVALID_VALUE;
 	ckt_graph_object_fini(worker, object);
 	ckt_objects_remove(&worker->objects, object);
-	return graph;
+	return result;
 }
 
 /* An executable graph being made. */
@@ -130,11 +136,12 @@ static CUresult making_end(struct ckt_worker *worker, const struct making *m, st
 CUresult ckt_graph_exec_make(struct ckt_worker *worker, uint64_t id, uint64_t context, uint64_t flags, const uint8_t *data, size_t size,
 			     struct ckt_object **ret_object)
 {
-	struct ckt_graph *graph = ckt_graph_decode(data, size);
+	struct ckt_graph *graph;
+	CUresult result = decode(data, size, &graph);
 	/* Uploading at once was for the first instantiation. */
 	struct making m = {.id = id, .context = context, .params = {.flags = flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD}};
-	if (!graph)
-		return CUDA_ERROR_INVALID_VALUE;
+	if (result)
+		return result;
 	m.result = making_begin(worker, &m, graph);
 	if (!m.result)
 		making_run(&m.job);
@@ -206,11 +213,12 @@ int ckt_worker_graph_instantiate(struct ckt_wcall *call)
 	if (!ckt_graph_instantiate_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	ckt_graph_life_poll(worker);
-	struct ckt_graph *graph = take_data(worker, args.graph);
-	if (!graph)
-		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_graph *graph;
+	CUresult result = take_data(worker, args.graph, &graph);
+	if (result)
+		return result;
 	struct making *m = calloc(1, sizeof *m);
-	CUresult result = !m ? CUDA_ERROR_OUT_OF_MEMORY : worker->current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	result = !m ? CUDA_ERROR_OUT_OF_MEMORY : worker->current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 	if (!result)
 		*m = (struct making){.job = {.run = making_run, .finish = making_finish}, .call = call, .id = args.exec,
 				     .context = worker->current->id, .params = {.flags = args.flags}};
@@ -261,11 +269,12 @@ int ckt_worker_graph_exec_update(struct ckt_wcall *call)
 	struct ckt_graph_exec_update_args args;
 	if (!ckt_graph_exec_update_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph *update = take_data(worker, args.graph);
+	struct ckt_graph *update = NULL;
 	struct ckt_graph_exec *exec = find_exec(worker, args.exec);
-	if (!update || !exec) {
+	CUresult taken = take_data(worker, args.graph, &update);
+	if (taken || !exec) {
 		ckt_graph_free(update);
-		return CUDA_ERROR_INVALID_VALUE;
+		return taken ? taken : CUDA_ERROR_INVALID_VALUE;
 	}
 	struct ckt_graph_conditions conditions = {0};
 	struct ckt_graph_build build = {.worker = worker, .segments = &exec->segments, .conditions = &conditions, .exec = args.exec};
@@ -354,9 +363,10 @@ int ckt_worker_graph_dot(struct ckt_wcall *call)
 	struct ckt_graph_dot_args args;
 	if (!ckt_graph_dot_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct ckt_graph *graph = take_data(worker, args.graph);
-	if (!graph)
-		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_graph *graph;
+	CUresult result = take_data(worker, args.graph, &graph);
+	if (result)
+		return result;
 	struct ckt_graph_exec *drawn = calloc(1, sizeof *drawn);
 	if (!drawn) {
 		ckt_graph_free(graph);
@@ -366,7 +376,7 @@ int ckt_worker_graph_dot(struct ckt_wcall *call)
 	struct ckt_graph_build build = {.worker = worker, .segments = &drawn->segments, .conditions = &drawn->conditions};
 	char path[32], *text = NULL;
 	int fd = memfd_create("graph", MFD_CLOEXEC);
-	CUresult result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : ckt_graph_segments_cover(&drawn->segments, graph);
+	result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : ckt_graph_segments_cover(&drawn->segments, graph);
 	if (!result)
 		result = ckt_graph_make(&build, graph);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);

@@ -89,7 +89,7 @@ struct ckt_graph_data {
 };
 
 /* ---- graph_tree.c */
-/* NULL where the bytes are no description. */
+/* NULL where the bytes are no description (errno 0), or where there is no memory for it (ENOMEM). */
 struct ckt_graph *ckt_graph_decode(const uint8_t *data, size_t size);
 /* One node at the cursor; false where there is none.  The caller owns what it points to. */
 bool ckt_graph_node_decode(struct ckt_cursor *c, unsigned depth, struct ckt_graph_node *ret_node);

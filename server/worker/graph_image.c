@@ -1,6 +1,7 @@
 /* Graphs in a checkpoint image: their descriptions, from which they are made again; see graph_image.h. */
 #include "server/worker/graph_image.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +14,15 @@ static CUresult save_disabled(struct ckt_graph_node *node, void *data)
 	ckt_image_graph *saved = data;
 	if (!node->disabled)
 		return CUDA_SUCCESS;
-	saved->disabled.disabled_val = realloc(saved->disabled.disabled_val, (saved->disabled.disabled_len + 1) * sizeof *saved->disabled.disabled_val);
-	if (!saved->disabled.disabled_val)
-		abort();
+	u_quad_t *larger = reallocarray(saved->disabled.disabled_val, saved->disabled.disabled_len + 1, sizeof *larger);
+	if (!larger)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	saved->disabled.disabled_val = larger;
 	saved->disabled.disabled_val[saved->disabled.disabled_len++] = node->id;
 	return CUDA_SUCCESS;
 }
 
-void ckt_graph_save(const struct ckt_object *object, ckt_image_graph *saved)
+int ckt_graph_save(const struct ckt_object *object, ckt_image_graph *saved)
 {
 	*saved = (ckt_image_graph){.id = object->id, .context = object->context};
 	size_t size;
@@ -30,19 +32,21 @@ void ckt_graph_save(const struct ckt_object *object, ckt_image_graph *saved)
 	if (is_exec) {
 		saved->flags = exec->flags;
 		saved->total = size = ckt_graph_encoded_size(exec->graph);
-		ckt_graph_each(exec->graph, save_disabled, saved);
+		if (ckt_graph_each(exec->graph, save_disabled, saved))
+			return -ENOMEM;
 	} else {
 		saved->total = data->total;
 		size = data->received;
 	}
 	saved->data.data_val = malloc(size + 1);
 	if (!saved->data.data_val)
-		abort();
+		return -ENOMEM;
 	saved->data.data_len = (u_int)size;
 	if (is_exec)
 		ckt_graph_encode((uint8_t *)saved->data.data_val, exec->graph);
 	else
 		memcpy(saved->data.data_val, data->data, size);
+	return 0;
 }
 
 CUresult ckt_graph_load(struct ckt_worker *worker, const ckt_image_graph *saved)

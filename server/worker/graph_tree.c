@@ -1,4 +1,5 @@
 /* Descriptions of graphs: from bytes and to bytes; see rpc/graph.h. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +122,7 @@ bad:
 struct ckt_graph *ckt_graph_decode(const uint8_t *data, size_t size)
 {
 	struct ckt_cursor c = {.p = data, .end = data + size};
+	errno = 0;
 	struct ckt_graph *graph = decode(&c, 0);
 	if (graph && !ckt_cursor_done(&c)) {
 		ckt_graph_free(graph);

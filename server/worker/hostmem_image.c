@@ -12,8 +12,10 @@ int ckt_save_host(struct ckt_saving *s)
 {
 	const struct ckt_hostmem *host = &s->worker->host;
 	bool elsewhere = ckt_hostmem_is_elsewhere(host);
-	s->image.host.host_val = ckt_save_list(host->count, sizeof(ckt_image_host));
-	s->host_data = ckt_save_list(host->count, sizeof *s->host_data);
+	s->image.host.host_val = ckt_save_list(s, host->count, sizeof(ckt_image_host));
+	s->host_data = ckt_save_list(s, host->count, sizeof *s->host_data);
+	if (s->no_memory)
+		return ckt_save_has_memory(s);
 	for (size_t i = 0; i < host->count; i++) {
 		const struct ckt_host_mapping *m = &host->mappings[i];
 		s->image.host.host_val[s->image.host.host_len++] = (ckt_image_host){m->address, m->size, elsewhere};
@@ -27,7 +29,9 @@ int ckt_save_host(struct ckt_saving *s)
 			return -ENOMEM;
 		}
 		memcpy(data, (const void *)(uintptr_t)m->address, m->size);
-		ckt_save_add_pieces(s, 0, 0, m->address, data, m->size);
+		int error = ckt_save_add_pieces(s, 0, 0, m->address, data, m->size);
+		if (error)
+			return error;
 		while (piece < s->piece_count)
 			s->pieces[piece++].hashable = false;
 	}

@@ -83,10 +83,11 @@ static int load_blobs(struct ckt_loading *l)
 /* Programs hold the addresses of a module's variables anywhere, so a variable must lie where it lay, or nobody must know. */
 static int check_globals(struct ckt_loading *l)
 {
-	return ckt_moved_find(&l->moved, l->worker, &l->image, l->message, l->message_size);
+	int error = ckt_moved_find(&l->moved, l->worker, &l->image, l->message, l->message_size);
+	return error == -ENOMEM ? ckt_load_refuse(l, error, "the worker has no memory for the list of variables that lie elsewhere") : error;
 }
 
-static void load_identity(struct ckt_loading *l)
+static int load_identity(struct ckt_loading *l)
 {
 	struct ckt_worker *worker = l->worker;
 	ckt_image *image = &l->image;
@@ -105,16 +106,18 @@ static void load_identity(struct ckt_loading *l)
 	atomic_store(&worker->deferred, image->deferred);
 	for (unsigned i = 0; i < image->replies.replies_len; i++) {
 		ckt_image_reply *reply = &image->replies.replies_val[i];
-		ckt_replies_expect(&worker->replies, reply->seq, reply->proc, 0, 0);
 		uint8_t *body = malloc(reply->body.body_len + 1);
-		if (!body)
-			abort();
+		if (!body || ckt_replies_expect(&worker->replies, reply->seq, reply->proc, 0, 0)) {
+			free(body);
+			return -ENOMEM;
+		}
 		memcpy(body, reply->body.body_val, reply->body.body_len);
 		pthread_mutex_lock(&worker->replies.lock);
 		ckt_replies_store(&worker->replies, ckt_replies_find(&worker->replies, reply->seq), body, reply->body.body_len,
 				  reply->deferred, reply->accept_stat);
 		pthread_mutex_unlock(&worker->replies.lock);
 	}
+	return 0;
 }
 
 /* The brokers of the chain, or the open files of an image in memory. */
@@ -157,7 +160,7 @@ int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_s
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_PRELOADED);
 	if (!error)
-		ckt_preload_done(&l.image);
+		error = ckt_preload_done(&l.image);
 	close_image(&l);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&l.image);
 	return error;
@@ -193,8 +196,9 @@ int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_star
 	ckt_journal_ahead_fini(worker);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_LOADED);
+	if (!error && load_identity(&l))
+		error = ckt_load_refuse(&l, -ENOMEM, "the worker has no memory for the replies in the image");
 	if (!error) {
-		load_identity(&l);
 		struct ckt_object *primary;
 		if (ckt_context_primary(worker, 0, &primary) == CUDA_SUCCESS)
 			ckt_worker_use_context(worker, primary->id);

@@ -12,10 +12,12 @@
 #include "server/worker/scan.h"
 #include "server/worker/worker.h"
 
-static void add(struct ckt_moved *moved, struct ckt_moved_variable variable)
+static int add(struct ckt_moved *moved, struct ckt_moved_variable variable)
 {
-	CKT_GROW(moved->list, moved->count, moved->room, 64);
-	moved->list[moved->count++] = variable;
+	int error = CKT_GROW(moved->list, moved->count, moved->room, 64);
+	if (!error)
+		moved->list[moved->count++] = variable;
+	return error;
 }
 
 static bool is_seen(const ckt_image *image, uint64_t module, const char *name)
@@ -47,8 +49,8 @@ static int compare(struct ckt_moved *moved, const struct ckt_object *object, con
 			 global->name, (unsigned long long)module->id, (unsigned long long)address, (unsigned long long)global->address);
 		return -EADDRNOTAVAIL;
 	}
-	add(moved, (struct ckt_moved_variable){.module = module, .global = global, .from = global->address, .size = size, .to = address});
-	return 0;
+	return add(moved,
+		   (struct ckt_moved_variable){.module = module, .global = global, .from = global->address, .size = size, .to = address});
 }
 
 static int by_place(const void *a, const void *b)
@@ -107,30 +109,34 @@ struct items {
 };
 
 /* In pieces, a block of threads each. */
-static void cut(struct items *items, uint64_t address, uint64_t size)
+static int cut(struct items *items, uint64_t address, uint64_t size)
 {
 	uint64_t end = address + size;
 	for (uint64_t at = (address + 7) & ~7ull; at < end && end - at >= sizeof(uint64_t); at += CKT_IMAGE_CHUNK) {
-		CKT_GROW(items->list, items->count, items->room, 1024);
+		if (CKT_GROW(items->list, items->count, items->room, 1024))
+			return -ENOMEM;
 		uint64_t left = (end - at) & ~7ull;
 		items->list[items->count++] = (struct ckt_scan_item){at, left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK};
 	}
+	return 0;
 }
 
 /* Memory that belongs to the context; what is the device's counts as its primary one's. */
-static void collect(struct items *items, const ckt_image *image, const ckt_image_context *context)
+static int collect(struct items *items, const ckt_image *image, const ckt_image_context *context)
 {
 	const ckt_image_device *device = context->device < image->devices.devices_len ? &image->devices.devices_val[context->device] : NULL;
-	for (unsigned i = 0; device && context->primary && i < device->extents.extents_len; i++)
-		cut(items, device->extents.extents_val[i].address, device->extents.extents_val[i].size);
-	for (unsigned i = 0; context->primary && i < image->physicals.physicals_len; i++)
+	int error = 0;
+	for (unsigned i = 0; device && context->primary && !error && i < device->extents.extents_len; i++)
+		error = cut(items, device->extents.extents_val[i].address, device->extents.extents_val[i].size);
+	for (unsigned i = 0; context->primary && !error && i < image->physicals.physicals_len; i++)
 		if (image->physicals.physicals_val[i].device == context->device)
-			cut(items, image->physicals.physicals_val[i].contents, image->physicals.physicals_val[i].size);
-	for (unsigned m = 0; m < image->modules.modules_len; m++) {
+			error = cut(items, image->physicals.physicals_val[i].contents, image->physicals.physicals_val[i].size);
+	for (unsigned m = 0; m < image->modules.modules_len && !error; m++) {
 		const ckt_image_module *module = &image->modules.modules_val[m];
-		for (unsigned i = 0; module->context == context->id && i < module->globals.globals_len; i++)
-			cut(items, module->globals.globals_val[i].address, module->globals.globals_val[i].size);
+		for (unsigned i = 0; !error && module->context == context->id && i < module->globals.globals_len; i++)
+			error = cut(items, module->globals.globals_val[i].address, module->globals.globals_val[i].size);
 	}
+	return error;
 }
 
 static CUresult scan(struct ckt_worker *worker, const ckt_image *image, const struct ckt_scan_range *ranges, size_t count,
@@ -141,8 +147,9 @@ static CUresult scan(struct ckt_worker *worker, const ckt_image *image, const st
 		const ckt_image_context *context = &image->contexts.contexts_val[i];
 		struct ckt_object *object = ckt_objects_find_kind(&worker->objects, context->id, CKT_KIND_CONTEXT);
 		struct items items = {0};
-		collect(&items, image, context);
-		if (object)
+		if (collect(&items, image, context))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		else if (object)
 			result = ckt_scan_run(worker, object->real, context->device, ranges, count, items.list, items.count, hits);
 		free(items.list);
 	}
@@ -159,13 +166,11 @@ int ckt_moved_check(const struct ckt_moved *moved, struct ckt_worker *worker, co
 		return 0;
 	struct ckt_scan_range *ranges = calloc(moved->count, sizeof *ranges);
 	struct ckt_scan_hit *hits = calloc(moved->count, sizeof *hits);
-	if (!ranges || !hits)
-		abort();
-	for (size_t i = 0; i < moved->count; i++) {
+	for (size_t i = 0; i < moved->count && ranges && hits; i++) {
 		ranges[i] = (struct ckt_scan_range){moved->list[i].from, moved->list[i].size};
 		hits[i].first = UINT64_MAX;
 	}
-	CUresult result = scan(worker, image, ranges, moved->count, hits);
+	CUresult result = ranges && hits ? scan(worker, image, ranges, moved->count, hits) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		snprintf(ret_message, message_size,
 			 "variables of modules lie elsewhere, and what points to them cannot be found out: CUDA error %d", result);

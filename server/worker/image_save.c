@@ -28,7 +28,10 @@ static int find_changed(struct ckt_saving *s)
 	struct ckt_save *save = s->save;
 	for (size_t i = 0; i < s->piece_count; i++)
 		save->memory_bytes += is_counted(&s->pieces[i]) ? s->pieces[i].size : 0;
-	ckt_chain_key(!save->incremental || !ckt_chain_hashed(), s->key);
+	if (ckt_chain_key(!save->incremental || !ckt_chain_hashed(), s->key)) {
+		snprintf(s->message, s->message_size, "the kernel gives no random bytes for the key of the hashes");
+		return -EIO;
+	}
 	/* What lies in the host's memory is not for the GPU to hash. */
 	if (save->keep_hashes && !s->worker->paused) {
 		ckt_progress_begin(s->worker, "hash", save->memory_bytes);
@@ -51,6 +54,10 @@ static int share_contents(struct ckt_saving *s)
 	int error = ckt_chain_share(&s->image, s->pieces, s->piece_count);
 	if (!error)
 		return 0;
+	if (error == -ENOMEM) {
+		s->no_memory = true;
+		return ckt_save_has_memory(s);
+	}
 	snprintf(s->message, s->message_size, "the image would build on too many others: save a whole one");
 	return error;
 }
@@ -73,8 +80,9 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	int result = save->incremental ? ckt_chain_base_use(worker, save->base, ret_message, message_size) : 0;
 	if (result)
 		return result;
-	ckt_save_tables(&s);
-	result = ckt_save_objects(&s);
+	result = ckt_save_tables(&s);
+	if (!result)
+		result = ckt_save_objects(&s);
 	if (!result)
 		result = ckt_save_vmm(&s);
 	if (!result)

@@ -34,14 +34,21 @@ struct ckt_saving {
 	unsigned array_count;
 	uint8_t **host_data;	/* of host memory that is not shared, likewise */
 	bool early;	/* still frozen: what has no copy */
+	bool no_memory;	/* a table could not be made; `message` says so */
 };
 
-/* save_tables.c.  Cleared memory with room for one more; there is no failure. */
-void *ckt_save_list(size_t count, size_t size);
-char *ckt_save_string(const char *text);
+/*
+ * save_tables.c.  Cleared memory with room for one more, and copies of strings.  NULL where there is no memory, and `no_memory` is set, so
+ * that a few in a row need one look.
+ */
+void *ckt_save_list(struct ckt_saving *s, size_t count, size_t size);
+char *ckt_save_string(struct ckt_saving *s, const char *text);
+/* 0, or -ENOMEM and a sentence in `message` where a list or a string was not to be had. */
+int ckt_save_has_memory(struct ckt_saving *s);
 /* In pieces of a chunk's size: `data`, or the memory of that device where it is NULL. */
-void ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, uint64_t address, const uint8_t *data, uint64_t size);
-void ckt_save_tables(struct ckt_saving *s);
+/* 0 or -ENOMEM. */
+int ckt_save_add_pieces(struct ckt_saving *s, unsigned space, unsigned device, uint64_t address, const uint8_t *data, uint64_t size);
+int ckt_save_tables(struct ckt_saving *s);
 
 /* save_objects.c.  0 or -errno and a sentence in `message`. */
 int ckt_save_objects(struct ckt_saving *s);

@@ -65,7 +65,7 @@ struct ckt_jit_logs *ckt_jit_logs_new(uint32_t info_max, uint32_t error_max)
 {
 	struct ckt_jit_logs *logs = malloc(sizeof *logs);
 	if (!logs)
-		abort();
+		return NULL;
 	logs->info[0] = logs->error[0] = 0;
 	logs->info_size = info_max < CKT_JIT_LOG_MAX ? info_max : CKT_JIT_LOG_MAX;
 	logs->error_size = error_max < CKT_JIT_LOG_MAX ? error_max : CKT_JIT_LOG_MAX;

@@ -21,7 +21,7 @@ struct ckt_jit_logs {
 
 /* Adds one; CUDA_ERROR_NOT_SUPPORTED where it cannot travel. */
 CUresult ckt_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value);
-/* Of at most those sizes; free() it. */
+/* Of at most those sizes; free() it.  NULL where there is no memory. */
 struct ckt_jit_logs *ckt_jit_logs_new(uint32_t info_max, uint32_t error_max);
 /* The options that make the driver write there. */
 void ckt_jit_add_logs(struct ckt_jit *jit, struct ckt_jit_logs *logs);

@@ -191,7 +191,10 @@ CUresult ckt_journal_make_ahead(struct ckt_worker *worker, const struct ckt_jour
 		CUresult result = make(worker, kind, entry->flags, priority, &real);
 		if (result)
 			return result;
-		CKT_GROW(ahead[kind].list, ahead[kind].count, ahead[kind].room, 64);
+		if (CKT_GROW(ahead[kind].list, ahead[kind].count, ahead[kind].room, 64)) {
+			give(worker, kind, worker->current->id, real);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
 		ahead[kind].list[ahead[kind].count++] = (struct made){worker->current->id, entry->flags, priority, real};
 	}
 	return CUDA_SUCCESS;

@@ -87,6 +87,11 @@ static void link_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
 	struct link *link = (struct link *)job;
 	const struct ckt_jit_logs *logs = link->logs;
+	if (!logs) {
+		ckt_wcall_finish(link->call, CUDA_ERROR_OUT_OF_MEMORY);
+		free(link);
+		return;
+	}
 	uint8_t hash[CKT_HASH_SIZE] = {0};
 	if (!link->result && ckt_blobs_add(&worker->blobs, link->cubin, link->size, hash))
 		link->result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -112,6 +117,8 @@ static CUresult link_prepare(struct ckt_worker *worker, struct link *link, const
 {
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!link->logs)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < args->option_keys_len; i++) {
 		CUresult result = ckt_jit_option(&link->jit, ckt_xdr_u32(args->option_keys_xdr, i), ckt_xdr_u64(args->option_values_xdr, i));
 		if (result)
@@ -121,7 +128,7 @@ static CUresult link_prepare(struct ckt_worker *worker, struct link *link, const
 	link->inputs = calloc((size_t)args->input_types_len + 1, sizeof *link->inputs);
 	link->names = malloc((size_t)args->input_names_len + 1);
 	if (!link->inputs || !link->names)
-		abort();
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(link->names, args->input_names, args->input_names_len);
 	const char *name = link->names, *names_end = name + args->input_names_len;
 	for (uint32_t i = 0; i < args->input_types_len; i++) {
@@ -147,7 +154,7 @@ int ckt_worker_link(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	struct link *link = calloc(1, sizeof *link);
 	if (!link)
-		abort();
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	*link = (struct link){.job = {.run = link_run, .finish = link_finish}, .call = call, .logs = ckt_jit_logs_new(args.info_log_max, args.error_log_max)};
 	link->result = link_prepare(call->worker, link, &args);
 	if (link->result)

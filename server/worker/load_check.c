@@ -105,7 +105,8 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 		if (error)
 			return error;
 	}
-	ckt_pools_init(worker);
+	if (ckt_pools_init(worker))
+		return ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the pools of its GPUs");
 	if (image->driver_version && image->driver_version != worker->driver_version)
 		ckt_worker_note(worker, "was saved with a driver for CUDA %d.%d and goes on with %s one, for CUDA %d.%d",
 				image->driver_version / 1000, image->driver_version % 1000 / 10,

@@ -152,12 +152,14 @@ int ckt_load_seen(struct ckt_loading *l)
 		struct ckt_object *module = ckt_objects_find_kind(&l->worker->objects, image->seen.seen_val[i].module, CKT_KIND_MODULE);
 		if (!module)
 			return ckt_load_refuse(l, -EBADMSG, "the image is damaged: a variable is known of a module that is not there");
-		ckt_module_note_seen(module, image->seen.seen_val[i].name);
+		if (ckt_module_note_seen(module, image->seen.seen_val[i].name))
+			return ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the names of variables");
 	}
 	/* Before that nobody took note. */
 	for (unsigned m = 0; m < image->modules.modules_len && !image->seen_known; m++)
 		for (unsigned i = 0; i < image->modules.modules_val[m].globals.globals_len; i++)
-			ckt_module_note_seen(ckt_objects_find(&l->worker->objects, image->modules.modules_val[m].id),
-					     image->modules.modules_val[m].globals.globals_val[i].name);
+			if (ckt_module_note_seen(ckt_objects_find(&l->worker->objects, image->modules.modules_val[m].id),
+						 image->modules.modules_val[m].globals.globals_val[i].name))
+				return ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the names of variables");
 	return 0;
 }

@@ -93,6 +93,18 @@ static void extents_clear(struct ckt_memory *memory, uint64_t address, uint64_t 
 		extent_release(memory, i);
 }
 
+/* Takes the mapping away again where there is no memory to remember it in. */
+static CUresult extent_insert(struct ckt_memory *memory, const struct ckt_extent *e)
+{
+	size_t i = upper_extent(memory, e->address);
+	if (CKT_GROW_AT(memory->extents, memory->extent_count, memory->extent_room, 16, i)) {
+		memory->ops->unmap(memory->opaque, memory->device, e->address, e->size, e->piece);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	memory->extents[i] = *e;
+	return CUDA_SUCCESS;
+}
+
 /* Physical memory behind addresses that were just taken: a cached extent of the very place, or fresh. */
 static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t size, enum ckt_extent_use use)
 {
@@ -111,10 +123,7 @@ static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t
 	}
 	if (result)
 		return result;
-	i = upper_extent(memory, address);
-	CKT_GROW_AT(memory->extents, memory->extent_count, memory->extent_room, 16, i);
-	memory->extents[i] = e;
-	return CUDA_SUCCESS;
+	return extent_insert(memory, &e);
 }
 
 static CUresult extent_make(struct ckt_memory *memory, uint64_t size, enum ckt_extent_use use, uint64_t *ret_address)
@@ -154,12 +163,18 @@ static struct ckt_account *account_find(struct ckt_memory *memory, uint64_t pool
 	return NULL;
 }
 
+/* Room for one more account, made before there is a block to count: counting must not fail. */
+static int account_room(struct ckt_memory *memory)
+{
+	return CKT_GROW(memory->accounts, memory->account_count, memory->account_room, 16);
+}
+
+/* Precondition: account_room() since the last new one. */
 static struct ckt_account *account_get(struct ckt_memory *memory, uint64_t pool)
 {
 	struct ckt_account *account = account_find(memory, pool);
 	if (account)
 		return account;
-	CKT_GROW(memory->accounts, memory->account_count, memory->account_room, 16);
 	account = &memory->accounts[memory->account_count++];
 	*account = (struct ckt_account){.pool = pool};
 	return account;
@@ -181,6 +196,14 @@ static void account_move(struct ckt_memory *memory, uint64_t pool, int64_t used,
 
 /* ---- Blocks */
 
+/* Room for one more block and for the account of its pool. */
+static int block_room(struct ckt_memory *memory)
+{
+	int error = CKT_GROW(memory->blocks, memory->block_count, memory->block_room, 16);
+	return error ? error : account_room(memory);
+}
+
+/* Precondition: block_room(). */
 static void block_insert(struct ckt_memory *memory, struct ckt_block block)
 {
 	size_t i = upper_block(memory, block.address);
@@ -231,7 +254,7 @@ static bool over_limit(const struct ckt_memory *memory, uint64_t granted)
 static CUresult block_make(struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address)
 {
 	uint64_t granted = ckt_memory_granted(size), address;
-	if (over_limit(memory, granted))
+	if (over_limit(memory, granted) || block_room(memory))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (granted > CKT_MEMORY_SMALL_MAX) {
 		CUresult result = extent_make(memory, granted, CKT_EXTENT_BIG, &address);
@@ -246,6 +269,10 @@ static CUresult block_make(struct ckt_memory *memory, uint64_t size, uint64_t ow
 				return result;
 			ckt_ranges_give(&memory->small, extent, CKT_MEMORY_EXTENT);
 			address = ckt_ranges_take(&memory->small, granted);
+			if (address == CKT_RANGES_NONE) {
+				extent_free(memory, extent);
+				return CUDA_ERROR_OUT_OF_MEMORY;
+			}
 		}
 	}
 	block_insert(memory, (struct ckt_block){.address = address, .size = size, .granted = granted, .owner = owner});
@@ -277,6 +304,17 @@ CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address, uint
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void ckt_memory_free_cancel(struct ckt_memory *memory, uint64_t address)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_block *block = block_find(memory, address);
+	if (block && block->freeing) {
+		block->freeing = false;
+		account_move(memory, block->pool, (int64_t)block->granted, 0);
+	}
+	pthread_mutex_unlock(&memory->lock);
 }
 
 void ckt_memory_free_end(struct ckt_memory *memory, uint64_t address)
@@ -409,7 +447,11 @@ struct ckt_account ckt_memory_account(struct ckt_memory *memory, uint64_t pool)
 void ckt_memory_account_marks(struct ckt_memory *memory, uint64_t pool, uint64_t used_high, uint64_t reserved_high)
 {
 	pthread_mutex_lock(&memory->lock);
-	struct ckt_account *account = account_get(memory, pool);
+	struct ckt_account *account = account_room(memory) ? account_find(memory, pool) : account_get(memory, pool);
+	if (!account) {
+		pthread_mutex_unlock(&memory->lock);
+		return;
+	}
 	account->used_high = used_high > account->used ? used_high : account->used;
 	account->reserved_high = reserved_high > account->reserved ? reserved_high : account->reserved;
 	pthread_mutex_unlock(&memory->lock);
@@ -514,12 +556,10 @@ CUresult ckt_memory_preload(struct ckt_memory *memory, uint64_t address, uint64_
 	extents_clear(memory, address, size);
 	/* Not as others map: where there is no memory, what is cached must stay. */
 	CUresult result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
-	if (!result) {
-		size_t i = upper_extent(memory, address);
-		CKT_GROW_AT(memory->extents, memory->extent_count, memory->extent_room, 16, i);
-		memory->extents[i] = e;
+	if (!result)
+		result = extent_insert(memory, &e);
+	if (!result)
 		memory->cached += size;
-	}
 	pthread_mutex_unlock(&memory->lock);
 	return result;
 }
@@ -540,6 +580,10 @@ CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uin
 	uint64_t granted = ckt_memory_granted(size);
 	pthread_mutex_lock(&memory->lock);
 	bool good;
+	if (block_room(memory)) {
+		pthread_mutex_unlock(&memory->lock);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	if (granted > CKT_MEMORY_SMALL_MAX) {
 		size_t i = upper_extent(memory, address);
 		struct ckt_extent *e = i ? &memory->extents[i - 1] : NULL;

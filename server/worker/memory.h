@@ -84,6 +84,8 @@ void ckt_memory_fini(struct ckt_memory *memory);
 CUresult ckt_memory_alloc(struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address);
 /* Marks a block as freed by the program: CUDA_ERROR_INVALID_VALUE where it is no block or was freed before. */
 CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address, uint64_t *ret_owner);
+/* Takes ckt_memory_free_begin back, for a block of no pool. */
+void ckt_memory_free_cancel(struct ckt_memory *memory, uint64_t address);
 /* Really frees what ckt_memory_free_begin marked. */
 void ckt_memory_free_end(struct ckt_memory *memory, uint64_t address);
 /* Marks every block of a context (0: every block of the device) and frees it at once. Precondition: nothing runs that uses them. */

@@ -123,8 +123,11 @@ static CUresult load_enter(struct ckt_worker *worker, const struct load *load, s
 	object->module.option_count = count;
 	object->module.option_keys = malloc((count + 1) * sizeof *load->keys);
 	object->module.option_values = malloc((count + 1) * sizeof *load->values);
-	if (!object->module.option_keys || !object->module.option_values)
-		abort();
+	if (!object->module.option_keys || !object->module.option_values) {
+		ckt_driver.cuModuleUnload(load->module);
+		ckt_objects_remove(&worker->objects, object);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	memcpy(object->module.option_keys, load->keys, count * sizeof *load->keys);
 	memcpy(object->module.option_values, load->values, count * sizeof *load->values);
 	struct ckt_journal_entry entry = {.kind = CKT_JOURNAL_MODULE_LOAD, .id = id, .context = object->context};
@@ -145,7 +148,7 @@ CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t h
 		memcpy(load.keys, keys, count * sizeof *keys);
 		memcpy(load.values, values, count * sizeof *values);
 	}
-	CUresult result = load_prepare(worker, &load);
+	CUresult result = load.logs ? load_prepare(worker, &load) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!result) {
 		load_run(&load.job);
 		result = load.result;
@@ -157,6 +160,11 @@ CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t h
 static void load_answer(struct load *load)
 {
 	const struct ckt_jit_logs *logs = load->logs;
+	if (!logs) {
+		ckt_wcall_finish(load->call, CUDA_ERROR_OUT_OF_MEMORY);
+		free(load);
+		return;
+	}
 	struct ckt_module_load_res res = {.status = load->result,
 					  .info_log = logs->info,
 					  .info_log_len = (uint32_t)strnlen(logs->info, logs->info_size),
@@ -184,7 +192,7 @@ int ckt_worker_module_load(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	struct load *load = calloc(1, sizeof *load);
 	if (!load)
-		abort();
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	*load = (struct load){.job = {.run = load_run, .finish = load_finish}, .call = call, .id = args.id, .count = args.option_keys_len,
 			      .logs = ckt_jit_logs_new(args.info_log_max, args.error_log_max)};
 	memcpy(load->hash, args.hash, CKT_HASH_SIZE);
@@ -192,7 +200,7 @@ int ckt_worker_module_load(struct ckt_wcall *call)
 		load->keys[i] = ckt_xdr_u32(args.option_keys_xdr, i);
 		load->values[i] = ckt_xdr_u64(args.option_values_xdr, i);
 	}
-	load->result = load_prepare(call->worker, load);
+	load->result = load->logs ? load_prepare(call->worker, load) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (load->result)
 		load_answer(load);
 	else
@@ -278,8 +286,10 @@ CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, 
 	if (ckt_driver.cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) == CUDA_SUCCESS && local > 0)
 		object->function.local_bytes = (uint32_t)local;
 	object->function.name = strdup(name);
-	if (!object->function.name)
-		abort();
+	if (!object->function.name) {
+		ckt_objects_remove(&worker->objects, object);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	*ret_object = object;
 	return CUDA_SUCCESS;
 }
@@ -329,18 +339,24 @@ int ckt_worker_module_get_function(struct ckt_wcall *call)
 	return result;
 }
 
-void ckt_module_note_seen(struct ckt_object *module, const char *name)
+int ckt_module_note_seen(struct ckt_object *module, const char *name)
 {
 	uint32_t count = module->module.seen_count;
 	for (uint32_t i = 0; i < count; i++)
 		if (!strcmp(module->module.seen[i], name))
-			return;
+			return 0;
 	/* Doubles whenever it is full, at powers of two. */
-	if (!(count & (count - 1)))
-		module->module.seen = realloc(module->module.seen, (count ? 2 * (size_t)count : 1) * sizeof *module->module.seen);
-	if (!module->module.seen || !(module->module.seen[count] = strdup(name)))
-		abort();
+	if (!(count & (count - 1))) {
+		char **larger = reallocarray(module->module.seen, count ? 2 * (size_t)count : 1, sizeof *larger);
+		if (!larger)
+			return -ENOMEM;
+		module->module.seen = larger;
+	}
+	module->module.seen[count] = strdup(name);
+	if (!module->module.seen[count])
+		return -ENOMEM;
 	module->module.seen_count++;
+	return 0;
 }
 
 /* Takes the name over. */
@@ -348,8 +364,8 @@ static CUresult find_variable(struct ckt_worker *worker, uint64_t id, char *name
 {
 	struct ckt_object *module = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_MODULE);
 	CUresult result = module ? ckt_driver.cuModuleGetGlobal_v2(ret_address, ret_size, module->real, name) : CUDA_ERROR_INVALID_HANDLE;
-	if (!result)
-		ckt_module_note_seen(module, name);
+	if (!result && ckt_module_note_seen(module, name))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	free(name);
 	return result;
 }
@@ -404,9 +420,7 @@ int ckt_worker_module_list_functions(struct ckt_wcall *call)
 		return result;
 	CUfunction *functions = calloc(count + 1, sizeof *functions);
 	char *names = malloc(CKT_DATA_MAX);
-	if (!functions || !names)
-		abort();
-	result = ckt_driver.cuModuleEnumerateFunctions(functions, count, module);
+	result = functions && names ? ckt_driver.cuModuleEnumerateFunctions(functions, count, module) : CUDA_ERROR_OUT_OF_MEMORY;
 	uint32_t size = 0;
 	for (unsigned i = args.first; i < count && !result; i++) {
 		const char *name;
@@ -438,9 +452,10 @@ CUresult ckt_function_set(struct ckt_object *object, uint32_t attribute, int32_t
 			object->function.sets[i].value = value;
 			return CUDA_SUCCESS;
 		}
-	object->function.sets = realloc(object->function.sets, (object->function.set_count + 1) * sizeof *object->function.sets);
-	if (!object->function.sets)
-		abort();
+	struct ckt_function_set *larger = reallocarray(object->function.sets, object->function.set_count + 1, sizeof *larger);
+	if (!larger)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	object->function.sets = larger;
 	object->function.sets[object->function.set_count++] = (struct ckt_function_set){.attribute = attribute, .value = value};
 	return CUDA_SUCCESS;
 }

@@ -92,8 +92,9 @@ static int by_order(const void *a, const void *b)
 struct ckt_object **ckt_objects_in_order(const struct ckt_objects *objects, size_t *ret_count)
 {
 	struct ckt_object **list = calloc(objects->count + 1, sizeof(struct ckt_object *)), *object;
+	*ret_count = 0;
 	if (!list)
-		abort();
+		return NULL;
 	size_t count = 0;
 	for (uint32_t cursor = 0; (object = ckt_objects_next(objects, &cursor));)
 		list[count++] = object;

@@ -24,12 +24,12 @@ void ckt_output_connect(struct ckt_output *output, int fd, uint64_t epoch)
 	pthread_mutex_unlock(&output->lock);
 }
 
-static void make_room(struct ckt_output *output, size_t size)
+static int make_room(struct ckt_output *output, size_t size)
 {
 	if (output->head == output->tail)
 		output->head = output->tail = 0;
 	if (output->room - output->tail >= size)
-		return;
+		return 0;
 	size_t waiting = output->tail - output->head;
 	if (output->head >= output->room / 2 && output->room - waiting >= size) {
 		memmove(output->data, output->data + output->head, waiting);
@@ -39,7 +39,7 @@ static void make_room(struct ckt_output *output, size_t size)
 			room *= 2;
 		uint8_t *data = malloc(room);
 		if (!data)
-			abort();
+			return -ENOMEM;
 		if (waiting)
 			memcpy(data, output->data + output->head, waiting);
 		free(output->data);
@@ -48,6 +48,7 @@ static void make_room(struct ckt_output *output, size_t size)
 	}
 	output->head = 0;
 	output->tail = waiting;
+	return 0;
 }
 
 uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size)
@@ -57,7 +58,13 @@ uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size
 		pthread_mutex_unlock(&output->lock);
 		return NULL;
 	}
-	make_room(output, size + CKT_MARK_SIZE);
+	/* A reply that finds no room is asked for again by the client that comes back. */
+	if (make_room(output, size + CKT_MARK_SIZE)) {
+		output->broken = true;
+		shutdown(output->fd, SHUT_RDWR);
+		pthread_mutex_unlock(&output->lock);
+		return NULL;
+	}
 	uint8_t *p = ckt_put_u32(output->data + output->tail, 0x80000000u | (uint32_t)size);
 	output->tail += size + CKT_MARK_SIZE;
 	return p;

@@ -20,7 +20,7 @@ struct ckt_pending *ckt_pending_new(struct ckt_wcall *call, enum ckt_pending_kin
 {
 	struct ckt_pending *pending = calloc(1, sizeof *pending);
 	if (!pending)
-		abort();
+		return NULL;
 	pending->call = call;
 	pending->kind = kind;
 	pending->chain = chain;

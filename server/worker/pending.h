@@ -53,7 +53,7 @@ int64_t ckt_now_ns(void);
 
 /* Starts the waiters. 0 or -errno. */
 int ckt_pendings_init(struct ckt_worker *worker);
-/* A zeroed item of the call; ckt_pending_add takes it over. */
+/* A zeroed item of the call, NULL where there is no memory; ckt_pending_add takes it over. */
 struct ckt_pending *ckt_pending_new(struct ckt_wcall *call, enum ckt_pending_kind kind, uint64_t chain);
 void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending);
 /* The executor's: completes what is done, hands what has been hot for long enough to the waiters.  True while something is hot. */

@@ -1,6 +1,7 @@
 /* Memory pools; see pool.h. */
 #include "server/worker/pool.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,15 +11,16 @@
 #include "server/worker/grow.h"
 #include "server/worker/worker.h"
 
-void ckt_pools_init(struct ckt_worker *worker)
+int ckt_pools_init(struct ckt_worker *worker)
 {
 	struct ckt_pools *pools = &worker->pools;
 	free(pools->defaults);
 	pools->defaults = calloc(worker->device_count + 1, sizeof *pools->defaults);
 	if (!pools->defaults)
-		abort();
+		return -ENOMEM;
 	for (unsigned d = 0; d < worker->device_count; d++)
 		pools->defaults[d] = (struct ckt_pool){.id = ckt_handle_default_pool(d), .device = d, .reuse = CKT_POOL_REUSE_ALL};
+	return 0;
 }
 
 struct ckt_pool *ckt_pool_find(struct ckt_worker *worker, uint64_t id)
@@ -44,17 +46,24 @@ CUresult ckt_pool_make(struct ckt_worker *worker, uint64_t id, unsigned device, 
 	if (result)
 		return result;
 	object->pool = calloc(1, sizeof *object->pool);
-	if (!object->pool)
-		abort();
+	if (!object->pool) {
+		ckt_objects_remove(&worker->objects, object);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	*object->pool = (struct ckt_pool){.id = id, .device = device, .reuse = CKT_POOL_REUSE_ALL, .max_bytes = max_bytes};
 	return CUDA_SUCCESS;
 }
 
 /* ---- Kept blocks */
 
+static int kept_room(struct ckt_pools *pools)
+{
+	return CKT_GROW(pools->kept, pools->kept_count, pools->kept_room, 64);
+}
+
+/* Precondition: kept_room(). */
 static struct ckt_pool_kept *kept_add(struct ckt_pools *pools, struct ckt_pool_kept kept)
 {
-	CKT_GROW(pools->kept, pools->kept_count, pools->kept_room, 64);
 	pools->kept[pools->kept_count] = kept;
 	return &pools->kept[pools->kept_count++];
 }
@@ -172,7 +181,7 @@ CUresult ckt_pool_adopt_kept(struct ckt_worker *worker, unsigned device, uint64_
 	uint64_t owner, granted;
 	struct ckt_memory *memory = &worker->devices[device].memory;
 	uint64_t pool = ckt_memory_pool_of(memory, address, &granted);
-	CUresult result = ckt_memory_free_begin(memory, address, &owner);
+	CUresult result = kept_room(&worker->pools) ? CUDA_ERROR_OUT_OF_MEMORY : ckt_memory_free_begin(memory, address, &owner);
 	if (!result)
 		kept_add(&worker->pools, (struct ckt_pool_kept){
 						 .address = address, .granted = granted, .pool = pool, .owner = owner, .device = device,
@@ -394,7 +403,7 @@ int ckt_worker_mem_free_async(struct ckt_wcall *call)
 		return result;
 	if (!device || !worker->current)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = ckt_memory_free_begin(&device->memory, args.address, &owner);
+	result = kept_room(&worker->pools) ? CUDA_ERROR_OUT_OF_MEMORY : ckt_memory_free_begin(&device->memory, args.address, &owner);
 	if (result)
 		return result;
 	struct ckt_pool_kept kept = {.address = args.address,

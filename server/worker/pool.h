@@ -50,7 +50,8 @@ struct ckt_pools {
 	bool synchronized;		/* the program waited for something since the last look: what a pool should not keep goes */
 };
 
-void ckt_pools_init(struct ckt_worker *worker);
+/* 0 or -ENOMEM. */
+int ckt_pools_init(struct ckt_worker *worker);
 /* NULL where there is no such pool. */
 struct ckt_pool *ckt_pool_find(struct ckt_worker *worker, uint64_t id);
 CUresult ckt_pool_make(struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t max_bytes);

@@ -72,10 +72,7 @@ int ckt_preload_replayed(const ckt_image *image, ckt_image_journal *ret_left)
 
 static void *list(size_t count, size_t size)
 {
-	void *memory = calloc(count + 1, size);
-	if (!memory)
-		abort();
-	return memory;
+	return calloc(count + 1, size);
 }
 
 static int by_address(const void *a, const void *b)
@@ -91,12 +88,14 @@ static struct piece *find(const struct pieces *pieces, uint64_t address)
 }
 
 /* All extents in pieces of zeros, as saving cuts them. */
-static void cut_extents(const ckt_image *image, struct pieces *ret_pieces)
+static int cut_extents(const ckt_image *image, struct pieces *ret_pieces)
 {
 	size_t count = 0;
 	for (int pass = 0; pass < 2; pass++) {
 		if (pass)
 			ret_pieces->list = list(count, sizeof *ret_pieces->list);
+		if (pass && !ret_pieces->list)
+			return -ENOMEM;
 		count = 0;
 		for (unsigned d = 0; d < image->devices.devices_len; d++)
 			for (unsigned i = 0; i < image->devices.devices_val[d].extents.extents_len; i++) {
@@ -110,6 +109,7 @@ static void cut_extents(const ckt_image *image, struct pieces *ret_pieces)
 	}
 	ret_pieces->count = count;
 	qsort(ret_pieces->list, count, sizeof *ret_pieces->list, by_address);
+	return 0;
 }
 
 static bool in_extent(const ckt_image *image, uint64_t address)
@@ -221,10 +221,11 @@ static void choose_chunks(const ckt_image *image, const struct pieces *now, cons
 
 int ckt_preload_memory(struct ckt_worker *worker, const ckt_image *image, bool last, bool *ret_skip, int *ret_driver_error)
 {
-	struct pieces now;
+	struct pieces now = {0};
 	CUresult result = CUDA_SUCCESS;
-	cut_extents(image, &now);
-	int error = fill_pieces(image, &now);
+	int error = cut_extents(image, &now);
+	if (!error)
+		error = fill_pieces(image, &now);
 	if (!error)
 		drop_extents(worker, image);
 	for (unsigned d = 0; d < image->devices.devices_len && !error && !result; d++) {
@@ -242,19 +243,21 @@ int ckt_preload_memory(struct ckt_worker *worker, const ckt_image *image, bool l
 
 /* ---- What there is now */
 
-void ckt_preload_done(const ckt_image *image)
+int ckt_preload_done(const ckt_image *image)
 {
 	size_t count = 0;
-	free(preload.journal);
-	free(preload.extents);
-	preload.journal_count = image->journal.journal_len;
-	preload.journal = list(preload.journal_count, sizeof *preload.journal);
-	if (preload.journal_count)
-		memcpy(preload.journal, image->journal.journal_val, preload.journal_count * sizeof *preload.journal);
 	for (unsigned d = 0; d < image->devices.devices_len; d++)
 		count += image->devices.devices_val[d].extents.extents_len;
+	free(preload.journal);
+	free(preload.extents);
+	preload.journal_count = preload.extent_count = 0;
+	preload.journal = list(image->journal.journal_len, sizeof *preload.journal);
 	preload.extents = list(count, sizeof *preload.extents);
-	preload.extent_count = 0;
+	if (!preload.journal || !preload.extents)
+		return -ENOMEM;
+	preload.journal_count = image->journal.journal_len;
+	if (preload.journal_count)
+		memcpy(preload.journal, image->journal.journal_val, preload.journal_count * sizeof *preload.journal);
 	for (unsigned d = 0; d < image->devices.devices_len; d++)
 		for (unsigned i = 0; i < image->devices.devices_val[d].extents.extents_len; i++) {
 			const ckt_image_extent *e = &image->devices.devices_val[d].extents.extents_val[i];
@@ -264,6 +267,7 @@ void ckt_preload_done(const ckt_image *image)
 			preload.extents[n].size = e->size;
 		}
 	preload.active = true;
+	return 0;
 }
 
 void ckt_preload_fini(void)

@@ -30,5 +30,5 @@ int ckt_preload_replayed(const ckt_image *image, ckt_image_journal *ret_left);
  */
 int ckt_preload_memory(struct ckt_worker *worker, const ckt_image *image, bool last, bool *ret_skip, int *ret_driver_error);
 /* The image is loaded: its journal is replayed and its pieces are there. */
-void ckt_preload_done(const ckt_image *image);
+int ckt_preload_done(const ckt_image *image);
 void ckt_preload_fini(void);

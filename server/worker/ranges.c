@@ -8,10 +8,12 @@
 #include "rpc/sorted.h"
 #include "server/worker/grow.h"
 
-static void insert(struct ckt_ranges *ranges, size_t index, struct ckt_range range)
+static bool insert(struct ckt_ranges *ranges, size_t index, struct ckt_range range)
 {
-	CKT_GROW_AT(ranges->list, ranges->count, ranges->room, 16, index);
+	if (CKT_GROW_AT(ranges->list, ranges->count, ranges->room, 16, index))
+		return false;
 	ranges->list[index] = range;
+	return true;
 }
 
 static void erase(struct ckt_ranges *ranges, size_t index)
@@ -46,12 +48,19 @@ bool ckt_ranges_take_at(struct ckt_ranges *ranges, uint64_t start, uint64_t size
 	if (before > range->size || range->size - before < size)
 		return false;
 	uint64_t after = range->size - before - size;
+	if (before && after) {
+		range->size = before;
+		if (insert(ranges, i + 1, (struct ckt_range){start + size, after}))
+			return true;
+		ranges->list[i].size += size + after;
+		return false;
+	}
 	if (before)
 		range->size = before;
+	else if (after)
+		*range = (struct ckt_range){start + size, after};
 	else
 		erase(ranges, i);
-	if (after)
-		insert(ranges, before ? i + 1 : i, (struct ckt_range){start + size, after});
 	return true;
 }
 

@@ -2,7 +2,7 @@
  * A sorted set of disjoint, never touching ranges of numbers: what is free in an address space.
  *
  * Taking is first fit from the lowest address, so that the same history gives the same addresses.  Threading: the owner locks.
- * Memory for the list is grown before anything changes; its failure ends the process, as every other small allocation of the worker.
+ * Where the list cannot grow, what is taken stays free, and what is given back stays taken: addresses are lost, nothing else.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct ckt_ranges {
 
 /* Start of the range taken, or CKT_RANGES_NONE. */
 uint64_t ckt_ranges_take(struct ckt_ranges *ranges, uint64_t size);
-/* Takes exactly [start, start + size); false, and nothing changed, where some of it is not free. */
+/* Takes exactly [start, start + size); false, and nothing changed, where some of it is not free, or there is no memory for the list. */
 bool ckt_ranges_take_at(struct ckt_ranges *ranges, uint64_t start, uint64_t size);
 /* Gives [start, start + size) back and joins it with its neighbours; returns the joined range. Precondition: none of it is free. */
 struct ckt_range ckt_ranges_give(struct ckt_ranges *ranges, uint64_t start, uint64_t size);

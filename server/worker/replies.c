@@ -57,19 +57,22 @@ bool ckt_replies_acked(struct ckt_replies *replies, uint64_t acked)
 	return true;
 }
 
-void ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc, uint32_t xid, uint64_t epoch)
+int ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc, uint32_t xid, uint64_t epoch)
 {
+	int error = 0;
 	pthread_mutex_lock(&replies->lock);
 	if (replies->first + replies->count == replies->room) {
 		if (replies->first > replies->room / 2) {
 			memmove(replies->list, replies->list + replies->first, replies->count * sizeof *replies->list);
 			replies->first = 0;
 		} else {
-			CKT_GROW(replies->list, replies->room, replies->room, 64);
+			error = CKT_GROW(replies->list, replies->room, replies->room, 64);
 		}
 	}
-	replies->list[replies->first + replies->count++] = (struct ckt_stored){.seq = seq, .proc = proc, .xid = xid, .epoch = epoch};
+	if (!error)
+		replies->list[replies->first + replies->count++] = (struct ckt_stored){.seq = seq, .proc = proc, .xid = xid, .epoch = epoch};
 	pthread_mutex_unlock(&replies->lock);
+	return error;
 }
 
 struct ckt_stored *ckt_replies_find(struct ckt_replies *replies, uint64_t seq)

@@ -49,8 +49,8 @@ void ckt_replies_fini(struct ckt_replies *replies);
 enum ckt_seq_verdict ckt_replies_check(struct ckt_replies *replies, uint64_t seq);
 /* The client has everything up to and including acked.  false: it acknowledges what was never executed. */
 bool ckt_replies_acked(struct ckt_replies *replies, uint64_t acked);
-/* Makes the pending entry of a waited call; executed is advanced by the caller. */
-void ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc, uint32_t xid, uint64_t epoch);
+/* Makes the pending entry of a waited call; executed is advanced by the caller.  0 or -ENOMEM. */
+int ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc, uint32_t xid, uint64_t epoch);
 /*
  * Precondition for the two below: replies->lock held.  The entry of seq, or NULL (acknowledged, or it was batched); valid until unlock.
  */

@@ -109,10 +109,11 @@ static int write_pieces(struct ckt_crew_member *member, void *opaque)
 /* What is due now and lies on a GPU is hashed there.  What cannot be is the CPU's, so there is no error. */
 static void make_digests(struct ckt_saving *s)
 {
-	struct ckt_hash_item *items = ckt_save_list(s->piece_count, sizeof *items);
-	struct ckt_digest *digests = ckt_save_list(s->piece_count, sizeof *digests);
-	struct ckt_piece **pieces = ckt_save_list(s->piece_count, sizeof *pieces);
-	for (unsigned d = 0; d < s->worker->device_count; d++) {
+	struct ckt_hash_item *items = calloc(s->piece_count + 1, sizeof *items);
+	struct ckt_digest *digests = calloc(s->piece_count + 1, sizeof *digests);
+	struct ckt_piece **pieces = calloc(s->piece_count + 1, sizeof *pieces);
+	bool possible = items && digests && pieces;
+	for (unsigned d = 0; d < s->worker->device_count && possible; d++) {
 		size_t n = 0;
 		for (size_t i = 0; i < s->piece_count; i++) {
 			struct ckt_piece *piece = &s->pieces[i];
@@ -202,8 +203,10 @@ int ckt_save_contents(struct ckt_saving *s)
 	size_t total = 0;
 	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
 		total += s->writers[i].count;
-	image->chunks.chunks_val = ckt_save_list(total, sizeof(ckt_image_chunk));
-	image->file_bytes.file_bytes_val = ckt_save_list(CKT_CREW_SIZE, sizeof *image->file_bytes.file_bytes_val);
+	image->chunks.chunks_val = ckt_save_list(s, total, sizeof(ckt_image_chunk));
+	image->file_bytes.file_bytes_val = ckt_save_list(s, CKT_CREW_SIZE, sizeof *image->file_bytes.file_bytes_val);
+	if (s->no_memory)
+		return ckt_save_has_memory(s);
 	for (unsigned i = 0; i < ckt_crew_count(); i++) {
 		struct ckt_image_writer *writer = &s->writers[i];
 		if (writer->count)

@@ -32,8 +32,8 @@ static int take_context(struct ckt_saving *s, struct ckt_object *object)
 			 (unsigned long long)object->id, result);
 		return -EIO;
 	}
-	context->limits.limits_val = ckt_save_list(sizeof limits / sizeof *limits, sizeof(ckt_image_limit));
-	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+	context->limits.limits_val = ckt_save_list(s, sizeof limits / sizeof *limits, sizeof(ckt_image_limit));
+	for (size_t i = 0; i < sizeof limits / sizeof *limits && !s->no_memory; i++) {
 		size_t value;
 		if (ckt_driver.cuCtxGetLimit && ckt_driver.cuCtxGetLimit(&value, limits[i]) == CUDA_SUCCESS)
 			context->limits.limits_val[context->limits.limits_len++] = (ckt_image_limit){limits[i], value};
@@ -41,25 +41,28 @@ static int take_context(struct ckt_saving *s, struct ckt_object *object)
 	CUfunc_cache config;
 	if (ckt_driver.cuCtxGetCacheConfig && ckt_driver.cuCtxGetCacheConfig(&config) == CUDA_SUCCESS)
 		context->cache_config = config;
-	return 0;
+	return ckt_save_has_memory(s);
 }
 
-static void take_globals(struct ckt_saving *s, ckt_image_module *module, struct ckt_object *object)
+static int take_globals(struct ckt_saving *s, ckt_image_module *module, struct ckt_object *object)
 {
 	const struct ckt_blob *blob = ckt_blobs_find(&s->worker->blobs, object->module.hash);
 	struct ckt_object *context = ckt_objects_find(&s->worker->objects, object->context);
 	struct ckt_names names;
-	if (!blob || !context || ckt_names_collect(blob->data, blob->size, &names))
-		return;
+	int error = blob && context ? ckt_names_collect(blob->data, blob->size, &names) : -ENOENT;
+	if (error) {
+		s->no_memory |= error == -ENOMEM;
+		return ckt_save_has_memory(s);
+	}
 	ckt_driver.cuCtxSetCurrent(context->real);
-	module->globals.globals_val = ckt_save_list(names.count, sizeof(ckt_image_global));
-	for (size_t i = 0; i < names.count; i++) {
+	module->globals.globals_val = ckt_save_list(s, names.count, sizeof(ckt_image_global));
+	for (size_t i = 0; i < names.count && !s->no_memory; i++) {
 		CUdeviceptr address;
 		size_t size;
 		if (ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, names.list[i]) || !size)
 			continue;
 		ckt_image_global *global = &module->globals.globals_val[module->globals.globals_len++];
-		*global = (ckt_image_global){.name = ckt_save_string(names.list[i]), .address = address, .size = size};
+		*global = (ckt_image_global){.name = ckt_save_string(s, names.list[i]), .address = address, .size = size};
 		size_t before = s->piece_count;
 		ckt_save_add_pieces(s, 0, context->ctx.device, address, NULL, size);
 		/* Another context's memory is not for the kernel that hashes. */
@@ -67,39 +70,45 @@ static void take_globals(struct ckt_saving *s, ckt_image_module *module, struct 
 			s->pieces[k].hashable = false;
 	}
 	ckt_names_fini(&names);
+	return ckt_save_has_memory(s);
 }
 
-static void take_module(struct ckt_saving *s, struct ckt_object *object)
+static int take_module(struct ckt_saving *s, struct ckt_object *object)
 {
 	ckt_image_module *module = &s->image.modules.modules_val[s->image.modules.modules_len++];
 	uint32_t count = object->module.option_count;
 	*module = (ckt_image_module){.id = object->id, .context = object->context};
 	memcpy(module->hash, object->module.hash, sizeof module->hash);
-	module->option_keys.option_keys_val = ckt_save_list(count, sizeof(u_int));
-	module->option_values.option_values_val = ckt_save_list(count, sizeof *module->option_values.option_values_val);
+	module->option_keys.option_keys_val = ckt_save_list(s, count, sizeof(u_int));
+	module->option_values.option_values_val = ckt_save_list(s, count, sizeof *module->option_values.option_values_val);
+	if (s->no_memory)
+		return ckt_save_has_memory(s);
 	module->option_keys.option_keys_len = module->option_values.option_values_len = count;
 	for (uint32_t i = 0; i < count; i++) {
 		module->option_keys.option_keys_val[i] = object->module.option_keys[i];
 		module->option_values.option_values_val[i] = object->module.option_values[i];
 	}
 	for (uint32_t i = 0; i < object->module.seen_count; i++)
-		s->image.seen.seen_val[s->image.seen.seen_len++] = (ckt_image_seen){object->id, ckt_save_string(object->module.seen[i])};
-	take_globals(s, module, object);
+		s->image.seen.seen_val[s->image.seen.seen_len++] = (ckt_image_seen){object->id, ckt_save_string(s, object->module.seen[i])};
+	return take_globals(s, module, object);
 }
 
-static void take_function(struct ckt_saving *s, struct ckt_object *object)
+static int take_function(struct ckt_saving *s, struct ckt_object *object)
 {
 	ckt_image_function *function = &s->image.functions.functions_val[s->image.functions.functions_len++];
 	*function = (ckt_image_function){.id = object->id,
 					 .module = object->parent,
-					 .name = ckt_save_string(object->function.name),
+					 .name = ckt_save_string(s, object->function.name),
 					 .cache_config_set = object->function.cache_config_set,
 					 .cache_config = object->function.cache_config};
-	function->attributes.attributes_val = ckt_save_list(object->function.set_count, sizeof(ckt_image_attribute));
+	function->attributes.attributes_val = ckt_save_list(s, object->function.set_count, sizeof(ckt_image_attribute));
+	if (s->no_memory)
+		return ckt_save_has_memory(s);
 	function->attributes.attributes_len = object->function.set_count;
 	for (uint32_t i = 0; i < object->function.set_count; i++)
 		function->attributes.attributes_val[i] =
 			(ckt_image_attribute){object->function.sets[i].attribute, object->function.sets[i].value};
+	return 0;
 }
 
 /* Times count from the restore's own event, or, in a session that was never restored, from the first event that has a time. */
@@ -144,10 +153,10 @@ static int take_array(struct ckt_saving *s, struct ckt_object *object)
 		return -EIO;
 	}
 	size_t before = s->piece_count;
-	ckt_save_add_pieces(s, s->image.blobs.blobs_len + index + 1, 0, 0, data, bytes);
+	int error = ckt_save_add_pieces(s, s->image.blobs.blobs_len + index + 1, 0, 0, data, bytes);
 	for (size_t i = before; i < s->piece_count; i++)
 		s->pieces[i].owner = object->id;
-	return 0;
+	return error;
 }
 
 /* What is gone but stands in the journal, which names arrays by id. */
@@ -168,7 +177,7 @@ void ckt_save_free_arrays(struct ckt_saving *s)
 	free(s->array_data);
 }
 
-static void take_pool(struct ckt_saving *s, const struct ckt_pool *pool)
+static int take_pool(struct ckt_saving *s, const struct ckt_pool *pool)
 {
 	struct ckt_memory *memory = &s->worker->devices[pool->device].memory;
 	struct ckt_account account = ckt_memory_account(memory, pool->id);
@@ -181,11 +190,12 @@ static void take_pool(struct ckt_saving *s, const struct ckt_pool *pool)
 				  .destroyed = pool->destroyed,
 				  .used_high = account.used_high,
 				  .reserved_high = account.reserved_high};
-	saved->blocks.blocks_val = ckt_save_list(memory->block_count, sizeof(ckt_image_pool_block));
-	for (size_t i = 0; i < memory->block_count; i++)
+	saved->blocks.blocks_val = ckt_save_list(s, memory->block_count, sizeof(ckt_image_pool_block));
+	for (size_t i = 0; i < memory->block_count && !s->no_memory; i++)
 		if (memory->blocks[i].pool == pool->id)
 			saved->blocks.blocks_val[saved->blocks.blocks_len++] =
 				(ckt_image_pool_block){memory->blocks[i].address, memory->blocks[i].freeing};
+	return ckt_save_has_memory(s);
 }
 
 static size_t count_seen(struct ckt_object *const *objects, size_t count)
@@ -199,24 +209,25 @@ static size_t count_seen(struct ckt_object *const *objects, size_t count)
 int ckt_save_objects(struct ckt_saving *s)
 {
 	size_t count;
-	int result = 0;
 	CUevent base = NULL;
 	struct ckt_object **objects = ckt_objects_in_order(&s->worker->objects, &count);
 	ckt_image *image = &s->image;
-	image->contexts.contexts_val = ckt_save_list(count, sizeof(ckt_image_context));
-	image->streams.streams_val = ckt_save_list(count, sizeof(ckt_image_stream));
-	image->events.events_val = ckt_save_list(count, sizeof(ckt_image_event));
-	image->modules.modules_val = ckt_save_list(count, sizeof(ckt_image_module));
-	image->functions.functions_val = ckt_save_list(count, sizeof(ckt_image_function));
-	image->pools.pools_val = ckt_save_list(count + s->worker->device_count, sizeof(ckt_image_pool));
-	for (unsigned d = 0; d < s->worker->device_count; d++)
-		take_pool(s, &s->worker->pools.defaults[d]);
-	image->graphs.graphs_val = ckt_save_list(count, sizeof(ckt_image_graph));
-	image->seen.seen_val = ckt_save_list(count_seen(objects, count), sizeof(ckt_image_seen));
+	s->no_memory |= !objects;
+	image->contexts.contexts_val = ckt_save_list(s, count, sizeof(ckt_image_context));
+	image->streams.streams_val = ckt_save_list(s, count, sizeof(ckt_image_stream));
+	image->events.events_val = ckt_save_list(s, count, sizeof(ckt_image_event));
+	image->modules.modules_val = ckt_save_list(s, count, sizeof(ckt_image_module));
+	image->functions.functions_val = ckt_save_list(s, count, sizeof(ckt_image_function));
+	image->pools.pools_val = ckt_save_list(s, count + s->worker->device_count, sizeof(ckt_image_pool));
+	image->graphs.graphs_val = ckt_save_list(s, count, sizeof(ckt_image_graph));
+	image->seen.seen_val = ckt_save_list(s, count_seen(objects, count), sizeof(ckt_image_seen));
 	image->seen_known = true;
-	image->arrays.arrays_val = ckt_save_list(count + s->worker->journal_count, sizeof(ckt_image_array));
-	image->textures.textures_val = ckt_save_list(count, sizeof(ckt_image_texture));
-	s->array_data = ckt_save_list(count + s->worker->journal_count, sizeof *s->array_data);
+	image->arrays.arrays_val = ckt_save_list(s, count + s->worker->journal_count, sizeof(ckt_image_array));
+	image->textures.textures_val = ckt_save_list(s, count, sizeof(ckt_image_texture));
+	s->array_data = ckt_save_list(s, count + s->worker->journal_count, sizeof *s->array_data);
+	int result = ckt_save_has_memory(s);
+	for (unsigned d = 0; d < s->worker->device_count && !result; d++)
+		result = take_pool(s, &s->worker->pools.defaults[d]);
 	for (size_t i = 0; i < count && !result; i++) {
 		struct ckt_object *object = objects[i];
 		switch (ckt_handle_kind(object->id)) {
@@ -231,17 +242,18 @@ int ckt_save_objects(struct ckt_saving *s)
 			take_event(s, object, &base);
 			break;
 		case CKT_KIND_MODULE:
-			take_module(s, object);
+			result = take_module(s, object);
 			break;
 		case CKT_KIND_FUNCTION:
-			take_function(s, object);
+			result = take_function(s, object);
 			break;
 		case CKT_KIND_GRAPH:
 		case CKT_KIND_GRAPH_EXEC:
-			ckt_graph_save(object, &image->graphs.graphs_val[image->graphs.graphs_len++]);
+			s->no_memory |= ckt_graph_save(object, &image->graphs.graphs_val[image->graphs.graphs_len++]) != 0;
+			result = ckt_save_has_memory(s);
 			break;
 		case CKT_KIND_POOL:
-			take_pool(s, object->pool);
+			result = take_pool(s, object->pool);
 			break;
 		case CKT_KIND_PHYSICAL:
 			break;
@@ -251,7 +263,8 @@ int ckt_save_objects(struct ckt_saving *s)
 			break;
 		case CKT_KIND_TEXTURE:
 		case CKT_KIND_SURFACE:
-			ckt_texture_save(object, &image->textures.textures_val[image->textures.textures_len++]);
+			s->no_memory |= ckt_texture_save(object, &image->textures.textures_val[image->textures.textures_len++]) != 0;
+			result = ckt_save_has_memory(s);
 			break;
 		default:
 			snprintf(s->message, s->message_size, "object 0x%llx is of a kind (%d) that cannot be saved yet",
@@ -260,7 +273,8 @@ int ckt_save_objects(struct ckt_saving *s)
 		}
 	}
 	free(objects);
-	take_dead_arrays(s);
+	if (!result)
+		take_dead_arrays(s);
 	return result;
 }
 
@@ -283,8 +297,7 @@ static int take_physical(struct ckt_saving *s, struct ckt_object *object)
 			 (unsigned long long)object->id, result);
 		return -EIO;
 	}
-	ckt_save_add_pieces(s, 0, object->physical.device, address, ckt_pause_copy(0, object->id), size);
-	return 0;
+	return ckt_save_add_pieces(s, 0, object->physical.device, address, ckt_pause_copy(0, object->id), size);
 }
 
 /* The tables first: addresses taken for the contents alone are not the program's. */
@@ -293,9 +306,11 @@ int ckt_save_vmm(struct ckt_saving *s)
 	struct ckt_worker *worker = s->worker;
 	struct ckt_vmm *vmm = &worker->vmm;
 	ckt_image *image = &s->image;
-	image->reservations.reservations_val = ckt_save_list(vmm->reservation_count, sizeof(ckt_image_reservation));
-	image->mappings.mappings_val = ckt_save_list(vmm->mapping_count, sizeof(ckt_image_mapping));
-	image->peer_accesses.peer_accesses_val = ckt_save_list(vmm->mapping_count, sizeof(ckt_image_peer_access));
+	image->reservations.reservations_val = ckt_save_list(s, vmm->reservation_count, sizeof(ckt_image_reservation));
+	image->mappings.mappings_val = ckt_save_list(s, vmm->mapping_count, sizeof(ckt_image_mapping));
+	image->peer_accesses.peer_accesses_val = ckt_save_list(s, vmm->mapping_count, sizeof(ckt_image_peer_access));
+	if (s->no_memory)
+		return ckt_save_has_memory(s);
 	for (size_t i = 0; i < vmm->reservation_count; i++)
 		image->reservations.reservations_val[image->reservations.reservations_len++] =
 			(ckt_image_reservation){vmm->reservations[i].address, vmm->reservations[i].size};
@@ -308,9 +323,10 @@ int ckt_save_vmm(struct ckt_saving *s)
 				(ckt_image_peer_access){m->address, m->readers, m->writers};
 	}
 	size_t count;
-	int result = 0;
 	struct ckt_object **objects = ckt_objects_in_order(&worker->objects, &count);
-	image->physicals.physicals_val = ckt_save_list(count, sizeof(ckt_image_physical));
+	s->no_memory |= !objects;
+	image->physicals.physicals_val = ckt_save_list(s, count, sizeof(ckt_image_physical));
+	int result = ckt_save_has_memory(s);
 	for (size_t i = 0; i < count && !result; i++)
 		if (ckt_handle_kind(objects[i]->id) == CKT_KIND_PHYSICAL)
 			result = take_physical(s, objects[i]);

@@ -38,6 +38,10 @@ CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags,
 		real = pools[flags].list[--pools[flags].count];
 	else
 		result = ckt_journal_stream_create(worker, flags, priority, &real);
+	if (!result && ckt_fences_expect(worker->current->ctx.fences)) {
+		ckt_journal_stream_destroy(worker, worker->current->id, real);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	if (result) {
 		ckt_objects_remove(&worker->objects, object);
 		return result;
@@ -108,6 +112,8 @@ int ckt_worker_stream_synchronize(struct ckt_wcall *call)
 		return result;
 	}
 	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_WAIT, args.stream ? args.stream : 1);
+	if (!pending)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	pending->fences = fences_of(worker, args.stream);
 	pending->own_events = true;
 	result = ckt_fences_event_take(pending->fences, &pending->one);

@@ -34,9 +34,12 @@ CUresult ckt_vmm_reserve(struct ckt_worker *worker, unsigned device, uint64_t si
 	/* Addresses belong to no device: another one's slice serves as well. */
 	for (unsigned d = 0; result == CUDA_ERROR_OUT_OF_MEMORY && d < worker->device_count; d++)
 		result = ckt_memory_reserve(&worker->devices[d].memory, size, alignment, 0, ret_address);
+	if (!result && CKT_GROW(vmm->reservations, vmm->reservation_count, vmm->reservation_room, 16)) {
+		ckt_memory_unreserve(&ckt_worker_device_of(worker, *ret_address)->memory, *ret_address, size);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	if (result)
 		return result;
-	CKT_GROW(vmm->reservations, vmm->reservation_count, vmm->reservation_room, 16);
 	vmm->reservations[vmm->reservation_count++] = (struct ckt_reservation){*ret_address, size};
 	return CUDA_SUCCESS;
 }
@@ -123,7 +126,10 @@ CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size,
 	if (result)
 		return result;
 	size_t i = upper(vmm, address);
-	CKT_GROW_AT(vmm->mappings, vmm->mapping_count, vmm->mapping_room, 16, i);
+	if (CKT_GROW_AT(vmm->mappings, vmm->mapping_count, vmm->mapping_room, 16, i)) {
+		ckt_driver.cuMemUnmap(address, size);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	vmm->mappings[i] = (struct ckt_mapping){.address = address, .size = size, .offset = offset, .physical = physical};
 	return CUDA_SUCCESS;
 }

@@ -217,7 +217,10 @@ struct ckt_worker_device *ckt_worker_device_of(struct ckt_worker *worker, uint64
 
 /* ---- call.c */
 /* From the executor only. */
+/* NULL where there is no memory. */
 struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker);
+/* Before a call is executed: memory for its reply, where that is kept.  0 or -ENOMEM. */
+int ckt_wcall_prepare(struct ckt_wcall *call);
 void ckt_wcall_free(struct ckt_wcall *call);
 void ckt_wcall_reject(struct ckt_wcall *call, uint32_t accept_stat);
 /* Sends the stored reply of a numbered call that came again, or notes who waits for it now. */
@@ -262,12 +265,14 @@ CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t h
 			 struct ckt_object **ret_object);
 void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module);
 /* The client knows where the variable lies. */
-void ckt_module_note_seen(struct ckt_object *module, const char *name);
+/* 0 or -ENOMEM. */
+int ckt_module_note_seen(struct ckt_object *module, const char *name);
 CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, uint64_t id, const char *name, struct ckt_object **ret_object);
 CUresult ckt_function_set(struct ckt_object *function, uint32_t attribute, int32_t value);
 
 /* ---- device.c */
-void ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret);
+/* 0 or -ENOMEM. */
+int ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret);
 
 /* ---- control.c */
 int ckt_control_start(struct ckt_worker *worker, int listen_fd);

@@ -14,6 +14,7 @@
 #include "server/worker/aside.h"
 
 const char *inside_driver;
+void (*inside_watch)(bool runs);
 static int sent;	/* our end */
 static sem_t stop;
 
@@ -114,6 +115,8 @@ struct inside_reply *inside_call(const char *name, const uint8_t *args, size_t s
 						.flags = batched ? CKT_CALL_BATCHED : 0, .context = ckt_handle_primary(0)};
 	call->args = (struct ckt_cursor){.p = copy, .end = copy + size};
 	ckt_worker_use_context(worker, call->header.context);
+	if (inside_watch)
+		inside_watch(true);
 	int result = call->proc->handler(call);
 	free(copy);
 	reply.result = result;
@@ -126,6 +129,8 @@ struct inside_reply *inside_call(const char *name, const uint8_t *args, size_t s
 	reply.result = INSIDE_NONE;
 	if (batched) {
 		reply.result = atomic_exchange(&worker->deferred, 0);
+		if (inside_watch)
+			inside_watch(false);
 		return &reply;
 	}
 	for (int i = 0; i < 5000; i++) {
@@ -140,6 +145,8 @@ struct inside_reply *inside_call(const char *name, const uint8_t *args, size_t s
 		}
 		poll(NULL, 0, 1);
 	}
+	if (inside_watch)
+		inside_watch(false);
 	return &reply;
 }
 

@@ -10,6 +10,7 @@ static struct ckt_wcall *call_new(uint32_t xid, uint64_t seq, uint32_t flags)
 {
 	struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
 	call->header = (struct ckt_call_header){.xid = xid, .prog = CKT_CUDA_PROG, .vers = 1, .proc = 1, .seq = seq, .flags = flags};
+	MUST(ckt_wcall_prepare(call), 0);
 	return call;
 }
 

@@ -7,7 +7,7 @@ static void test_grow(void)
 	int *list = NULL;
 	size_t count = 0, room = 0, wrong = 0;
 	for (int i = 0; i < 1000; i++) {
-		CKT_GROW(list, count, room, 3);
+		MUST(CKT_GROW(list, count, room, 3), 0);
 		list[count++] = i;
 	}
 	IS(room, 3 << 9);
@@ -26,11 +26,11 @@ static void test_gap(void)
 	size_t count = 0, room = 0, wrong = 0;
 	/* The even numbers, then each odd one between two of them; the places are told by an expression of the count. */
 	for (size_t i = 0; i < 100; i += 2) {
-		CKT_GROW_AT(list, count, room, 2, count);
+		MUST(CKT_GROW_AT(list, count, room, 2, count), 0);
 		list[count - 1].number = i;
 	}
 	for (size_t i = 1; i < 100; i += 2) {
-		CKT_GROW_AT(list, count, room, 2, i);
+		MUST(CKT_GROW_AT(list, count, room, 2, i), 0);
 		list[i].number = i;
 	}
 	IS(count, 100);
