@@ -241,8 +241,14 @@ void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data)
 {
 	struct ckt_conn *conn = call->conn;
 	struct ckt_waiter *waiter = calloc(1, sizeof *waiter);
-	if (!waiter)
-		abort();	/* Out of memory with the queue's lock held and half a command encoded: no state to go on from. */
+	if (!waiter) {
+		/* The command is encoded and will be executed: without memory to be told later, it is waited for. */
+		struct ckt_reply reply;
+		CUresult result = ckt_call_wait(call, &reply);
+		done(data, result, &reply.results);
+		ckt_reply_release(&reply);
+		return;
+	}
 	waiter->callback = done;
 	waiter->data = data;
 	atomic_fetch_add(&conn->async_pending, 1);

@@ -155,8 +155,10 @@ CUresult ckt_driver_graph_memory(CUdevice device, size_t size, uint64_t *ret_add
 {
 	struct ckt_reply reply;
 	struct ckt_graph_mem_alloc_res res;
-	CUresult result = CKT_WAITED(graph_mem_alloc, GRAPH_MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply,
-				     .device = ckt_call_device((unsigned)device), .size = size);
+	CUresult result = ckt_range_room();
+	if (!result)
+		result = CKT_WAITED(graph_mem_alloc, GRAPH_MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = ckt_call_device((unsigned)device),
+				    .size = size);
 	if (result)
 		return result;
 	result = ckt_graph_mem_alloc_res_get(&reply.results, &res) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;

@@ -55,6 +55,8 @@ CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (ckt_range_find(base, &range) || ckt_range_find(base + size - 1, &range))
 		return range.kind >= CKT_RANGE_HOST_ALLOC ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
+	if (ckt_range_room())
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	ckt_range_add(&(struct ckt_range){.base = base, .size = size, .kind = CKT_RANGE_HOST_REGISTERED, .context = context->object.id,
 					  .flags = flags, .device = context->device});
 	return CUDA_SUCCESS;

@@ -168,6 +168,9 @@ struct ckt_range {
 /* Which server the context is at; see route.c. */
 unsigned ckt_context_node(uint64_t context);
 
+/* Room for what is about to be entered: asked for before the server is.  CUDA_ERROR_OUT_OF_MEMORY where there is none. */
+CUresult ckt_range_room(void);
+/* Precondition: ckt_range_room(). */
 void ckt_range_add(const struct ckt_range *range);
 /* Removes the range that begins at base and is of that kind; false where there is none. */
 bool ckt_range_remove(uint64_t base, enum ckt_range_kind kind, struct ckt_range *ret_range);

@@ -65,6 +65,8 @@ static CUresult open_new(struct opened *entry)
 	struct ckt_ipc_mem_open_res res;
 	CUresult result = ckt_context_current(&context);
 	if (!result)
+		result = ckt_range_room();
+	if (!result)
 		result = CKT_WAITED(ipc_mem_open, IPC_MEM_OPEN, CKT_CALL_F_NUMBERED, &reply, .handle = (const uint8_t *)&entry->handle,
 				    .handle_len = sizeof entry->handle);
 	if (result)

@@ -395,6 +395,8 @@ CKT_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ret_address, size_t size, uns
 		rounded = REGION_MIN;
 	result = ckt_stream_aside(context->object.id, &stream);
 	if (!result)
+		result = ckt_range_room();
+	if (!result)
 		result = device_alloc((uint32_t)context->device, rounded, &address);
 	if (result)
 		return result;
@@ -457,12 +459,14 @@ void ckt_managed_forget_context(uint64_t context)
 
 /* ---- Variables of modules.  The driver has placed them; neighbours in their pages are not ours and are never sent. */
 
-static void span_add(struct ckt_managed_region *r, struct ckt_managed_span span)
+static CUresult span_add(struct ckt_managed_region *r, struct ckt_managed_span span)
 {
-	r->spans = realloc(r->spans, (r->span_count + 1) * sizeof *r->spans);
-	if (!r->spans)
-		abort();
+	struct ckt_managed_span *larger = reallocarray(r->spans, r->span_count + 1, sizeof *larger);
+	if (!larger)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r->spans = larger;
 	r->spans[r->span_count++] = span;
+	return CUDA_SUCCESS;
 }
 
 /* The region of the chunk at the address, made where there is none. */
@@ -500,7 +504,7 @@ CUresult ckt_managed_variable(uint64_t address, uint64_t size, uint64_t context,
 		if (result)
 			break;
 		uint64_t end = r->base + r->size < address + size ? r->base + r->size : address + size;
-		span_add(r, (struct ckt_managed_span){.begin = at, .end = end, .module = module});
+		result = span_add(r, (struct ckt_managed_span){.begin = at, .end = end, .module = module});
 	}
 	pthread_mutex_unlock(&ckt_managed_lock);
 	errno = saved_errno;

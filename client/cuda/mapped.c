@@ -128,7 +128,7 @@ static struct pinned *alloc_mappable(struct ckt_context *context, uint64_t size)
 CUresult ckt_host_alloc(struct ckt_context *context, size_t size, unsigned flags, void **ret_memory)
 {
 	size_t rounded = round_up(size, CHUNK);
-	if (rounded < size)
+	if (rounded < size || ckt_range_room())
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	int saved_errno = errno;
 	uint64_t address = 0;

@@ -18,6 +18,8 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 	if (result)
 		return result;
 	uint32_t device = ckt_call_device((unsigned)context->device);
+	if (ckt_range_room())
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
 	/* What was freed on a stream is there once the stream is. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())

@@ -207,6 +207,8 @@ CUresult ckt_module_variable(CUmodule handle, const char *name, CUdeviceptr *add
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CKT_ROUTE_CONTEXT(module->object.context);
+	if (ckt_range_room())
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = CKT_WAITED(module_get_variable, MODULE_GET_VARIABLE, CKT_CALL_F_NUMBERED, &reply, .module = module->object.id, .name = name,
 				     .name_len = (uint32_t)strlen(name));
 	if (result)

@@ -65,7 +65,9 @@ CUresult ckt_pool_alloc(uint64_t pool, CUdevice device, size_t size, uint64_t st
 	if (ckt_conn_count > 1 && ckt_call_conn_of((unsigned)device) != ckt_call_conn)
 		return ckt_call_unsupported("a pool's memory on a stream of another server", &once);
 	uint64_t of = ckt_call_id(pool);
-	CUresult result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply, .pool = of, .size = size, .stream = stream);
+	CUresult result = ckt_range_room();
+	if (!result)
+		result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply, .pool = of, .size = size, .stream = stream);
 	/* What other streams have freed is there once they are done. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
 		result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply, .pool = of, .size = size, .stream = stream);

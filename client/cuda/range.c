@@ -19,6 +19,9 @@ struct table {
 	size_t count, capacity;
 };
 
+/* Entries that are free before an allocation is asked for: as many threads may be between that and entering it. */
+enum { SLACK = 256 };
+
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct table tables[CKT_NODES_MAX];
 static uint64_t next_buffer_id = 1;
@@ -48,17 +51,46 @@ static struct table *table_of(uint64_t address)
 	return here;
 }
 
+/* Precondition: lock held. */
+static bool has_room(struct table *table)
+{
+	if (table->capacity - table->count >= SLACK)
+		return true;
+	size_t wanted = table->capacity * 2 + SLACK;
+	struct ckt_range *larger = reallocarray(table->ranges, wanted, sizeof *larger);
+	if (!larger)
+		return false;
+	table->ranges = larger;
+	table->capacity = wanted;
+	return true;
+}
+
+CUresult ckt_range_room(void)
+{
+	bool room = true;
+	pthread_rwlock_rdlock(&lock);
+	for (unsigned n = 0; n < ckt_conn_count && room; n++)
+		room = tables[n].capacity - tables[n].count >= SLACK;
+	pthread_rwlock_unlock(&lock);
+	if (room)
+		return CUDA_SUCCESS;
+	pthread_rwlock_wrlock(&lock);
+	room = true;
+	for (unsigned n = 0; n < ckt_conn_count && room; n++)
+		room = has_room(&tables[n]);
+	pthread_rwlock_unlock(&lock);
+	return room ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 void ckt_range_add(const struct ckt_range *range)
 {
 	pthread_rwlock_wrlock(&lock);
 	struct table *table = &tables[ckt_conn_count > 1 ? ckt_context_node(range->context) : 0];
-	if (table->count == table->capacity) {
-		size_t wanted = table->capacity ? table->capacity * 2 : 64;
-		struct ckt_range *larger = realloc(table->ranges, wanted * sizeof *larger);
-		if (!larger)
-			abort();	/* Losing track of memory would make later answers wrong. */
-		table->ranges = larger;
-		table->capacity = wanted;
+	/* The room was looked for; more threads than the slack without memory all at once are not to be had. */
+	if (table->count == table->capacity && !has_room(table)) {
+		pthread_rwlock_unlock(&lock);
+		ckt_log_user("no memory left to remember %llu bytes at 0x%llx", (unsigned long long)range->size, (unsigned long long)range->base);
+		return;
 	}
 	size_t at = upper(table, range->base);
 	memmove(table->ranges + at + 1, table->ranges + at, (table->count - at) * sizeof *table->ranges);
