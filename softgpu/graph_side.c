@@ -66,36 +66,39 @@ static void forget(struct soft_exec *exec, const struct ckt_node *node)
 	exec->pinned_count = kept;
 }
 
-static void note(struct soft_exec *exec, const struct ckt_node *node, uint64_t address)
+static bool note(struct soft_exec *exec, const struct ckt_node *node, uint64_t address)
 {
 	struct ckt_soft_range range;
 	if (!ckt_soft_range_find(address, &range) || range.kind != CKT_SOFT_RANGE_REGISTERED)
-		return;
+		return true;
 	struct pinned *list = realloc(exec->pinned, (exec->pinned_count + 1) * sizeof(*list));
 	if (!list)
-		abort();
+		return false;
 	exec->pinned = list;
 	list[exec->pinned_count++] = (struct pinned){node, address, range.id};
+	return true;
 }
 
-/* The node has the other's parameters from now on; so have those inside of it. */
-static void keep_pinned(struct soft_exec *exec, const struct ckt_node *node, const struct ckt_node *params)
+/* The node has the other's parameters from now on; so have those inside of it.  False without memory. */
+static bool keep_pinned(struct soft_exec *exec, const struct ckt_node *node, const struct ckt_node *params)
 {
 	size_t count, others;
 	struct ckt_graph *const *graphs = ckt_node_graphs(node, &count), *const *from = ckt_node_graphs(params, &others);
+	bool good = true;
 	forget(exec, node);
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < graphs[i]->count; k++)
-			keep_pinned(exec, graphs[i]->nodes[k], from[i]->nodes[k]);
+			good &= keep_pinned(exec, graphs[i]->nodes[k], from[i]->nodes[k]);
 	if (node->type == CU_GRAPH_NODE_TYPE_MEMSET)
-		note(exec, node, params->fill.dst);
+		good &= note(exec, node, params->fill.dst);
 	if (node->type != CU_GRAPH_NODE_TYPE_MEMCPY)
-		return;
+		return good;
 	const CUDA_MEMCPY3D *copy = &params->copy;
 	if (copy->srcMemoryType != CU_MEMORYTYPE_ARRAY)
-		note(exec, node, copy->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)copy->srcHost : copy->srcDevice);
+		good &= note(exec, node, copy->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)copy->srcHost : copy->srcDevice);
 	if (copy->dstMemoryType != CU_MEMORYTYPE_ARRAY)
-		note(exec, node, copy->dstMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)copy->dstHost : copy->dstDevice);
+		good &= note(exec, node, copy->dstMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)copy->dstHost : copy->dstDevice);
+	return good;
 }
 
 static bool has_pinned(const struct soft_exec *exec)
@@ -116,10 +119,11 @@ struct ckt_exec *ckt_exec_new(void)
 CUresult ckt_exec_make(struct ckt_exec *exec, const struct ckt_graph *graph, uint64_t flags, uint64_t stream)
 {
 	(void)graph, (void)flags, (void)stream;
+	bool kept = true;
 	for (size_t i = 0; i < exec->graph->count; i++)
-		keep_pinned(own(exec), exec->graph->nodes[i], exec->graph->nodes[i]);
+		kept &= keep_pinned(own(exec), exec->graph->nodes[i], exec->graph->nodes[i]);
 	own(exec)->order = order_of(exec->graph);
-	own(exec)->conditions = own(exec)->order ? ckt_soft_conditions_make(exec->graph) : NULL;
+	own(exec)->conditions = kept && own(exec)->order ? ckt_soft_conditions_make(exec->graph) : NULL;
 	if (own(exec)->conditions)
 		return CUDA_SUCCESS;
 	free(own(exec)->order);
@@ -256,8 +260,7 @@ CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node
 	bool child = node->type == CU_GRAPH_NODE_TYPE_GRAPH;
 	if ((child ? change_all(node->child, to->child, &first) : change(node, to)) != CU_GRAPH_EXEC_UPDATE_SUCCESS)
 		return child ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : CUDA_ERROR_INVALID_VALUE;
-	keep_pinned(own(exec), node, to);
-	return CUDA_SUCCESS;
+	return keep_pinned(own(exec), node, to) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult ckt_exec_enable_node(struct ckt_exec *exec, const struct ckt_node *node, bool enabled)
@@ -277,9 +280,10 @@ CUresult ckt_exec_update(struct ckt_exec *exec, const struct ckt_graph *graph, C
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		ckt_soft_conditions_put(own(exec)->conditions);
 		own(exec)->conditions = conditions;
+		bool kept = true;
 		for (size_t i = 0; i < graph->count; i++)
-			keep_pinned(own(exec), exec->graph->nodes[i], graph->nodes[i]);
-		return CUDA_SUCCESS;
+			kept &= keep_pinned(own(exec), exec->graph->nodes[i], graph->nodes[i]);
+		return kept ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	ret_info->errorNode = ckt_node_handle(first);
 	return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;

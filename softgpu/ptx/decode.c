@@ -304,14 +304,33 @@ static const struct ptx_opcode *const tables[] = {
 	ckt_ptx_opcodes_async, ckt_ptx_opcodes_video, ckt_ptx_opcodes_matrix, ckt_ptx_opcodes_cluster, ckt_ptx_opcodes_texture};
 
 static struct ptx_map opcodes;
-static pthread_once_t opcodes_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t opcodes_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool opcodes_built;
 
-static void build_opcodes(void)
+static bool build_opcodes(void)
 {
 	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
 		for (const struct ptx_opcode *o = tables[t]; o->name; o++)
 			if (ckt_ptx_map_put(&opcodes, o->name, strlen(o->name), (void *)o))
-				abort();	/* a few kilobytes at the first module: nothing could go on */
+				return false;
+	return true;
+}
+
+/* Both tables, once in a process; a module that finds no memory for them fails, and the next one tries again. */
+static bool have_tables(void)
+{
+	if (opcodes_built)
+		return true;
+	pthread_mutex_lock(&opcodes_lock);
+	bool good = opcodes_built;
+	if (!good) {
+		good = build_opcodes() && ckt_ptx_index_rules();
+		if (!good)
+			ckt_ptx_map_free(&opcodes);
+		opcodes_built = good;
+	}
+	pthread_mutex_unlock(&opcodes_lock);
+	return good;
 }
 
 /* A text has few spellings, each many times over. */
@@ -339,7 +358,8 @@ static bool known_spelling(struct ptx_parser *p)
 
 void ckt_ptx_decode(struct ptx_parser *p)
 {
-	pthread_once(&opcodes_once, build_opcodes);
+	if (!have_tables())
+		ckt_ptx_out_of_memory(p);
 	memset(p->raw.mod_used, 0, sizeof p->raw.mod_used);
 	const struct ptx_opcode *o = ckt_ptx_map_get(&opcodes, p->raw.op, strlen(p->raw.op));
 	if (!o)

@@ -404,6 +404,8 @@ int32_t ckt_ptx_reg_alloc(struct ptx_parser *p, enum ptx_type type);
 int32_t ckt_ptx_constant(struct ptx_parser *p, uint64_t value, uint64_t high, struct ptx_symbol *symbol, unsigned lane_bytes);
 void ckt_ptx_decode(struct ptx_parser *p);		/* p->raw into p->function->code */
 /* Whether the modifiers and types go together, for a .target (legal.c); an opcode without a rule is its decoder's affair. */
+/* Before the two below, once in a process; false without memory, and then it can be tried again. */
+bool ckt_ptx_index_rules(void);
 bool ckt_ptx_legal(const struct ptx_raw *raw, unsigned target);
 const char *ckt_ptx_stranger(const struct ptx_raw *raw);	/* a modifier that no rule of the opcode has, or NULL */
 struct ptx_insn *ckt_ptx_emit(struct ptx_parser *p, ptx_handler *fn);	/* with the guard of p->raw; valid until the next emit */

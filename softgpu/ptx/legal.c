@@ -159,10 +159,9 @@ static const char *const rules[] = {
 
 static struct ptx_map first_rules;	/* opcode -> its first rule; the others follow by next_rule */
 static int next_rule[sizeof rules / sizeof *rules * 16], rule_of[sizeof rules / sizeof *rules * 16];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* The words of a rule are few and short, so nothing is compiled beyond finding an opcode's rules. */
-static void index_rules(void)
+bool ckt_ptx_index_rules(void)
 {
 	intptr_t n = 1;
 	for (size_t r = sizeof rules / sizeof *rules; r-- > 0;) {
@@ -171,10 +170,13 @@ static void index_rules(void)
 			size = strcspn(p, ", ");
 			next_rule[n] = (int)(intptr_t)ckt_ptx_map_get(&first_rules, p, size);
 			rule_of[n] = (int)r;
-			if (ckt_ptx_map_put(&first_rules, p, size, (void *)n++))
-				abort();	/* a few kilobytes at the first module: nothing could go on */
+			if (ckt_ptx_map_put(&first_rules, p, size, (void *)n++)) {
+				ckt_ptx_map_free(&first_rules);
+				return false;
+			}
 		}
 	}
+	return true;
 }
 
 static const char *set_words(const char *name, size_t size)
@@ -247,7 +249,6 @@ static bool rule_matches(const struct ptx_raw *raw, const char *rule, unsigned t
 
 bool ckt_ptx_legal(const struct ptx_raw *raw, unsigned target)
 {
-	pthread_once(&once, index_rules);
 	int first = (int)(intptr_t)ckt_ptx_map_get(&first_rules, raw->op, strlen(raw->op));
 	for (int n = first; n; n = next_rule[n])
 		if (rule_matches(raw, rules[rule_of[n]], target))
