@@ -1,10 +1,11 @@
 /* Graphs: nodes and edges, copies, questions.  See graph.h. */
 #include "driver/graph.h"
+#include "rpc/fork.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-pthread_mutex_t ckt_graph_lock = PTHREAD_MUTEX_INITIALIZER;
+CKT_LOCK(ckt_graph_lock);
 
 struct ckt_graph *ckt_graph_find(CUgraph handle)
 {

@@ -5,6 +5,7 @@
 
 #include "driver/advice.h"
 
+#include "rpc/fork.h"
 #include "rpc/sorted.h"
 
 /* Ranges in the order of their addresses, none over another; what lies in none has the defaults. */
@@ -14,7 +15,7 @@ struct segment {
 };
 
 static const struct ckt_advice defaults = {.preferred.type = CU_MEM_LOCATION_TYPE_INVALID, .fetched.type = CU_MEM_LOCATION_TYPE_INVALID};
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static struct segment *segments;
 static size_t segment_count, segment_room;
 

@@ -1,5 +1,6 @@
 /* The client's object table; see object.h. */
 #include "driver/object.h"
+#include "rpc/fork.h"
 
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@ struct slot {
 };
 
 static struct slot *_Atomic root[ROOT_SIZE];
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(table_lock);
 static uint32_t next_fresh = CKT_HANDLE_FIRST_SLOT;
 /* First in, first out, so that a slot rests as long as possible before a stale handle could meet its successor. */
 static uint32_t free_first, free_last;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "driver/driver.h"
+#include "rpc/fork.h"
 
 struct CUtexref_st {
 	struct CUtexref_st *next;
@@ -21,7 +22,7 @@ struct CUtexref_st {
 	unsigned anisotropy, flags;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static struct CUtexref_st *references;
 
 /* With the lock held after success. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rpc/fork.h"
 #include "rpc/visible.h"
 #include "softgpu/soft.h"
 
@@ -21,12 +22,21 @@ static const struct ckt_soft_arch archs[] = {
 
 static struct ckt_soft_device devices[CKT_SOFT_DEVICES_MAX];
 static int n_devices;
-static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(init_lock);
 static atomic_int initialized;	/* 1: yes, -1: this is a forked child, where CUDA is never usable again */
+static atomic_bool begun;	/* a thread is in the middle of it, or was */
 
 static void forked_child(void)
 {
-	atomic_store(&initialized, -1);
+	ckt_fork_renew();
+	if (atomic_load(&begun))
+		atomic_store(&initialized, -1);
+}
+
+/* Before any lock of ours can be held. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked_child);
 }
 
 CUresult ckt_soft_initialized(void)
@@ -177,13 +187,14 @@ CUresult ckt_soft_devices_init(void)
 	if (state < 0) {
 		result = CUDA_ERROR_NOT_INITIALIZED;
 	} else if (state == 0) {
+		atomic_store(&begun, true);
 		result = parse_devices();
 		if (result == CUDA_SUCCESS)
 			result = narrow_devices();
-		if (result == CUDA_SUCCESS) {
-			pthread_atfork(NULL, NULL, forked_child);
+		if (result == CUDA_SUCCESS)
 			atomic_store_explicit(&initialized, 1, memory_order_release);
-		}
+		else
+			atomic_store(&begun, false);
 	}
 	pthread_mutex_unlock(&init_lock);
 	return result;

@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "client/conn/settings.h"
+#include "rpc/fork.h"
 #include "rpc/log.h"
 
 struct ckt_conn ckt_conn = {
 	.fd = -1,
+	.connecting_fd = -1,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.send_lock = PTHREAD_MUTEX_INITIALIZER,
 	.read_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -383,7 +385,7 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 
 void ckt_conn_init(struct ckt_conn *conn)
 {
-	conn->fd = -1;
+	conn->fd = conn->connecting_fd = -1;
 	pthread_mutex_init(&conn->lock, NULL);
 	pthread_mutex_init(&conn->send_lock, NULL);
 	pthread_mutex_init(&conn->read_lock, NULL);
@@ -428,22 +430,48 @@ static CUresult fetch_devices(struct ckt_conn *conn, struct ckt_devices_res *ret
 	return result;
 }
 
+/*
+ * The opening of the program's sessions.  From BEGUN on a forked child has no CUDA, as with NVIDIA's driver: what another thread was in
+ * the middle of goes on in the parent alone.  Where there was nothing to be had (FAILED) the child is told so, too.
+ */
+static _Atomic enum { OPENING_NONE, OPENING_BEGUN, OPENING_DONE, OPENING_FAILED } opening;
+static CUresult opening_result;
+
+/* The sockets are the parent's; closing our copies does not end its session. */
+static void close_copy(_Atomic int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 static void forked_child(void)
 {
+	ckt_fork_renew();
+	int how = atomic_load(&opening);
+	if (how == OPENING_NONE || how == OPENING_FAILED)
+		return;
 	for (unsigned i = 0; i < CKT_ADDRESSES_MAX; i++) {
 		struct ckt_conn *conn = ckt_conns[i];
-		if (!conn || atomic_load(&conn->state) == CKT_CONN_CLOSED)
+		if (!conn)
 			continue;
-		/* The socket is the parent's; closing our copy does not end its session. */
 		atomic_store(&conn->state, CKT_CONN_FORKED);
-		if (conn->fd >= 0)
-			close(conn->fd);
-		conn->fd = -1;
+		close_copy(&conn->fd);
+		close_copy(&conn->connecting_fd);
 		pthread_mutex_init(&conn->lock, NULL);
 		pthread_mutex_init(&conn->read_lock, NULL);
 		pthread_mutex_init(&conn->send_lock, NULL);
 		pthread_mutex_init(&conn->state_lock, NULL);
+		pthread_cond_init(&conn->read_cond, NULL);
+		pthread_cond_init(&conn->state_cond, NULL);
 	}
+	have_devices = false;
+}
+
+/* Before any lock of ours can be held; it is all that loading the library does. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked_child);
 }
 
 /* What is queued goes out, then a farewell, so that the worker frees everything at once. */
@@ -527,7 +555,6 @@ static CUresult open_all(void)
 		ckt_log_user("no GPU: REMOTE_GPU_ADDRESS: %s", ckt_settings.address_error);
 		return CUDA_ERROR_NO_DEVICE;
 	}
-	pthread_atfork(NULL, NULL, forked_child);
 	snprintf(ckt_conn.address_text, sizeof ckt_conn.address_text, "%s", ckt_settings.address);
 	ckt_conn.visible = getenv("CUDA_VISIBLE_DEVICES");
 	CUresult result = ckt_settings.address_count > 1 ? ckt_nodes_open(&devices) : ckt_conn_open_session(&ckt_conn, 0, 1, &devices);
@@ -543,18 +570,17 @@ static CUresult open_all(void)
 
 CUresult ckt_conn_open(void)
 {
-	static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool tried;
-	static CUresult first_result;
+	static CKT_LOCK(open_lock);
 	if (atomic_load(&ckt_conn.state) == CKT_CONN_FORKED)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	int saved_errno = errno;
 	pthread_mutex_lock(&open_lock);
-	if (!tried) {
-		first_result = open_all();
-		tried = true;
+	if (atomic_load(&opening) == OPENING_NONE) {
+		atomic_store(&opening, OPENING_BEGUN);
+		opening_result = open_all();
+		atomic_store(&opening, opening_result ? OPENING_FAILED : OPENING_DONE);
 	}
-	CUresult result = first_result;
+	CUresult result = opening_result;
 	pthread_mutex_unlock(&open_lock);
 	errno = saved_errno;
 	return result;

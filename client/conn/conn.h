@@ -69,6 +69,7 @@ struct ckt_conn {
 	_Atomic int state;			/* enum ckt_conn_state */
 	CUresult error;				/* with CKT_CONN_LOST */
 	_Atomic int fd;
+	_Atomic int connecting_fd;		/* not yet fd; -1 where there is none */
 	_Atomic uint64_t epoch;			/* counts connections: an error of an earlier one is old news */
 	pid_t pid;
 	unsigned number;			/* in ckt_conns */

@@ -195,6 +195,7 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 			snprintf(ret_message, message_size, "%s; is cricket-server running there and REMOTE_GPU_ADDRESS right?", cause);
 		return result;
 	}
+	atomic_store(&conn->connecting_fd, fd);
 	result = ckt_greeting_read(fd, deadline_ms, &greeting);
 	if (!result) {
 		result = send_hello(conn, fd, &greeting, kind, deadline_ms, ret_message, message_size);
@@ -202,6 +203,7 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 	}
 	if (!result)
 		result = read_answer(conn, fd, deadline_ms, ret_ok, ret_moved_to, moved_size, ret_message, message_size);
+	atomic_store(&conn->connecting_fd, -1);
 	if (result) {
 		close(fd);
 		if (!*ret_message)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/conn/settings.h"
+#include "rpc/fork.h"
 #include "rpc/hostmem.h"
 #include "rpc/log.h"
 #include "rpc/net.h"
@@ -29,6 +30,12 @@ static struct {
 	uint64_t bytes;			/* of the file */
 	uint64_t base, room;		/* the addresses, as granted */
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+static void forked(void)
+{
+	memory.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+CKT_IN_CHILD(forked);
 
 /* A program may close descriptors that it did not open, and open others in their place. */
 static bool is_ours(void)

@@ -10,6 +10,7 @@
 #include "client/cuda/route.h"
 #include "driver/capture.h"
 #include "client/cuda/hostfunc.h"
+#include "rpc/fork.h"
 
 enum { STACK_MAX = 64 };
 
@@ -20,7 +21,7 @@ struct context_stack {
 
 static __thread struct context_stack *stack __attribute__((tls_model("initial-exec")));
 static struct ckt_context primaries[CKT_DEVICES_MAX];
-static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(primary_lock);
 static pthread_key_t stack_key;
 
 static void init_once(void)
@@ -39,6 +40,15 @@ void ckt_context_init(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, init_once);
 }
+
+/* The thread that forked, the only one there, has no context either. */
+static void forked(void)
+{
+	if (stack)
+		stack->depth = 0;
+	ckt_call_context = 0;
+}
+CKT_IN_CHILD(forked);
 
 static struct context_stack *thread_stack(void)
 {

@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include "client/cuda/internal.h"
+#include "rpc/fork.h"
 
 enum { TEXT_MAX = 1024 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static bool trigger_host = true, lightweight;
 static unsigned generation;
 static char file[TEXT_MAX], pipe_name[TEXT_MAX];

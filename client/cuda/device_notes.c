@@ -3,6 +3,7 @@
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
+#include "rpc/fork.h"
 
 /* MPS alone has contexts on a part of the device. */
 CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *can, CUexecAffinityType type, CUdevice device)
@@ -92,7 +93,7 @@ struct CUasyncCallbackEntry_st {
 	CUdevice device;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static struct CUasyncCallbackEntry_st *callbacks;
 
 CKT_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback call, void *data, CUasyncCallbackHandle *ret_handle)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/cuda/internal.h"
+#include "rpc/fork.h"
 
 enum { LOG_BYTES = 25600, LINE_BYTES = 512 };
 
@@ -19,7 +20,7 @@ struct CUlogsCallbackEntry_st {
 	void *data;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static char ring[LOG_BYTES];
 static uint32_t written;
 static bool wrapped;
@@ -104,7 +105,7 @@ CKT_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, si
 CKT_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *path, unsigned int flags)
 {
 	static char copy[LOG_BYTES + 1];
-	static pthread_mutex_t copy_lock = PTHREAD_MUTEX_INITIALIZER;
+	static CKT_LOCK(copy_lock);
 	size_t size = sizeof copy;
 	if (!path)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -8,6 +8,7 @@
 #include "client/cuda/graph_side.h"
 #include "client/cuda/route.h"
 #include "driver/capture.h"
+#include "rpc/fork.h"
 
 enum { DONE_KEPT = 1024 };
 
@@ -39,8 +40,15 @@ struct caller {
 
 _Atomic uint64_t ckt_host_enqueued, ckt_host_settled;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static pthread_cond_t wanted = PTHREAD_COND_INITIALIZER;
+
+static void forked(void)
+{
+	wanted = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+CKT_IN_CHILD(forked);
+
 static struct registered *registered, **registered_last = &registered;
 static struct caller callers[CKT_ADDRESSES_MAX];	/* by the connection's number */
 static uint64_t next_number;

@@ -11,6 +11,7 @@
 #include "client/conn/conn.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
+#include "rpc/fork.h"
 #include "rpc/ipc.h"
 
 _Static_assert(sizeof(CUipcMemHandle) == CKT_IPC_HANDLE, "a handle fits");
@@ -22,7 +23,7 @@ struct opened {
 	struct ckt_ipc_handle handle;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static struct opened *opened;
 
 bool ckt_ipc_own(const struct ckt_ipc_handle *handle)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "rpc/fork.h"
 
 enum { PARAMS_MAX = 4096 };
 
@@ -13,7 +14,7 @@ struct setting {
 	uint8_t params[PARAMS_MAX];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static struct setting *settings;
 
 /* With the lock held after success: the function's setting, made where there is none; those of functions that are gone go. */

@@ -8,6 +8,7 @@
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
 #include "driver/jit.h"
+#include "rpc/fork.h"
 
 enum { CONTEXTS_MAX = 64 };
 
@@ -36,6 +37,18 @@ struct kernel {
 	uint64_t library;
 	char name[];
 };
+
+static void renew(struct ckt_object *object, void *unused)
+{
+	(void)unused;
+	((struct library *)object)->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+static void forked(void)
+{
+	ckt_object_each(CKT_KIND_LIBRARY, renew, NULL);
+}
+CKT_IN_CHILD(forked);
 
 static struct library *find_library(CUlibrary handle)
 {

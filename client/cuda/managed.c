@@ -25,6 +25,7 @@
 #include "client/cuda/managed.h"
 #include "client/cuda/route.h"
 #include "driver/advice.h"
+#include "rpc/fork.h"
 #include "rpc/log.h"
 
 #define CHUNK CKT_MANAGED_CHUNK
@@ -33,7 +34,7 @@
 
 _Atomic unsigned ckt_managed_count;
 
-pthread_mutex_t ckt_managed_lock = PTHREAD_MUTEX_INITIALIZER;
+CKT_LOCK(ckt_managed_lock);
 static struct ckt_managed_region *regions;
 /* Times that something was put on the GPU, and how many of those were waited for: a touch waits for the rest. */
 static _Atomic uint64_t work;

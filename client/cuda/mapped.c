@@ -15,6 +15,7 @@
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
+#include "rpc/fork.h"
 
 #define SLOT ((uint64_t)2 << 20)
 #define CHUNK ((uint64_t)64 << 10)
@@ -38,7 +39,7 @@ struct pinned {
 
 _Atomic unsigned ckt_host_mappable;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static struct arena *arenas;
 static struct pinned *allocations;
 

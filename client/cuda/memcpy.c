@@ -12,6 +12,7 @@
 #include "client/cuda/between.h"
 #include "client/cuda/route.h"
 #include "driver/capture.h"
+#include "rpc/fork.h"
 
 enum { WINDOW = 16 };	/* pieces of one copy under way at once */
 #define BY_MESSAGE_MAX ((uint64_t)64 << 10)
@@ -35,7 +36,7 @@ struct piece {
 	uint32_t width, height;
 };
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(list_lock);
 static struct to_host list = {.next = &list, .prev = &list};
 static _Atomic uint32_t list_count;
 

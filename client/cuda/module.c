@@ -12,6 +12,7 @@
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
 #include "driver/jit.h"
+#include "rpc/fork.h"
 
 static struct ckt_module *find(CUmodule handle)
 {
@@ -38,6 +39,18 @@ static CUresult load_at_worker(struct ckt_module *module, struct ckt_jit *jit)
 	ckt_reply_release(&reply);
 	return result;
 }
+
+static void renew(struct ckt_object *object, void *unused)
+{
+	(void)unused;
+	((struct ckt_module *)object)->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+static void forked(void)
+{
+	ckt_object_each(CKT_KIND_MODULE, renew, NULL);
+}
+CKT_IN_CHILD(forked);
 
 CUresult ckt_module_load(const void *data, size_t size, unsigned n_options, CUjit_option *options, void **values, CUmodule *ret_module)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "rpc/fork.h"
 #include "rpc/log.h"
 #include "rpc/sorted.h"
 
@@ -23,6 +24,13 @@ struct table {
 enum { SLACK = 256 };
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+
+static void forked(void)
+{
+	lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+}
+CKT_IN_CHILD(forked);
+
 static struct table tables[CKT_NODES_MAX];
 static uint64_t next_buffer_id = 1;
 

@@ -17,6 +17,7 @@
 #include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
+#include "rpc/fork.h"
 
 enum { BLOCK = 4096 };
 /* More pieces than that are not worth their messages: then the GPU is waited for, and what lies between goes along. */
@@ -34,7 +35,7 @@ struct twin {
 
 _Atomic unsigned ckt_registered_count;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static struct twin *twins;
 
 /* The first stretch at or behind *at in which a and b differ; those that are at most `gap` bytes apart count as one. */

@@ -12,6 +12,7 @@
 
 #include "client/conn/hostmem.h"
 #include "client/cuda/internal.h"
+#include "rpc/fork.h"
 #include "rpc/hostmem.h"
 #include "rpc/log.h"
 
@@ -23,7 +24,7 @@ struct piece {
 	bool lost;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(lock);
 static struct piece *pieces;
 
 /* The first gap that is large enough. */

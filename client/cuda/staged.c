@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
+#include "rpc/fork.h"
 #include "rpc/hostmem.h"
 
 enum { PIECES = 4, PIECE = 4 << 20 };
@@ -22,7 +23,7 @@ struct piece {
 	CUresult result;		/* of the wait, once it is not in flight any more */
 };
 
-static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(busy);
 static struct piece pieces[PIECES];
 static unsigned next;
 

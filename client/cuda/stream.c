@@ -5,6 +5,7 @@
 #include "client/cuda/between.h"
 #include "client/cuda/route.h"
 #include "driver/capture.h"
+#include "rpc/fork.h"
 
 struct ckt_stream {
 	struct ckt_object object;
@@ -91,7 +92,7 @@ static CUresult create(unsigned flags, int priority, struct ckt_stream **ret_str
 
 CUresult ckt_stream_aside(uint64_t context_id, uint64_t *ret_id)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static CKT_LOCK(lock);
 	struct ckt_context *context = ckt_object_find(context_id, CKT_KIND_CONTEXT);
 	struct ckt_stream *stream = NULL;
 	if (!context)

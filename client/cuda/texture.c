@@ -7,6 +7,7 @@
 
 #include "client/cuda/array.h"
 #include "client/cuda/route.h"
+#include "rpc/fork.h"
 
 enum { BUCKETS = 4096 };
 
@@ -21,7 +22,7 @@ struct entry {
 	bool has_view;
 };
 
-static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(entries_lock);
 static struct entry *buckets[BUCKETS];
 
 static struct entry **place_of(uint64_t handle, uint64_t context, bool surface)

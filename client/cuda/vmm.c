@@ -10,6 +10,7 @@
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
+#include "rpc/fork.h"
 #include "rpc/ipc.h"
 
 #define GRANULARITY ((uint64_t)2 << 20)
@@ -27,7 +28,7 @@ struct reservation {
 	struct ckt_conn *conn;		/* whose server has it set aside */
 };
 
-static pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(vmm_lock);
 static struct reservation *reservations;
 
 /* ---- Addresses */

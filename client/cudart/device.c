@@ -1,8 +1,9 @@
 /* Choosing devices, their flags, limits, attributes and names on the bus. */
 #include "cudart.h"
+#include "rpc/fork.h"
 
 /* cudaSetValidDevices: the order in which threads that choose nothing try devices; empty: all in their order. */
-static pthread_mutex_t valid_lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(valid_lock);
 static int valid_devices[CKT_RT_DEVICES_MAX];
 static int valid_count;
 

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "rpc/fork.h"
 #include "rpc/log.h"
 
 _Thread_local struct ckt_rt_thread ckt_rt_thread __attribute__((tls_model("initial-exec")));
@@ -14,19 +15,34 @@ _Atomic uint32_t ckt_rt_epoch = 1;
 struct ckt_rt_device ckt_rt_devices[CKT_RT_DEVICES_MAX];
 int ckt_rt_device_count;
 
-enum { INIT_NONE = 0, INIT_DONE, INIT_FAILED };
+enum { INIT_NONE = 0, INIT_BEGUN, INIT_DONE, INIT_FAILED };
 static _Atomic int init_state;
 static cudaError_t init_error;
 static _Atomic bool forked;
-static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(init_lock);
 
-/* A child of an initialised process has no CUDA, as with NVIDIA's runtime: every call says cudaErrorInitializationError. */
+/*
+ * A child of a process that has initialised CUDA, or in which another thread was about to, has no CUDA, as with NVIDIA's runtime: every
+ * call says cudaErrorInitializationError.
+ */
 static void after_fork_in_child(void)
 {
+	ckt_fork_renew();
+	for (int i = 0; i < ckt_rt_device_count; i++)
+		pthread_mutex_init(&ckt_rt_devices[i].lock, NULL);
+	int state = atomic_load(&init_state);
+	if (state == INIT_NONE || state == INIT_FAILED)
+		return;
 	atomic_store(&forked, true);
 	atomic_fetch_add(&ckt_rt_epoch, 1);
 	ckt_rt_thread.context = NULL;
 	ckt_rt_thread.epoch = 0;
+}
+
+/* Before any lock of ours can be held; it is all that loading the library does. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 void ckt_rt_log_init(void)
@@ -77,7 +93,6 @@ static cudaError_t initialise(void)
 		pthread_mutex_init(&ckt_rt_devices[i].lock, NULL);
 	}
 	ckt_rt_device_count = count;
-	pthread_atfork(NULL, NULL, after_fork_in_child);
 	return cudaSuccess;
 }
 
@@ -92,6 +107,7 @@ cudaError_t ckt_rt_driver(void)
 		return init_error;
 	pthread_mutex_lock(&init_lock);
 	if (atomic_load(&init_state) == INIT_NONE) {
+		atomic_store(&init_state, INIT_BEGUN);
 		init_error = initialise();
 		ckt_debug("driver initialised: %d, %d devices", (int)init_error, ckt_rt_device_count);
 		atomic_store_explicit(&init_state, init_error ? INIT_FAILED : INIT_DONE, memory_order_release);

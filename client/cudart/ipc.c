@@ -1,5 +1,6 @@
 /* Sharing with other processes, and the driver's own log: handles and callbacks are the driver's. */
 #include "cudart.h"
+#include "rpc/fork.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ struct opened {
 	unsigned count;
 };
 
-static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(opened_lock);
 static struct opened *opened;
 
 /* Precondition: opened_lock held. */

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "rpc/fork.h"
 #include "rpc/log.h"
 
 enum {
@@ -41,8 +42,15 @@ struct table {
 
 static struct table *_Atomic kernel_table;
 static struct table *_Atomic variable_table;
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static CKT_LOCK(table_lock);
 static struct ckt_rt_module *modules; /* protected by table_lock */
+
+static void forked(void)
+{
+	for (struct ckt_rt_module *module = modules; module; module = module->next)
+		pthread_mutex_init(&module->lock, NULL);
+}
+CKT_IN_CHILD(forked);
 
 static size_t hash(uintptr_t key, unsigned bits)
 {
