@@ -569,7 +569,8 @@ void ckt_capture_stream_gone(uint64_t stream)
 	ckt_graph_enter();
 	struct ckt_capture_stream *s = find_stream(stream);
 	if (s && s->capture->origin == stream) {
-		struct ckt_graph *graph = s->capture->own_graph ? s->capture->graph : NULL;
+		/* The program's own graph with it, where it captured into one. */
+		struct ckt_graph *graph = s->capture->graph;
 		dissolve(s->capture);
 		ckt_graph_free(graph);
 	} else if (s) {
