@@ -399,6 +399,7 @@ static void restore_done(struct ckt_session *session, void *context, int error, 
 void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_server *server = peer->server;
+	struct ckt_identity identity = ckt_identity_of_peer(peer);
 	unsigned max = server->options.max_sessions;
 	bool gpu_allowed = gpu < (int)server->driver.gpu_count && (gpu < 0 || server->gpu_count == 0);
 	for (unsigned i = 0; i < server->gpu_count; i++)
@@ -410,6 +411,8 @@ void ckt_control_restore_obstacle(struct ckt_peer *peer, int gpu, char buffer[CK
 		snprintf(buffer, CKT_MESSAGE_MAX, "the server on %s has all its %u sessions (--max-sessions)", server->host, max);
 	else if (!gpu_allowed)
 		snprintf(buffer, CKT_MESSAGE_MAX, "GPU %d is not among those of this server: see cricketctl info", gpu);
+	else
+		ckt_admit_session(server, &identity, buffer);
 }
 
 static void call_restore(struct ckt_peer *peer, void *decoded, int *passed_fd)
@@ -418,7 +421,7 @@ static void call_restore(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	int broker_fd = *passed_fd;
 	*passed_fd = -1;
 	struct ckt_session *session;
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = broker_fd, .gpu = args->gpu};
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .identity = ckt_identity_of_peer(peer), .image_fd = broker_fd, .gpu = args->gpu};
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_restore_obstacle(peer, args->gpu, buffer);
 	if (!ckt_broker_is(broker_fd))

@@ -27,28 +27,64 @@ struct ckt_data {
 	pthread_rwlock_t lock;	/* read: a piece is being moved; write: the end */
 	bool dead;
 	int dir_fd;
+	struct ckt_space *space;	/* what is written is taken from; NULL: not counted */
+	_Atomic uint64_t taken_bytes;
 	atomic_uint files;
 	pthread_mutex_t fds_lock;
 	int fds[CONNECTIONS_MAX];
 };
 
 struct connection {
+	struct connection *next;	/* of all, under connections_lock */
 	struct ckt_data *data;
 	int fd;
 	unsigned slot;
+	struct ckt_identity identity;
 };
+
+static pthread_mutex_t connections_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct connection *connections;
+
+static void connection_note(struct connection *connection, bool here)
+{
+	pthread_mutex_lock(&connections_lock);
+	struct connection **place = &connections;
+	while (*place && *place != connection)
+		place = &(*place)->next;
+	if (here) {
+		connection->next = connections;
+		connections = connection;
+	} else if (*place) {
+		*place = connection->next;
+	}
+	pthread_mutex_unlock(&connections_lock);
+}
+
+unsigned ckt_data_connections(const struct ckt_identity *identity)
+{
+	unsigned count = 0;
+	pthread_mutex_lock(&connections_lock);
+	for (const struct connection *connection = connections; connection; connection = connection->next)
+		count += ckt_identity_same(&connection->identity, identity);
+	pthread_mutex_unlock(&connections_lock);
+	return count;
+}
 
 static void data_unref(struct ckt_data *data)
 {
 	if (atomic_fetch_sub(&data->refs, 1) != 1)
 		return;
 	close(data->dir_fd);
+	/* What is left of it on the disk its stage counts. */
+	if (data->space)
+		ckt_space_release(data->space, atomic_load(&data->taken_bytes));
+	ckt_space_put(data->space);
 	pthread_rwlock_destroy(&data->lock);
 	pthread_mutex_destroy(&data->fds_lock);
 	free(data);
 }
 
-struct ckt_data *ckt_data_create(int dir_fd)
+struct ckt_data *ckt_data_create(int dir_fd, struct ckt_space *space)
 {
 	struct ckt_data *data = calloc(1, sizeof *data);
 	if (!data)
@@ -61,6 +97,7 @@ struct ckt_data *ckt_data_create(int dir_fd)
 	pthread_rwlock_init(&data->lock, NULL);
 	pthread_mutex_init(&data->fds_lock, NULL);
 	memset(data->fds, -1, sizeof data->fds);
+	data->space = space ? ckt_space_ref(space) : NULL;
 	atomic_store(&data->refs, 1);
 	return data;
 }
@@ -140,7 +177,9 @@ static int write_piece(struct ckt_data *data, const ckt_control_write_args *args
 	int fd = open_file(data, args->file, true);
 	if (fd < 0)
 		return fd;
-	int result = 0;
+	int result = data->space ? ckt_space_take(data->space, data->dir_fd, left) : 0;
+	if (!result)
+		atomic_fetch_add(&data->taken_bytes, left);
 	while (left && !result) {
 		ssize_t n = pwrite(fd, p, left, (off_t)offset);
 		if (n < 0 && errno != EINTR)
@@ -223,6 +262,7 @@ static void *data_thread(void *opaque)
 		free(record);
 	}
 	free(buffer);
+	connection_note(connection, false);
 	pthread_mutex_lock(&data->fds_lock);
 	data->fds[connection->slot] = -1;
 	close(connection->fd);
@@ -247,7 +287,7 @@ static int find_slot(struct ckt_data *data, int fd, unsigned *ret_slot)
 	return result;
 }
 
-int ckt_data_serve(struct ckt_data *data, int fd)
+int ckt_data_serve(struct ckt_data *data, int fd, const struct ckt_identity *identity)
 {
 	struct connection *connection = calloc(1, sizeof *connection);
 	pthread_attr_t attributes;
@@ -261,6 +301,8 @@ int ckt_data_serve(struct ckt_data *data, int fd)
 	}
 	connection->data = data;
 	connection->fd = fd;
+	connection->identity = *identity;
+	connection_note(connection, true);
 	atomic_fetch_add(&data->refs, 1);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -272,6 +314,7 @@ int ckt_data_serve(struct ckt_data *data, int fd)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	if (result) {
+		connection_note(connection, false);
 		pthread_mutex_lock(&data->fds_lock);
 		data->fds[connection->slot] = -1;
 		pthread_mutex_unlock(&data->fds_lock);

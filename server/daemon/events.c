@@ -63,7 +63,15 @@ void ckt_control_events(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_events_args *args = decoded;
 	(void)passed_fd;
 	peer->events_after = args->after > last ? last : args->after;
-	peer->wants_events = !tell(peer);
+	char buffer[CKT_MESSAGE_MAX];
+	if (tell(peer))
+		return;
+	/* This call has no place for a sentence; the log has. */
+	peer->wants_events = ckt_admit_events(peer, buffer);
+	if (!peer->wants_events) {
+		ckt_log_limited(peer->server, CKT_LIMIT_REFUSED, "%s: %s", peer->who.text, buffer);
+		ckt_peer_close(peer);
+	}
 }
 
 void ckt_event(struct ckt_session *session, enum ckt_event_name name, const char *format, ...)

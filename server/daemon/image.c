@@ -113,6 +113,8 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	bool done = !error && !res->status;
 	ckt_fault(CKT_FAULT_SERVER_SAVED);
 	drop_broker(peer);
+	if (!save->call.to_memory && *save->name && !peer->gone)
+		ckt_stage_recount(peer, save->name);
 	if (error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: its worker ended or failed while it wrote the image: %s",
 				       session->id, ckt_request_problem(error));
@@ -213,12 +215,14 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		snprintf(buffer, sizeof buffer, "session %s is held by another checkpoint or migration: try again", session->id);
 	else if (*args->stage && !stage && !args->to_memory)
 		snprintf(buffer, sizeof buffer, "there is no stage '%s' here", args->stage);
+	else if (stage && !ckt_stage_has_room(peer, stage, session->status.memory_bytes, buffer))
+		;
 	else if (!(save = save_new(peer, args)))
 		snprintf(buffer, sizeof buffer, "out of memory");
 	if (save) {
 		const char *problem = NULL;
+		snprintf(save->name, sizeof save->name, "%s", args->stage);
 		if (args->to_memory) {
-			snprintf(save->name, sizeof save->name, "%s", args->stage);
 			int error = ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
 						     sizeof(struct ckt_worker_status_res), STATUS_TIMEOUT_MS, save_measured, save);
 			problem = error ? strerror(-error) : NULL;
@@ -382,6 +386,7 @@ void ckt_control_quiesce(struct ckt_peer *peer, void *decoded, int *passed_fd)
 void ckt_control_image(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_image_args *args = decoded;
+	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_result result = {CKT_CONTROL_OK, (char *)""};
 	if (!peer->images)
 		peer->images = calloc(CKT_CONTROL_CHAIN_MAX, sizeof *peer->images);
@@ -389,6 +394,8 @@ void ckt_control_image(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)CKT_NO_BROKER};
 	} else if (!peer->images || args->index != peer->image_count || args->index >= CKT_CONTROL_CHAIN_MAX) {
 		result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)"a chain is at most 64 images, passed one after the other"};
+	} else if (!ckt_admit_descriptor(peer, buffer)) {
+		result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
 	} else {
 		peer->images[peer->image_count++] = *passed_fd;
 		*passed_fd = -1;
@@ -474,7 +481,7 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			 ckt_stage_name_good(name) ? name : "?", peer->server->host);
 	else if (kept || count)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .kept = kept, .gpu = args->gpu};
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .identity = ckt_identity_of_peer(peer), .image_fd = fds[0], .image_fds = fds, .image_count = count, .kept = kept, .gpu = args->gpu};
 	bool good = (kept || count) && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0;
 	if (own_fd >= 0)
 		close(own_fd);
@@ -520,7 +527,7 @@ void ckt_control_preload(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (count && !*args->copy)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .image_fd = fds[0], .image_fds = fds, .image_count = count, .gpu = args->gpu,
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .identity = ckt_identity_of_peer(peer), .image_fd = fds[0], .image_fds = fds, .image_count = count, .gpu = args->gpu,
 					.ahead = !args->last};
 	struct ckt_session *session = count && !*buffer ? begin_ahead(peer, args, &spec, buffer) : NULL;
 	drop_images(peer);

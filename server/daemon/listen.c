@@ -23,10 +23,7 @@ static void listener_ready(struct ckt_source *source, uint32_t events)
 	if (fd >= 0) {
 		ckt_peer_accept(listener->server, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		static bool told;
-		if (!told)
-			ckt_error("cannot accept connections: %s", strerror(errno));
-		told = true;
+		ckt_admit_no_descriptor(listener->server);
 		/* The connection stays in the queue and would wake the loop again at once. */
 		usleep(10000);
 	}

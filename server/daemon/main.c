@@ -136,6 +136,8 @@ static void raise_descriptor_limit(struct ckt_server *server)
 	server->descriptors = limit;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		server->descriptor_count = limit.rlim_cur < INT_MAX ? (unsigned)limit.rlim_cur : INT_MAX;
 }
 
 static int init_paths(struct ckt_server *server, char *message)
@@ -234,6 +236,8 @@ static void fini(struct ckt_server *server)
 	ckt_nvml_fini(server);
 	ckt_kept_fini(server);
 	ckt_listen_close(server);
+	ckt_admission_fini(server);
+	ckt_log_limited_fini(server);
 	explicit_bzero(&server->token, sizeof server->token);
 	ckt_loop_fini(&server->loop);
 	ckt_options_fini(&server->options);

@@ -51,6 +51,11 @@ static int check_on_term(const char *value)
 	return strncmp(value, "checkpoint:/", 12) == 0 ? 0 : -EINVAL;
 }
 
+static int check_positive(const char *value)
+{
+	return strspn(value, "0") == strlen(value) ? -EINVAL : 0;
+}
+
 static int check_driver(const char *value)
 {
 	return strcmp(value, "auto") == 0 || strcmp(value, "soft") == 0 ? 0 : check_absolute(value);
@@ -86,6 +91,22 @@ static const struct option_entry table[] = {
 	 "device memory that one session may take (default 0: no limit)"},
 	{"max-sessions", KIND_COUNT, AT(max_sessions), NULL, "N", "write a whole number, or 0 for no limit",
 	 "sessions at one time (default 256; 0: no limit)"},
+	{"max-sessions-per-user", KIND_COUNT, AT(max_sessions_per_user), NULL, "N", "write a whole number, or 0 for three quarters of --max-sessions",
+	 "sessions of one user, of the token or of one anonymous address\n(default 0: three quarters of --max-sessions)"},
+	{"max-waiting", KIND_COUNT, AT(max_waiting), check_positive, "N", "write a whole number above 0",
+	 "connections that have not said hello (default 1024)"},
+	{"max-waiting-per-peer", KIND_COUNT, AT(max_waiting_per_peer), NULL, "N", "write a whole number, or 0 for half of --max-waiting",
+	 "of those, from one address or user (default 0: half of them)"},
+	{"max-connections-per-user", KIND_COUNT, AT(max_connections_per_user), NULL, "N", "write a whole number, or 0 for no limit",
+	 "connections of cricketctl, and of images' files, of one user;\nhalf of them may wait for events (default 128; 0: no limit)"},
+	{"max-stages-per-user", KIND_COUNT, AT(max_stages_per_user), NULL, "N", "write a whole number, or 0 for no limit",
+	 "images of one user that travel at one time (default 128;\n0: no limit)"},
+	{"image-space", KIND_SIZE, AT(image_space), NULL, "SIZE", "write a size such as 500G, or 0 for half of the file system",
+	 "bytes of one user's images in --image-dir (default 0: half of\nthe file system)"},
+	{"max-delay", KIND_COUNT, AT(max_delay), NULL, "SECONDS", "write a whole number of seconds",
+	 "longest wait for the answer to a wrong token (default 10)"},
+	{"log-burst", KIND_COUNT, AT(log_burst), check_positive, "N", "write a whole number above 0",
+	 "messages of one kind about strangers at once, then one a second\n(default 10)"},
 	{"token-file", KIND_TEXT, AT(token_file), check_path, "FILE",
 	 "give the path of a file with at least 16 random characters, mode 0600", "TCP clients must know this token (CRICKET_TOKEN_FILE)"},
 	{"insecure", KIND_FLAG, AT(insecure), NULL, NULL, "write yes or no", "let TCP clients in that show no token"},
@@ -263,6 +284,11 @@ void ckt_options_init(struct ckt_options *options)
 		.driver = strdup("auto"),
 		.gpus = strdup("all"),
 		.max_sessions = 256,
+		.max_waiting = 1024,
+		.max_connections_per_user = 128,
+		.max_stages_per_user = 128,
+		.max_delay = 10,
+		.log_burst = 10,
 		.grace = 10,
 		.claim_timeout = 300,
 		.log_level = strdup("info"),

@@ -25,6 +25,14 @@ struct ckt_options {
 	char *gpus;			/* "all" or a list such as 0,2-3 */
 	uint64_t session_memory;	/* bytes; 0: no limit */
 	unsigned max_sessions;		/* 0: no limit */
+	unsigned max_sessions_per_user;	/* 0: three quarters of them */
+	unsigned max_waiting;		/* connections before their hello */
+	unsigned max_waiting_per_peer;	/* 0: half of them */
+	unsigned max_connections_per_user;	/* control connections; 0: no limit */
+	unsigned max_stages_per_user;	/* 0: no limit */
+	uint64_t image_space;		/* bytes; 0: half of the file system */
+	unsigned max_delay;		/* seconds */
+	unsigned log_burst;
 	char *token_file;
 	bool insecure;
 	char *user;			/* of the workers, when started by root; NULL: cricket, else nobody */

@@ -35,8 +35,10 @@ static void peer_unlink(struct ckt_peer *peer)
 
 static void left_greeting(struct ckt_peer *peer)
 {
-	if (peer->phase == CKT_PEER_GREETED)
+	if (peer->phase == CKT_PEER_GREETED) {
 		peer->server->peers_waiting--;
+		ckt_admit_greeted(peer->server, &peer->source);
+	}
 	ckt_timer_clear(&peer->timer);
 }
 
@@ -140,7 +142,7 @@ bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session 
 
 static void refuse_text(struct ckt_peer *peer, ckt_hello_status status, char *message, char *moved_to)
 {
-	ckt_info("%s: refused: %s", peer->who.text, message);
+	ckt_log_limited(peer->server, CKT_LIMIT_REFUSED, "%s: refused: %s", peer->who.text, message);
 	ckt_hello_res res = {.status = status, .ckt_hello_res_u.refused = {.message = message, .moved_to = moved_to}};
 	left_greeting(peer);
 	peer->phase = CKT_PEER_WAITING;
@@ -158,6 +160,26 @@ static void __attribute__((format(printf, 3, 4))) refuse(struct ckt_peer *peer, 
 	vsnprintf(message, sizeof message, format, arguments);
 	va_end(arguments);
 	refuse_text(peer, status, message, (char *)"");
+}
+
+static void deny_late(struct ckt_timer *timer)
+{
+	struct ckt_peer *peer = CKT_CONTAINER(timer, struct ckt_peer, timer);
+	refuse(peer, CKT_HELLO_DENIED, "%s", peer->denial);
+}
+
+/* What was shown is wrong: whoever tries often waits for the answer, and counts as waiting meanwhile. */
+static void deny(struct ckt_peer *peer, const char *why)
+{
+	unsigned delay_ms = ckt_admit_failed(peer->server, &peer->source);
+	peer->denial = why;
+	if (!delay_ms) {
+		refuse(peer, CKT_HELLO_DENIED, "%s", why);
+		return;
+	}
+	ckt_stream_pause(&peer->stream, true);
+	peer->timer.fire = deny_late;
+	ckt_timer_set(&peer->server->loop, &peer->timer, delay_ms);
 }
 
 /* A session that is not here: it may have been sent away or stopped on purpose, and then its client must not give up. */
@@ -205,8 +227,7 @@ static bool admit(struct ckt_peer *peer, const struct ckt_cursor *args, const ui
 		uint8_t expected[CKT_AUTH_HMAC_SIZE];
 		ckt_auth_hmac(&server->token, peer->nonce, args->p, (size_t)(args->end - args->p), expected);
 		if (!ckt_auth_equal(hmac, expected, sizeof expected)) {
-			refuse(peer, CKT_HELLO_DENIED,
-			       "the token is not this server's: CRICKET_TOKEN_FILE must name a copy of its token file");
+			deny(peer, "the token is not this server's: CRICKET_TOKEN_FILE must name a copy of its token file");
 			return false;
 		}
 		peer->token = true;
@@ -226,6 +247,11 @@ static bool admit(struct ckt_peer *peer, const struct ckt_cursor *args, const ui
 
 static void control_begin(struct ckt_peer *peer)
 {
+	char buffer[CKT_MESSAGE_MAX];
+	if (!ckt_admit_control(peer, buffer)) {
+		refuse(peer, CKT_HELLO_FULL, "%s", buffer);
+		return;
+	}
 	left_greeting(peer);
 	peer->phase = CKT_PEER_CONTROL;
 	peer->stream.max_bytes = CONTROL_MAX;
@@ -248,7 +274,7 @@ static void secret_known(struct ckt_session *session, void *context, int error, 
 		peer->shown = session->pid;
 		control_begin(peer);
 	} else {
-		refuse(peer, CKT_HELLO_DENIED, "session %s is not this peer's: its secret is another", session->id);
+		deny(peer, "the secret is not this session's: its secret is another");
 	}
 }
 
@@ -321,7 +347,11 @@ static void start_session(struct ckt_peer *peer)
 {
 	struct ckt_session *session;
 	char message[CKT_MESSAGE_MAX];
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .hello = &peer->hello, .image_fd = -1, .gpu = -1};
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .identity = ckt_identity_of_peer(peer), .hello = &peer->hello, .image_fd = -1, .gpu = -1};
+	if (!ckt_admit_session(peer->server, &spec.identity, message)) {
+		refuse(peer, CKT_HELLO_FULL, "%s", message);
+		return;
+	}
 	int error = ckt_session_create(peer->server, &spec, &session, message, sizeof message);
 	if (error == -ENODEV || error == -EINVAL) {
 		/* The program wanted it so. */
@@ -409,6 +439,11 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 		       CKT_PROTOCOL_VERSION, CKT_VERSION, peer->hello.protocol, peer->hello.build);
 		return;
 	}
+	char buffer[CKT_MESSAGE_MAX];
+	if (!ckt_admit_hello(peer, buffer)) {
+		refuse(peer, CKT_HELLO_FULL, "%s", buffer);
+		return;
+	}
 	switch (peer->hello.kind) {
 	case CKT_HELLO_NEW:
 		hello_new(peer);
@@ -460,20 +495,40 @@ static void greet(struct ckt_peer *peer)
 
 void ckt_peer_accept(struct ckt_server *server, int fd)
 {
+	struct ckt_auth_peer who;
+	if (ckt_auth_peer_get(fd, &who))
+		close(fd);
+	else
+		ckt_peer_accept_as(server, fd, &who);
+}
+
+void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth_peer *who)
+{
+	struct ckt_identity source = ckt_identity_of(who, false);
+	/* First of all, so that a flood costs no more than this. */
+	if (!ckt_admit_connection(server, &source, fd)) {
+		close(fd);
+		return;
+	}
 	struct ckt_peer *peer = calloc(1, sizeof *peer);
 	int one = 1;
-	if (!peer || getrandom(peer->nonce, sizeof peer->nonce, 0) != sizeof peer->nonce || ckt_auth_peer_get(fd, &peer->who)) {
+	if (!peer || getrandom(peer->nonce, sizeof peer->nonce, 0) != sizeof peer->nonce) {
+		ckt_admit_greeted(server, &source);
 		free(peer);
 		close(fd);
 		return;
 	}
 	peer->server = server;
+	peer->who = *who;
+	peer->since_ms = ckt_net_now_ms();
+	peer->source = source;
 	peer->memory_fd = -1;
 	peer->stream.max_bytes = CKT_HELLO_MAX;
 	peer->stream.record = peer_record;
 	peer->stream.closed = peer_closed;
 	peer->stream.take_fds = peer->who.kind == CKT_PEER_UNIX;
 	if (ckt_stream_init(&peer->stream, &server->loop, fd)) {
+		ckt_admit_greeted(server, &peer->source);
 		free(peer);
 		close(fd);
 		return;
@@ -486,12 +541,7 @@ void ckt_peer_accept(struct ckt_server *server, int fd)
 	peer->previous = server->peers_last;
 	*(server->peers_last ? &server->peers_last->next : &server->peers_first) = peer;
 	server->peers_last = peer;
-	if (++server->peers_waiting > CKT_PEERS_WAITING_MAX) {
-		struct ckt_peer *oldest = server->peers_first;
-		while (oldest->phase != CKT_PEER_GREETED)
-			oldest = oldest->next;
-		ckt_peer_close(oldest);
-	}
+	server->peers_waiting++;
 	peer->timer.fire = hello_late;
 	ckt_timer_set(&server->loop, &peer->timer, HELLO_TIMEOUT_MS);
 	greet(peer);

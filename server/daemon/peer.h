@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "admission.h"
 #include "rpc/control.h"
 #include "rpc/session.h"
 #include "server.h"
@@ -23,6 +24,9 @@ struct ckt_peer {
 	bool gone;			/* freed when holds gets to 0 */
 	uint8_t nonce[CKT_NONCE_SIZE];
 	struct ckt_auth_peer who;
+	struct ckt_identity source;	/* who it was before its hello */
+	int64_t since_ms;
+	const char *denial;		/* to be said later */
 	bool wants_slot;		/* waits for a session to end, --max-sessions */
 	bool token;			/* showed the right one */
 	pid_t shown;			/* worker of the session whose secret it showed; 0: none */
@@ -38,6 +42,8 @@ struct ckt_peer {
 };
 
 void ckt_peer_accept(struct ckt_server *server, int fd);
+/* The same, of somebody who is known. */
+void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth_peer *who);
 void ckt_peer_close(struct ckt_peer *peer);
 void ckt_peer_hold(struct ckt_peer *peer);
 /* False where the peer has gone meanwhile and is freed now. */

@@ -9,7 +9,7 @@
 
 #include "rpc/log.h"
 
-enum { QUEUED_MAX = 64 << 10 };
+enum { QUEUED_MAX = 1 << 20 };
 
 struct ckt_request {
 	struct ckt_request *next;

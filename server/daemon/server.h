@@ -15,6 +15,7 @@
 #include "rpc/net.h"
 #include "stream.h"
 
+struct ckt_admission;
 struct ckt_peer;
 struct ckt_session;
 struct ckt_kept;
@@ -24,8 +25,6 @@ struct ckt_stage;
 enum {
 	CKT_PATH_MAX = 4096,
 	CKT_USER_GROUPS_MAX = 256,
-	/* Peers that have not said hello yet: beyond it the oldest goes, so that nobody can fill the table for five seconds. */
-	CKT_PEERS_WAITING_MAX = 512,
 };
 
 /* Who the workers run as. */
@@ -36,6 +35,15 @@ struct ckt_worker_user {
 	gid_t gid;
 	gid_t groups[CKT_USER_GROUPS_MAX];
 	int group_count;
+};
+
+/* Messages that strangers bring about, by kind; see log_limited.c. */
+enum ckt_log_limit { CKT_LIMIT_REFUSED, CKT_LIMIT_DROPPED, CKT_LIMIT_DESCRIPTORS, CKT_LIMIT_IMAGES, CKT_LIMITS };
+
+struct ckt_log_bucket {
+	unsigned used;
+	int64_t since_ms;		/* 0: never used */
+	uint64_t suppressed;
 };
 
 struct ckt_listener {
@@ -68,6 +76,10 @@ struct ckt_server {
 	unsigned session_count;
 	struct ckt_peer *peers_first, *peers_last;	/* oldest first */
 	unsigned peers_waiting;
+	struct ckt_admission *admission;	/* see admission.c; NULL until somebody connects */
+	unsigned descriptor_count;	/* that the server may have open; 0: not known */
+	struct ckt_log_bucket log_buckets[CKT_LIMITS];
+	struct ckt_timer log_timer;
 
 	struct ckt_stage *stages;
 	char image_dir[CKT_PATH_MAX];
@@ -105,6 +117,11 @@ int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message
  * connection to that socket (SO_PEERCRED).
  */
 int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, char *ret_message, size_t message_size);
+
+/* log_limited.c: as ckt_info, but only so many of a kind. */
+void ckt_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Tells what was left out. */
+void ckt_log_limited_fini(struct ckt_server *server);
 
 /* notify.c: tells systemd, where it asked to be told. */
 void ckt_notify(const char *state);

@@ -543,6 +543,7 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		return -ENOMEM;
 	}
 	session->uid = spec->uid;
+	session->identity = spec->identity;
 	session->restore = spec->image_fd >= 0 || spec->kept;
 	session->child = true;
 	session->gpu = spec->gpu;
@@ -609,6 +610,9 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	if (error || session->phase != CKT_SESSION_LIVE)
 		return;
 	session->uid = status->uid;
+	/* Who had it over TCP nobody knows any more. */
+	if (status->uid != CKT_UID_UNKNOWN)
+		session->identity = (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = status->uid};
 	session->started = status->started;
 	ckt_pause_adopt(session);
 	/* Whoever had it frozen spoke to the server that died. */

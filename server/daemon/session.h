@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "admission.h"
 #include "rpc/session.h"
 #include "rpc/worker.h"
 #include "server.h"
@@ -52,6 +53,7 @@ struct ckt_session {
 	int failure;
 	char failure_message[CKT_MESSAGE_MAX];
 	uint32_t uid;			/* the owner, CKT_UID_UNKNOWN where not known */
+	struct ckt_identity identity;	/* whom it counts for, see admission.h */
 	time_t started;
 	int gpu;			/* wanted by a restore; -1 */
 	bool narrowed;			/* the program asked for these alone, by CUDA_VISIBLE_DEVICES */
@@ -68,6 +70,7 @@ struct ckt_session {
 /* What a new worker is to be. */
 struct ckt_session_spec {
 	uint32_t uid;
+	struct ckt_identity identity;		/* whom it counts for */
 	const struct ckt_hello_args *hello;	/* NULL for a restore */
 	int image_fd;				/* restore: the broker of the image's files, stays the caller's; -1 */
 	const int *image_fds;			/* restore of a chain: all of it, newest first */

@@ -22,6 +22,9 @@ struct ckt_stage {
 	bool temporary, anonymous;
 	int fd;
 	struct ckt_data *data;	/* NULL until a data connection comes */
+	struct ckt_identity identity;	/* whom it counts for; a kept one: who owns it */
+	struct ckt_space *space;
+	uint64_t counted_bytes;	/* of the space; not what came over data connections, until they end */
 };
 
 bool ckt_stage_name_good(const char *name)
@@ -51,6 +54,45 @@ static void remove_directory(int parent, const char *name)
 		ckt_warning("stage %s cannot be removed: %s", name, strerror(errno));
 }
 
+static uint64_t directory_bytes(int fd)
+{
+	uint64_t bytes = 0;
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = own >= 0 ? fdopendir(own) : NULL;
+	if (!dir && own >= 0)
+		close(own);
+	for (struct dirent *entry; dir && (entry = readdir(dir));) {
+		struct stat st;
+		if (fstatat(own, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			bytes += (uint64_t)st.st_blocks * 512;
+	}
+	if (dir)
+		closedir(dir);
+	return bytes;
+}
+
+static struct ckt_identity owner_identity(uint32_t uid)
+{
+	/* Who kept it without a uid showed the token. */
+	return uid == CKT_UID_UNKNOWN ? (struct ckt_identity){.kind = CKT_IDENTITY_TOKEN}
+				      : (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = uid};
+}
+
+static uint32_t kept_owner(const struct ckt_server *server, const char *name);
+
+/* Images that an earlier server kept count for their owners. */
+static void count_kept(struct ckt_server *server, const char *name)
+{
+	int fd = openat(server->image_dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct ckt_identity identity = owner_identity(kept_owner(server, name));
+	struct ckt_space *space = fd >= 0 ? ckt_space_get(server, &identity) : NULL;
+	if (space)
+		ckt_space_note(space, directory_bytes(fd));
+	ckt_space_put(space);
+	if (fd >= 0)
+		close(fd);
+}
+
 int ckt_stages_init(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	char *path = server->image_dir;
@@ -78,6 +120,8 @@ int ckt_stages_init(struct ckt_server *server, char *ret_message, size_t message
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
 		if (strncmp(entry->d_name, "tmp-", 4) == 0)
 			remove_directory(server->image_dir_fd, entry->d_name);
+		else if (ckt_stage_name_good(entry->d_name))
+			count_kept(server, entry->d_name);
 	if (dir)
 		closedir(dir);
 	return 0;
@@ -93,9 +137,53 @@ static void stage_free(struct ckt_server *server, struct ckt_stage *stage)
 	ckt_data_destroy(stage->data);
 	if (stage->temporary)
 		remove_directory(server->image_dir_fd, stage->name);
+	if (stage->space) {
+		ckt_space_release(stage->space, stage->counted_bytes);
+		if (!stage->temporary)
+			ckt_space_note(stage->space, directory_bytes(stage->fd));
+	}
+	ckt_space_put(stage->space);
 	if (stage->fd >= 0)
 		close(stage->fd);
 	free(stage);
+}
+
+unsigned ckt_stages_of(const struct ckt_server *server, const struct ckt_identity *identity)
+{
+	unsigned count = 0;
+	for (const struct ckt_stage *stage = server->stages; stage; stage = stage->next)
+		count += ckt_identity_same(&stage->identity, identity);
+	return count;
+}
+
+unsigned ckt_stages_of_peer(const struct ckt_peer *peer)
+{
+	unsigned count = 0;
+	for (const struct ckt_stage *stage = peer->server->stages; stage; stage = stage->next)
+		count += stage->peer == peer;
+	return count;
+}
+
+bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t bytes, char buffer[CKT_MESSAGE_MAX])
+{
+	int result = stage->space ? ckt_space_take(stage->space, stage->fd, bytes) : 0;
+	if (!result && stage->space)
+		ckt_space_release(stage->space, bytes);
+	if (result)
+		snprintf(buffer, CKT_MESSAGE_MAX, "an image of %llu bytes has no room on %.100s: %s", (unsigned long long)bytes, peer->server->host,
+			 result == -EDQUOT ? "this user's or address's images would take more than --image-space; remove one first"
+					   : "the file system of --image-dir is almost full");
+	return !result;
+}
+
+void ckt_stage_recount(struct ckt_peer *peer, const char *name)
+{
+	struct ckt_stage *stage = ckt_stage_find(peer, name);
+	if (!stage || !stage->space)
+		return;
+	ckt_space_release(stage->space, stage->counted_bytes);
+	stage->counted_bytes = directory_bytes(stage->fd);
+	ckt_space_note(stage->space, stage->counted_bytes);
 }
 
 void ckt_stages_fini(struct ckt_server *server)
@@ -130,6 +218,10 @@ static struct ckt_stage *stage_new(struct ckt_peer *peer, const char *name, uint
 		free(stage);
 		return NULL;
 	}
+	/* Of a kept one its owner's count has it already. */
+	stage->identity = temporary ? ckt_identity_of_peer(peer) : owner_identity(uid);
+	stage->counted_bytes = temporary ? 0 : directory_bytes(stage->fd);
+	stage->space = ckt_space_get(server, &stage->identity);
 	stage->next = server->stages;
 	server->stages = stage;
 	return stage;
@@ -163,7 +255,8 @@ struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name)
 	if (strncmp(name, "tmp-", 4) == 0)
 		return NULL;
 	uint32_t owner = kept_owner(peer->server, name);
-	return ckt_peer_may(peer, owner) ? stage_new(peer, name, owner, false) : NULL;
+	char refusal[CKT_MESSAGE_MAX];
+	return ckt_peer_may(peer, owner) && ckt_admit_descriptor(peer, refusal) ? stage_new(peer, name, owner, false) : NULL;
 }
 
 /* ---- Calls */
@@ -177,13 +270,15 @@ void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd)
 	char buffer[CKT_MESSAGE_MAX] = "";
 	(void)args, (void)passed_fd;
 	/* Two numbers: the name is all that a peer without a uid shows for it. */
-	bool random = getrandom(number, sizeof number, 0) == sizeof number;
+	bool random = ckt_admit_stage(peer, buffer) && getrandom(number, sizeof number, 0) == sizeof number;
 	snprintf(name, sizeof name, "tmp-%016llx%016llx", (unsigned long long)number[0], (unsigned long long)number[1]);
 	if (random && mkdirat(peer->server->image_dir_fd, name, 0700) == 0)
 		stage = stage_new(peer, name, peer->who.uid, true);
 	ckt_fault(CKT_FAULT_SERVER_STAGE_MADE);
 	if (stage)
 		res.stage = name;
+	else if (*buffer)
+		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, buffer};
 	else
 		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "cannot make a directory in --image-dir of the server on %s: %s",
 				       peer->server->host, strerror(errno));
@@ -297,19 +392,20 @@ void ckt_control_stage_data(struct ckt_peer *peer, void *decoded, int *passed_fd
 	struct ckt_stage *stage = find_or_say(peer, args->stage, &result, buffer);
 	(void)passed_fd;
 	if (stage && !stage->data)
-		stage->data = ckt_data_create(stage->fd);
+		stage->data = ckt_data_create(stage->fd, stage->space);
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);
 	if (!stage)
 		return;
+	struct ckt_identity identity = ckt_identity_of_peer(peer);
 	/* What lies in the socket from here on is the thread's to read. */
 	struct ckt_data *data = stage->data;
 	int fd = !data || ckt_stream_queued(&peer->stream) ? -1 : ckt_stream_detach(&peer->stream);
 	/* Its thread has a time limit of its own, which disks may need. */
 	if (fd >= 0)
 		ckt_net_must_read(fd, 0);
-	int error = fd < 0 ? -EPROTO : ckt_data_serve(data, fd);
+	int error = fd < 0 ? -EPROTO : ckt_data_serve(data, fd, &identity);
 	if (error)
-		ckt_warning("%s: cannot serve an image: %s", peer->who.text, strerror(-error));
+		ckt_log_limited(peer->server, CKT_LIMIT_IMAGES, "%s: cannot serve an image: %s", peer->who.text, strerror(-error));
 	/* A kept stage that this very connection opened goes with it: its thread does not. */
 	if (data && !stage->temporary && stage->peer == peer) {
 		stage->data = NULL;

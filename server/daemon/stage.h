@@ -23,6 +23,13 @@ void ckt_stages_fini(struct ckt_server *server);
 struct ckt_stage *ckt_stage_find(struct ckt_peer *peer, const char *name);
 /* Its directory; stays the stage's. */
 int ckt_stage_fd(const struct ckt_stage *stage);
+/* How many that identity, or that connection, has made that are not kept. */
+unsigned ckt_stages_of(const struct ckt_server *server, const struct ckt_identity *identity);
+unsigned ckt_stages_of_peer(const struct ckt_peer *peer);
+/* Whether so many bytes more may lie in it; false with a sentence in buffer. */
+bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t bytes, char buffer[CKT_MESSAGE_MAX]);
+/* A worker has written in it: what there is now counts for who made it. */
+void ckt_stage_recount(struct ckt_peer *peer, const char *name);
 /* The peer ends. */
 void ckt_stage_peer_gone(struct ckt_peer *peer);
 /* [a-z0-9-]+, bounded. */
@@ -31,10 +38,12 @@ bool ckt_stage_name_good(const char *name);
 /* ---- data.c */
 struct ckt_data;
 
-/* dir_fd is duplicated. */
-struct ckt_data *ckt_data_create(int dir_fd);
+/* dir_fd is duplicated, space referenced; it may be NULL. */
+struct ckt_data *ckt_data_create(int dir_fd, struct ckt_space *space);
+/* Connections of that identity that carry files, of all stages. */
+unsigned ckt_data_connections(const struct ckt_identity *identity);
 /* Starts a thread that serves READ and WRITE on fd, which becomes its own in every case.  0 or -errno. */
-int ckt_data_serve(struct ckt_data *data, int fd);
+int ckt_data_serve(struct ckt_data *data, int fd, const struct ckt_identity *identity);
 /* Leaves it to its threads, if any. */
 void ckt_data_release(struct ckt_data *data);
 /* No thread touches the directory after this returns. */

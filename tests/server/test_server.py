@@ -102,14 +102,16 @@ class Hello(ServerTest):
             self.assertEqual(peer.sock.recv(4), b"ping")
 
     def test_many_waiting_peers(self):
-        self.start()
-        crowd = [wire.Peer(self.socket) for _ in range(520)]
-        with wire.Peer(self.socket) as peer:
-            self.assertEqual(peer.hello(wire.HELLO_CONTROL)[0], wire.OK)
-        with self.assertRaises(wire.Closed):
-            wire.read_record(crowd[0].sock)
-        for peer in crowd:
-            peer.close()
+        """Whose connections wait most gives way, also where root floods its own server."""
+        self.start("--max-waiting", "32")
+        for address in (self.tcp, self.socket):
+            with wire.Peer(self.socket) as slow:
+                crowd = [wire.Peer(address, greeting=False) for _ in range(100)]
+                with wire.Peer(self.socket if address is self.tcp else self.tcp) as peer:
+                    self.assertEqual(peer.hello(wire.HELLO_CONTROL)[0], wire.OK)
+                self.assertEqual(slow.hello(wire.HELLO_CONTROL)[0], wire.OK)
+                for peer in crowd:
+                    peer.close()
 
 
 class Tokens(ServerTest):

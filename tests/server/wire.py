@@ -209,12 +209,15 @@ class Peer:
         self.sock.connect(address)
         self.xid = 100
         if greeting:
-            _, prog, proc, r = parse_call(read_record(self.sock))
-            assert (prog, proc) == (CALLBACK, 1), "no greeting"
-            self.protocol = r.u32()
-            self.flavours = [r.u32() for _ in range(r.u32())]
-            self.nonce = r.take(32)
-            r.done()
+            self.take_greeting()
+
+    def take_greeting(self):
+        _, prog, proc, r = parse_call(read_record(self.sock))
+        assert (prog, proc) == (CALLBACK, 1), "no greeting"
+        self.protocol = r.u32()
+        self.flavours = [r.u32() for _ in range(r.u32())]
+        self.nonce = r.take(32)
+        r.done()
 
     def close(self):
         self.sock.close()

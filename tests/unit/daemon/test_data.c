@@ -10,6 +10,7 @@
 
 #include "inside.h"
 
+static const struct ckt_identity self = {.kind = CKT_IDENTITY_USER};
 static struct ckt_data *data;
 static int dir;
 
@@ -17,7 +18,7 @@ static int connect_data(void)
 {
 	int fds[2];
 	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	MUST(ckt_data_serve(data, fds[1]), 0);
+	MUST(ckt_data_serve(data, fds[1], &self), 0);
 	return fds[0];
 }
 
@@ -51,7 +52,7 @@ static void begin(void)
 	const char *path = path_in("data");
 	mkdir(path, 0700);
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	data = ckt_data_create(dir);
+	data = ckt_data_create(dir, NULL);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(data);
 }
 
@@ -131,7 +132,7 @@ static void test_end(void)
 	for (; count < COUNT(fds); count++) {
 		MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 		fds[count] = pair[0];
-		int result = ckt_data_serve(data, pair[1]);
+		int result = ckt_data_serve(data, pair[1], &self);
 		if (result) {
 			IS(result, -EBUSY);
 			IS(read(pair[0], text, 1), 0);

@@ -112,32 +112,6 @@ static void test_garbage(void)
 	IS(server.peers_waiting, 0);
 }
 
-static bool nobody(void *data)
-{
-	(void)data;
-	return !server.peers_first;
-}
-
-/* Nobody fills the table for five seconds: the oldest that said nothing goes. */
-static void test_many(void)
-{
-	int first = peer_new(NULL), fds[2];
-	static int others[CKT_PEERS_WAITING_MAX];
-	for (int i = 0; i < CKT_PEERS_WAITING_MAX; i++) {
-		MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-		ckt_peer_accept(&server, fds[1]);
-		others[i] = fds[0];
-	}
-	IS(server.peers_waiting, CKT_PEERS_WAITING_MAX);
-	size_t size;
-	CU_ASSERT_PTR_NULL(receive(first, &size));
-	close(first);
-	for (int i = 0; i < CKT_PEERS_WAITING_MAX; i++)
-		close(others[i]);
-	YES(run_until(nobody, NULL));
-	IS(server.peers_waiting, 0);
-}
-
 static void test_rights(void)
 {
 	uid_t self = geteuid(), other = self + 1;
@@ -205,5 +179,5 @@ static void test_full(void)
 	session_drop(session);
 }
 
-UNIT_SUITE(peer, {"hello", test_hello}, {"token", test_token}, {"garbage", test_garbage}, {"many", test_many}, {"rights", test_rights}, {"hold", test_hold},
+UNIT_SUITE(peer, {"hello", test_hello}, {"token", test_token}, {"garbage", test_garbage}, {"rights", test_rights}, {"hold", test_hold},
 	   {"full", test_full})
