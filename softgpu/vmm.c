@@ -266,7 +266,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, 
 		result = check_prop(prop);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!handle || flags || size == 0 || size % CKT_SOFT_GRANULE)
+	if (!handle || flags || size == 0 || size % CKT_SOFT_GRANULE || prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_soft_device *device = ckt_soft_device(prop->location.id);
 	result = ckt_soft_device_charge(device, size);
@@ -281,6 +281,8 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, 
 	physical->device = device;
 	physical->size = size;
 	physical->prop = *prop;
+	/* Declined, as the device's attribute says. */
+	physical->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
 	pthread_mutex_lock(&vmm_lock);
 	result = make_storage(physical);
 	if (result == CUDA_SUCCESS) {

@@ -122,11 +122,29 @@ CKT_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUm
 	return result;
 }
 
+static bool can_compress(CUdevice device)
+{
+	int can = 0;
+	return !cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, device) && can;
+}
+
+static CUresult create(const struct ckt_physical *physical, uint32_t device)
+{
+	uint64_t id = physical->object.id, size = physical->size;
+	unsigned compression = physical->prop.allocFlags.compressionType;
+	if (compression)
+		return CKT_WAITED(physical_create_compressible, PHYSICAL_CREATE_COMPRESSIBLE, CKT_CALL_F_NUMBERED, NULL, .id = id, .device = device,
+				  .size = size, .compression = compression);
+	return CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id, .device = device, .size = size);
+}
+
 CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	if (!handle || flags || !size || size % GRANULARITY)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = check_prop(prop);
+	if (!result && prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC)
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;
 	struct ckt_physical *physical = calloc(1, sizeof *physical);
@@ -134,25 +152,25 @@ CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	physical->size = size;
 	physical->prop = *prop;
-	/* Compression is a wish that a device may decline; ours does, as its attribute says. */
-	physical->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
+	/* Compression is a wish that a device may decline. */
+	if (!can_compress(prop->location.id))
+		physical->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
 	physical->handles = 1;
 	physical->object.context = ckt_handle_primary((unsigned)prop->location.id);
 	if (!ckt_object_add(&physical->object, CKT_KIND_PHYSICAL)) {
 		free(physical);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	uint64_t id = physical->object.id;
 	uint32_t device = ckt_call_device((unsigned)prop->location.id);
 	CKT_ROUTE_DEVICE(prop->location.id);
-	result = CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id, .device = device, .size = size);
+	result = create(physical, device);
 	/* What was freed on a stream is there once the stream is. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
-		result = CKT_WAITED(physical_create, PHYSICAL_CREATE, CKT_CALL_F_NUMBERED, NULL, .id = id, .device = device, .size = size);
+		result = create(physical, device);
 	if (result)
 		ckt_object_remove(&physical->object);
 	else
-		*handle = id;
+		*handle = physical->object.id;
 	return result;
 }
 

@@ -49,6 +49,14 @@ static int map_for_peers(struct ckt_loading *l)
 	return 0;
 }
 
+static unsigned compression_of(const ckt_image *image, uint64_t physical)
+{
+	for (unsigned i = 0; i < image->compressibles.compressibles_len; i++)
+		if (image->compressibles.compressibles_val[i].physical == physical)
+			return image->compressibles.compressibles_val[i].compression;
+	return CU_MEM_ALLOCATION_COMP_NONE;
+}
+
 int ckt_load_map_physicals(struct ckt_loading *l)
 {
 	struct ckt_worker *worker = l->worker;
@@ -62,7 +70,7 @@ int ckt_load_map_physicals(struct ckt_loading *l)
 	}
 	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
 		const ckt_image_physical *p = &image->physicals.physicals_val[i];
-		CUresult result = ckt_vmm_physical_make(worker, p->id, p->device, p->size);
+		CUresult result = ckt_vmm_physical_make(worker, p->id, p->device, p->size, compression_of(image, p->id));
 		if (!result && p->contents_only) {
 			result = ckt_vmm_reserve(worker, p->device, p->size, 0, p->contents, &address);
 			if (!result && address != p->contents)

@@ -76,6 +76,7 @@ struct ckt_object {
 			unsigned device;
 			uint64_t size;
 			uint64_t handle;		/* the driver's */
+			unsigned compression;		/* CUmemAllocationCompType, as asked for */
 			bool imported;			/* another session's, which pays for it */
 		} physical;
 	};

@@ -216,6 +216,12 @@ static CUresult map_all(struct ckt_worker *worker)
 	return CUDA_SUCCESS;
 }
 
+static CUresult make_again(struct ckt_worker *worker, const struct region *r)
+{
+	struct ckt_object *object = ckt_objects_find(&worker->objects, r->physical);
+	return ckt_window_create(worker, r->device, r->size, object->physical.compression, &object->physical.handle);
+}
+
 static CUresult take_back(struct ckt_worker *worker)
 {
 	for (size_t i = 0; i < paused.count; i++) {
@@ -225,7 +231,7 @@ static CUresult take_back(struct ckt_worker *worker)
 		if (extent)
 			result = ckt_window_map(worker, r->device, r->address, r->size, &extent->piece);
 		else if (r->physical)
-			result = ckt_window_create(worker, r->device, r->size, &ckt_objects_find(&worker->objects, r->physical)->physical.handle);
+			result = make_again(worker, r);
 		if (result) {
 			give_up(worker, i);
 			return result;

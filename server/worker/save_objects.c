@@ -292,6 +292,9 @@ static int take_physical(struct ckt_saving *s, struct ckt_object *object)
 		result = ckt_vmm_set_access(worker, address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	s->image.physicals.physicals_val[s->image.physicals.physicals_len++] = (ckt_image_physical){
 		.id = object->id, .device = object->physical.device, .size = size, .contents = address, .contents_only = !mapped};
+	if (object->physical.compression)
+		s->image.compressibles.compressibles_val[s->image.compressibles.compressibles_len++] =
+			(ckt_image_compressible){object->id, object->physical.compression};
 	if (result) {
 		snprintf(s->message, s->message_size, "physical memory 0x%llx cannot be read: CUDA error %d",
 			 (unsigned long long)object->id, result);
@@ -326,6 +329,7 @@ int ckt_save_vmm(struct ckt_saving *s)
 	struct ckt_object **objects = ckt_objects_in_order(&worker->objects, &count);
 	s->no_memory |= !objects;
 	image->physicals.physicals_val = ckt_save_list(s, count, sizeof(ckt_image_physical));
+	image->compressibles.compressibles_val = ckt_save_list(s, count, sizeof(ckt_image_compressible));
 	int result = ckt_save_has_memory(s);
 	for (size_t i = 0; i < count && !result; i++)
 		if (ckt_handle_kind(objects[i]->id) == CKT_KIND_PHYSICAL)

@@ -46,9 +46,11 @@ CUresult ckt_vmm_reserve(struct ckt_worker *worker, unsigned device, uint64_t si
 
 /* ---- Physical memory */
 
-CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t size)
+CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t size, unsigned compression)
 {
 	struct ckt_object *object;
+	if (compression > CU_MEM_ALLOCATION_COMP_GENERIC)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (device >= worker->device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
 	struct ckt_memory *memory = &worker->devices[device].memory;
@@ -62,15 +64,16 @@ CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned 
 	result = ckt_objects_add(&worker->objects, id, CKT_KIND_PHYSICAL, false, &object);
 	if (!result) {
 		uint64_t handle;
-		result = ckt_window_create(worker, device, size, &handle);
+		result = ckt_window_create(worker, device, size, compression, &handle);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY) {
 			ckt_pools_release(worker, device);
 			ckt_memory_trim(memory);
-			result = ckt_window_create(worker, device, size, &handle);
+			result = ckt_window_create(worker, device, size, compression, &handle);
 		}
 		if (!result) {
 			object->physical.device = device;
 			object->physical.size = size;
+			object->physical.compression = compression;
 			object->physical.handle = handle;
 			return CUDA_SUCCESS;
 		}
@@ -273,7 +276,15 @@ int ckt_worker_physical_create(struct ckt_wcall *call)
 	struct ckt_physical_create_args args;
 	if (!ckt_physical_create_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	return ckt_vmm_physical_make(call->worker, args.id, args.device, args.size);
+	return ckt_vmm_physical_make(call->worker, args.id, args.device, args.size, CU_MEM_ALLOCATION_COMP_NONE);
+}
+
+int ckt_worker_physical_create_compressible(struct ckt_wcall *call)
+{
+	struct ckt_physical_create_compressible_args args;
+	if (!ckt_physical_create_compressible_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	return ckt_vmm_physical_make(call->worker, args.id, args.device, args.size, args.compression);
 }
 
 int ckt_worker_physical_release(struct ckt_wcall *call)

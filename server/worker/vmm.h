@@ -37,7 +37,7 @@ struct ckt_vmm {
 };
 
 CUresult ckt_vmm_reserve(struct ckt_worker *worker, unsigned device, uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *ret_address);
-CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t size);
+CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned device, uint64_t size, unsigned compression);
 /* Gives the driver's handle back; the object stays. */
 void ckt_vmm_physical_unmake(struct ckt_worker *worker, struct ckt_object *physical);
 CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size, uint64_t offset, uint64_t physical);

@@ -13,9 +13,12 @@ static CUmemAllocationProp properties(CUdevice ordinal)
 				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal}};
 }
 
-CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size, uint64_t *ret_handle)
+CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size, unsigned compression, uint64_t *ret_handle)
 {
 	CUmemAllocationProp prop = properties(worker->devices[device].ordinal);
+	int can = 0;
+	if (compression && !ckt_driver.cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, worker->devices[device].ordinal) && can)
+		prop.allocFlags.compressionType = (unsigned char)compression;
 	CUmemGenericAllocationHandle handle;
 	CUresult result = ckt_driver.cuMemCreate(&handle, size, &prop, 0);
 	if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) {
@@ -50,7 +53,7 @@ CUresult ckt_window_set_access(struct ckt_worker *worker, unsigned device, uint6
 CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
 {
 	uint64_t handle;
-	CUresult result = ckt_window_create(worker, device, size, &handle);
+	CUresult result = ckt_window_create(worker, device, size, CU_MEM_ALLOCATION_COMP_NONE, &handle);
 	if (result)
 		return result;
 	result = ckt_driver.cuMemMap(address, size, 0, handle, 0);

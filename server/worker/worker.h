@@ -193,7 +193,8 @@ int ckt_window_part(struct ckt_worker *worker, unsigned part, unsigned parts);
 bool ckt_window_holds(uint64_t base, uint64_t size);
 CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t message_size);
 /* Physical memory of the device, mapped nowhere. */
-CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size, uint64_t *ret_handle);
+/* compression: a CUmemAllocationCompType; memory of a device without it is made without. */
+CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t size, unsigned compression, uint64_t *ret_handle);
 /* Fresh physical memory behind reserved addresses, and away again. */
 /* To the device itself and every other of the session that can reach it. */
 CUresult ckt_window_give_access(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size);

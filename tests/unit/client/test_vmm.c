@@ -100,6 +100,16 @@ static void test_properties(void)
 	LOCAL(cuMemGetAllocationPropertiesFromHandle(NULL, handle), BAD);
 	COST(cuMemRelease(handle), CUDA_SUCCESS, 0, 1);
 	LOCAL(cuMemGetAllocationPropertiesFromHandle(&got, handle), BAD);
+	/* The soft GPU cannot compress, and so it is told; other kinds there are none. */
+	CUmemAllocationProp compressible = on_device;
+	compressible.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
+	MUST(cuMemCreate(&handle, MIB2, &compressible, 0), CUDA_SUCCESS);
+	LOCAL(cuMemGetAllocationPropertiesFromHandle(&got, handle), CUDA_SUCCESS);
+	IS(got.allocFlags.compressionType, CU_MEM_ALLOCATION_COMP_NONE);
+	IS(cuMemRelease(handle), CUDA_SUCCESS);
+	compressible.allocFlags.compressionType = 2;
+	LOCAL(cuMemGetAllocationGranularity(&granularity, &compressible, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_SUCCESS);
+	LOCAL(cuMemCreate(&handle, MIB2, &compressible, 0), BAD);
 }
 
 static void test_shared(void)

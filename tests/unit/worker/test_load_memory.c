@@ -40,13 +40,21 @@ static void test_mapped(void)
 	struct wire *w = session_new();
 	uint64_t at = reserve(w, 6 * MIB);
 	for (unsigned n = 0; n < 2; n++) {
-		MUST(done(WIRE_CALL(w, physical_create, true, .id = PHYSICAL(n), .size = 2 * MIB)), CUDA_SUCCESS);
+		MUST(done(n ? WIRE_CALL(w, physical_create_compressible, true, .id = PHYSICAL(n), .size = 2 * MIB, .compression = 1)
+			    : WIRE_CALL(w, physical_create, true, .id = PHYSICAL(n), .size = 2 * MIB)),
+		     CUDA_SUCCESS);
 		map(w, at + 4 * n * MIB, n);
 		fill(w, at + 4 * n * MIB, 5 + n, 2 * MIB);
 	}
 	unmap(w, at + 4 * MIB);
 	for (unsigned round = 0; round < 2; round++) {
 		save_and_stop(w, directory);
+		ckt_image image;
+		read_image(directory, &image);
+		MUST(image.compressibles.compressibles_len, 1);
+		IS(image.compressibles.compressibles_val[0].physical, PHYSICAL(1));
+		IS(image.compressibles.compressibles_val[0].compression, CU_MEM_ALLOCATION_COMP_GENERIC);
+		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 		restore(w, directory);
 		remove_directory(directory);
 		MUST(mkdir(directory, 0700), 0);

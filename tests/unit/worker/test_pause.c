@@ -21,7 +21,7 @@ static uint64_t free_bytes(void)
 
 static void begin(void)
 {
-	MUST(ckt_vmm_physical_make(&ckt_worker, ID(PHYSICAL, 1), 0, PHYSICAL), CUDA_SUCCESS);
+	MUST(ckt_vmm_physical_make(&ckt_worker, ID(PHYSICAL, 1), 0, PHYSICAL, CU_MEM_ALLOCATION_COMP_NONE), CUDA_SUCCESS);
 	MUST(ckt_vmm_reserve(&ckt_worker, 0, PHYSICAL, 0, 0, &mapped), CUDA_SUCCESS);
 	MUST(ckt_vmm_map(&ckt_worker, mapped, PHYSICAL, 0, ID(PHYSICAL, 1)), CUDA_SUCCESS);
 	MUST(ckt_vmm_set_access(&ckt_worker, mapped, PHYSICAL, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_SUCCESS);
@@ -118,7 +118,7 @@ static void test_short(void)
 	uint64_t given, missing = 0, other, before = free_bytes();
 	IS(ckt_pause(&ckt_worker, &given, message, sizeof message), 0);
 	uint64_t taken = (free_bytes() - given / 2) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
-	MUST(ckt_window_create(&ckt_worker, 0, taken, &other), CUDA_SUCCESS);
+	MUST(ckt_window_create(&ckt_worker, 0, taken, CU_MEM_ALLOCATION_COMP_NONE, &other), CUDA_SUCCESS);
 	IS(ckt_resume(&ckt_worker, &missing, message, sizeof message), -ENOMEM);
 	IS(missing, given - free_bytes());
 	HAS(message, "too little memory free");

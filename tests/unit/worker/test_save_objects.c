@@ -65,7 +65,9 @@ static void test_mapped_nowhere(void)
 	struct ckt_save s = {0};
 	struct ckt_vmm *vmm = &ckt_worker.vmm;
 	size_t reservations = vmm->reservation_count, mappings = vmm->mapping_count;
-	MUST(ckt_vmm_physical_make(&ckt_worker, ID(PHYSICAL, 41), 0, 2 << 20), CUDA_SUCCESS);
+	MUST(ASK(physical_create_compressible, .id = ID(PHYSICAL, 41), .device = 0, .size = 2 << 20, .compression = 2), CUDA_ERROR_INVALID_VALUE);
+	MUST(ASK(physical_create_compressible, .id = ID(PHYSICAL, 41), .device = 0, .size = 2 << 20, .compression = CU_MEM_ALLOCATION_COMP_GENERIC),
+	     CUDA_SUCCESS);
 	image_files_new();
 	MUST(image_save(&s), 0);
 	ckt_image *image = image_read();
@@ -73,6 +75,9 @@ static void test_mapped_nowhere(void)
 	const ckt_image_physical *p = &image->physicals.physicals_val[0];
 	IS(p->id, ID(PHYSICAL, 41));
 	IS(p->size, 2 << 20);
+	MUST(image->compressibles.compressibles_len, 1);
+	IS(image->compressibles.compressibles_val[0].physical, ID(PHYSICAL, 41));
+	IS(image->compressibles.compressibles_val[0].compression, CU_MEM_ALLOCATION_COMP_GENERIC);
 	YES(p->contents_only && p->contents);
 	IS(image->reservations.reservations_len, reservations);
 	IS(image->mappings.mappings_len, mappings);

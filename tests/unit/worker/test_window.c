@@ -45,15 +45,54 @@ static void test_map(void)
 	YES(ckt_window_map(&ckt_worker, 0, at, SIZE, &other) != CUDA_SUCCESS);
 	YES(ckt_window_map(&ckt_worker, 0, 0x10000000000, SIZE, &other) != CUDA_SUCCESS);
 	YES(ckt_window_map(&ckt_worker, 0, at + SIZE, 0, &other) != CUDA_SUCCESS);
-	IS(ckt_window_create(&ckt_worker, 0, (uint64_t)1 << 40, &other), CUDA_ERROR_OUT_OF_MEMORY);
+	IS(ckt_window_create(&ckt_worker, 0, (uint64_t)1 << 40, CU_MEM_ALLOCATION_COMP_NONE, &other), CUDA_ERROR_OUT_OF_MEMORY);
 	IS(free_bytes(), before - SIZE);
-	IS(ckt_window_create(&ckt_worker, 0, SIZE, &other), CUDA_SUCCESS);
+	IS(ckt_window_create(&ckt_worker, 0, SIZE, CU_MEM_ALLOCATION_COMP_NONE, &other), CUDA_SUCCESS);
 	IS(free_bytes(), before - 2 * SIZE);
 	ckt_driver.cuMemRelease(other);
 	ckt_window_unmap(at, SIZE, piece);
 	IS(free_bytes(), before);
 	uint32_t word;
 	YES(ckt_driver.cuMemcpyDtoH_v2(&word, at, 4) != CUDA_SUCCESS);
+}
+
+/* ---- A driver whose device can compress, or cannot. */
+
+static int can_compress;
+static unsigned asked;
+static __typeof__(ckt_driver.cuMemCreate) real_create;
+static __typeof__(ckt_driver.cuDeviceGetAttribute) real_attribute;
+
+static CUresult create_noted(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	asked = prop->allocFlags.compressionType;
+	return real_create(handle, size, prop, flags);
+}
+
+static CUresult attribute_told(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+	if (attribute != CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED)
+		return real_attribute(value, attribute, device);
+	*value = can_compress;
+	return CUDA_SUCCESS;
+}
+
+static void test_compression(void)
+{
+	uint64_t handle;
+	real_create = ckt_driver.cuMemCreate;
+	real_attribute = ckt_driver.cuDeviceGetAttribute;
+	ckt_driver.cuMemCreate = create_noted;
+	ckt_driver.cuDeviceGetAttribute = attribute_told;
+	for (can_compress = 0; can_compress < 2; can_compress++)
+		for (unsigned wanted = 0; wanted < 2; wanted++) {
+			asked = 9;
+			MUST(ckt_window_create(&ckt_worker, 0, CKT_MEMORY_EXTENT, wanted, &handle), CUDA_SUCCESS);
+			IS(asked, wanted && can_compress);
+			ckt_driver.cuMemRelease(handle);
+		}
+	ckt_driver.cuMemCreate = real_create;
+	ckt_driver.cuDeviceGetAttribute = real_attribute;
 }
 
 /* Of several servers' sessions each keeps to its part, from before it has anything. */
@@ -100,4 +139,4 @@ static void test_parts(void)
 	NO(ckt_window_holds(UINT64_MAX - CKT_MEMORY_EXTENT + 1, CKT_MEMORY_EXTENT));
 }
 
-UNIT_SUITE(window, {"parts", test_parts}, {"slices", test_slices}, {"map", test_map})
+UNIT_SUITE(window, {"parts", test_parts}, {"slices", test_slices}, {"map", test_map}, {"compression", test_compression})
