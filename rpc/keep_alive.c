@@ -6,6 +6,7 @@
  * worker behind a long kernel, a program that was stopped.  So only connections whose peer must read in any case have it, and a
  * session's ends look for themselves.
  */
+#include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -35,7 +36,10 @@ static unsigned owed_ms(int fd)
 {
 	struct tcp_info info;
 	socklen_t size = sizeof info;
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+	/* Asked between a system call and the look at its error; a UNIX socket fails here with one of its own. */
+	int saved_errno = errno, failed = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size);
+	errno = saved_errno;
+	if (failed)
 		return 0;
 	/* A peer that does not read answers each probe of its window, at once; but between two of those minutes may pass. */
 	return info.tcpi_unacked || info.tcpi_probes >= 2 ? info.tcpi_last_ack_recv : 0;

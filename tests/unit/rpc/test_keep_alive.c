@@ -51,7 +51,9 @@ static void test_options(void)
 	IS(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	ckt_net_keep_alive(fds[0]);
 	ckt_net_must_read(fds[0], 1);
+	errno = EAGAIN;
 	NO(ckt_net_vanished(fds[0], 0));
+	IS(errno, EAGAIN);
 	close(fds[0]);
 	close(fds[1]);
 }
