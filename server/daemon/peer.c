@@ -491,6 +491,8 @@ static void greet(struct ckt_peer *peer)
 	size_t size;
 	if (ckt_net_encode_call(0, CRICKET_CALLBACK_PROG, CKT_CALLBACK_GREETING, (xdrproc_t)xdr_ckt_greeting, &greeting, &data, &size) == 0)
 		ckt_stream_send(&peer->stream, data, size, -1);
+	else
+		shutdown(peer->stream.source.fd, SHUT_RDWR);
 }
 
 void ckt_peer_accept(struct ckt_server *server, int fd)

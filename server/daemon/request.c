@@ -2,6 +2,7 @@
 #include "request.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -20,6 +21,7 @@ struct ckt_request {
 	size_t result_size;
 	ckt_request_done done;
 	void *context;
+	max_align_t result[];	/* result_size bytes: a reply needs no memory that could be missing when it comes */
 };
 
 static void request_unlink(struct ckt_request *request)
@@ -35,6 +37,8 @@ static void request_end(struct ckt_request *request, int error, void *result)
 {
 	request_unlink(request);
 	request->done(request->link->session, request->context, error, result);
+	if (result)
+		xdr_free(request->xdr_result, result);
 	free(request);
 }
 
@@ -84,15 +88,11 @@ static void link_record(struct ckt_stream *stream, uint8_t *data, size_t size, i
 	while (good && request && request->xid != header.xid)
 		request = request->next;
 	if (good && request) {
-		void *result = request->result_size ? calloc(1, request->result_size) : NULL;
+		void *result = request->result_size ? request->result : NULL;
 		int error = header.accept_stat ? -EPROTO : 0;
-		if (!error && request->result_size)
-			error = result ? ckt_net_decode(&c, request->xdr_result, result) : -ENOMEM;
-		xdrproc_t xdr_result = request->xdr_result;
-		request_end(request, error, error ? NULL : result);
 		if (!error && result)
-			xdr_free(xdr_result, result);
-		free(result);
+			error = ckt_net_decode(&c, request->xdr_result, result);
+		request_end(request, error, error ? NULL : result);
 	} else if (!good) {
 		ckt_warning("session %s: the worker sent bytes that are no reply", link->session->id);
 		link_closed(stream, -EPROTO);
@@ -135,7 +135,7 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 						  /* The files come before the save, or before the start. */
 						  (proc == CKT_WORKER_MEMORY && session->phase == CKT_SESSION_LIVE) ? CKT_LINK_LONG : CKT_LINK_SHORT;
 	struct ckt_link *link = &session->links[kind];
-	struct ckt_request *request = calloc(1, sizeof *request);
+	struct ckt_request *request = calloc(1, sizeof *request + result_size);
 	int result = request ? ckt_request_connect(session, kind) : -ENOMEM;
 	/* A worker that reads nothing is to cost neither memory nor the descriptors that wait to be passed. */
 	if (!result && ckt_stream_queued(&link->stream) > QUEUED_MAX)

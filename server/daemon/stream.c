@@ -217,11 +217,15 @@ int ckt_stream_send(struct ckt_stream *stream, uint8_t *data, size_t size, int p
 {
 	struct ckt_stream_out *out = calloc(1, sizeof *out);
 	if (!out || stream->source.fd < 0) {
-		free(out);
 		free(data);
 		if (pass_fd >= 0)
 			close(pass_fd);
-		return out ? -EPIPE : -ENOMEM;
+		/* Nobody is to wait for what was never sent: the loop meets the end of the connection. */
+		if (!out && stream->source.fd >= 0)
+			shutdown(stream->source.fd, SHUT_RDWR);
+		int error = out ? -EPIPE : -ENOMEM;
+		free(out);
+		return error;
 	}
 	ckt_put_u32(out->mark, 0x80000000u | (uint32_t)size);
 	out->data = data;

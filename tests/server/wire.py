@@ -209,7 +209,11 @@ class Peer:
         self.sock.connect(address)
         self.xid = 100
         if greeting:
-            self.take_greeting()
+            try:
+                self.take_greeting()
+            except BaseException:
+                self.sock.close()
+                raise
 
     def take_greeting(self):
         _, prog, proc, r = parse_call(read_record(self.sock))
