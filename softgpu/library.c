@@ -130,6 +130,13 @@ static CUresult library_fill(struct ckt_soft_library *library, const void *code,
 	return CUDA_SUCCESS;
 }
 
+static bool is_fatbin(const void *code)
+{
+	uint32_t magic;
+	memcpy(&magic, code, sizeof magic);
+	return magic == 0xba55ed50 || magic == 0x466243b1;	/* itself, or the wrapper that nvcc makes */
+}
+
 static void drop_kernels(struct ckt_soft_library *library)
 {
 	for (size_t i = 0; i < library->n_kernels; i++) {
@@ -241,6 +248,9 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	char log[CKT_SOFT_LOG_MAX] = "";
 	result = library_fill(made, code, log, sizeof(log));
 	ckt_soft_jit_finish(&jit, log);
+	/* That a fat binary has no image for the device shows when something of it is asked for, as with an H200's driver. */
+	if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && is_fatbin(code))
+		result = CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS) {
 		if (*log)
 			ckt_soft_say("library not loaded: %s", log);
@@ -326,7 +336,8 @@ CUresult CUDAAPI cuLibraryGetKernel(CUkernel *pKernel, CUlibrary handle, const c
 	CUresult result = enter_library(handle, &library);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = pKernel && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+	CUresult missing = library->kernels ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_NO_BINARY_FOR_GPU;
+	result = pKernel && name ? missing : CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; result == CUDA_ERROR_NOT_FOUND && i < library->n_kernels; i++) {
 		if (strcmp(library->kernels[i]->info.name, name) == 0) {
 			*pKernel = ckt_soft_object_handle(&library->kernels[i]->object);

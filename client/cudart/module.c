@@ -84,11 +84,25 @@ static CUresult link_prelinked(const struct ckt_rt_module *module, CUlinkState *
 	return CUDA_SUCCESS;
 }
 
+/*
+ * What was linked at build time.  A driver may look into a library only when something of it is asked for, as NVIDIA's does: one without an
+ * image for the device is loaded all the same, so it is asked for its module where there is something else to load instead.
+ */
+static CUresult load_linked(const struct ckt_rt_module *module, CUlibrary *ret_library)
+{
+	CUmodule there;
+	CUresult result = cuLibraryLoadData(ret_library, module->image, NULL, NULL, 0, NULL, NULL, 0);
+	if (result || !module->prelinked || cuLibraryGetModule(&there, *ret_library) != CUDA_ERROR_NO_BINARY_FOR_GPU)
+		return result;
+	cuLibraryUnload(*ret_library);
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 static CUresult load_library(const struct ckt_rt_module *module, CUlibrary *ret_library)
 {
 	CUlinkState state;
 	void *linked;
-	CUresult result = cuLibraryLoadData(ret_library, module->image, NULL, NULL, 0, NULL, NULL, 0);
+	CUresult result = load_linked(module, ret_library);
 	if (result != CUDA_ERROR_NO_BINARY_FOR_GPU || !module->prelinked)
 		return result;
 	result = link_prelinked(module, &state, &linked);

@@ -29,6 +29,18 @@ static void test_load(void)
 		else
 			HAS(said, "library not loaded");
 	}
+	/* A fat binary without an image for the device is looked at late. */
+	static const unsigned char empty[16] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0};
+	CUkernel kernel;
+	CUmodule module;
+	CUdeviceptr address;
+	size_t size;
+	files_context();
+	OK(cuLibraryLoadData(&library, empty, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_RESULT(cuLibraryGetKernel(&kernel, library, "kernel"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	CHECK_RESULT(cuLibraryGetModule(&module, library), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	CHECK_RESULT(cuLibraryGetGlobal(&address, &size, library, "variable"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	OK(cuLibraryUnload(library));
 	OK(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, &preserved, &value, 1));
 	OK(cuLibraryUnload(library));
 	CHECK_RESULT(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, &table, &value, 1), CUDA_ERROR_NOT_SUPPORTED);
