@@ -372,6 +372,8 @@ void ckt_ptx_decode(struct ptx_parser *p)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "no such form of '%s'", p->raw.op);
 	size_t first = p->function->n_code;
 	o->decode(p);
+	if (p->raw.adorned)
+		ckt_ptx_bad(p, "parts of registers and negated registers are for video instructions");
 	if (ckt_ptx_trace_wanted())
 		ckt_ptx_trace_note(p, first);
 	for (unsigned k = 0; k < p->raw.n_mods; k++)

@@ -269,6 +269,8 @@ struct ptx_operand {
 	enum ptx_type type2;
 	uint64_t value;			/* constant; offset of a symbol or address */
 	bool indexed;			/* name[...]: what ld and st take for an address without brackets around it */
+	bool minus;			/* -r, of a register */
+	uint8_t part;			/* r.b0 to r.b3, r.h0, r.h1: 1 to 6; else 0 */
 	uint8_t index_scale;		/* name[register+constant]: bytes that the register in `reg`, of `type`, counts; else 0 */
 	struct ptx_symbol *symbol;
 	struct ptx_variable *variable;	/* OP_LOCAL: local or parameter variable of the function */
@@ -286,6 +288,7 @@ struct ptx_raw {
 	unsigned n_mods;
 	bool guarded;
 	struct ptx_operand guard;
+	bool adorned;			/* an operand has a part or a minus sign; who knows them clears it */
 	struct ptx_operand operands[PTX_MAX_OPERANDS];
 	unsigned n_operands;
 	uint32_t line;

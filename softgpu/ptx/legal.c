@@ -49,11 +49,11 @@ static const char *const rules[] = {
 	"lop3 and|or? b32", "mov BITS|INT|f32|f64|pred|b128", "selp BITS|INT|f32|f64", "slct BITS|INT|f32|f64 s32", "slct ftz? BITS|INT|f32|f64 f32",
 	/* floats */
 	"add,sub,mul RND? ftz? sat? f32", "add,sub,mul RND? f64", "add,sub,mul rn? ftz? sat? f16|f16x2", "add,sub,mul rn? bf16|bf16x2",
-	"fma,mad RND ftz? sat? f32", "fma,mad RND f64", "fma rn ftz? sat|relu? f16|f16x2", "fma rn relu? bf16", "fma RND relu? bf16x2",
+	"fma,mad RND ftz? sat? f32", "fma,mad RND f64", "fma rn ftz? sat|relu? f16|f16x2", "fma rn relu? bf16", "fma RND relu? bf16x2", "fma rn oob sat|relu? f16|f16x2", "fma rn oob relu? bf16", "fma RND oob relu? bf16x2",
 	"@100 add,sub,mul RND? ftz? f32x2", "@100 fma RND ftz? f32x2",
 	"div approx|full ftz? f32", "div,rcp,sqrt RND ftz? f32", "div,rcp,sqrt RND f64", "rcp,sqrt,rsqrt,sin,cos,lg2,ex2 approx ftz? f32",
 	"rcp approx|rn|rz|rm|rp ftz f64", "rsqrt approx ftz? f64", "ex2 approx f16|f16x2", "ex2 approx ftz bf16|bf16x2", "tanh approx f32|HALF",
-	"min,max ftz? NaN? f32|f16|f16x2", "min,max ftz? NaN? xorsign abs f32|f16|f16x2", "min,max f64", "min,max NaN? bf16|bf16x2",
+	"min,max ftz? NaN? f32|f16|f16x2", "min,max ftz? NaN? xorsign abs f32|f16|f16x2", "@100 min,max ftz? NaN? abs f32", "min,max f64", "min,max NaN? bf16|bf16x2",
 	"min,max NaN? xorsign abs bf16|bf16x2", "abs,neg ftz? f32|f16|f16x2", "abs,neg f64|bf16|bf16x2", "copysign f32|f64",
 	"testp finite|infinite|number|notanumber|normal|subnormal f32|f64",
 	/* comparisons */
@@ -75,7 +75,7 @@ static const char *const rules[] = {
 	"@100 cvt rp|rz satfinite? ue8m0x2 f32|bf16x2", "@100 cvt rn bf16x2 ue8m0x2",
 	/* memory */
 	"ld weak? global|shared|shared::cta|shared::cluster|local|const|param|param::func? ca|cg|cs|lu|cv? v2|v4? MEM|b128",
-	"ld weak? global? EVICT? L2::cache_hint? PREFETCH? v2|v4? MEM|b128", "ld global nc EVICT? L2::cache_hint? PREFETCH? v2|v4? MEM|b128", "ldu global MEM",
+	"ld weak? global? EVICT? L2::cache_hint? PREFETCH? v2|v4? MEM|b128", "ld global nc EVICT? L2::cache_hint? PREFETCH? v2|v4? MEM|b128", "ldu global? v2|v4? MEM|b128",
 	"ld volatile global|SHARED? v2|v4? MEM|b128", "ld relaxed|acquire SCOPE global|SHARED? v2|v4? MEM|b128", "ld mmio relaxed sys global? MEM|b128",
 	"st weak? global|SHARED|local|param|param::func? wb|cg|cs|wt? v2|v4? MEM|b128", "st weak? global? EVICT? L2::cache_hint? v2|v4? MEM|b128",
 	"st volatile global|SHARED? v2|v4? MEM|b128", "st relaxed|release SCOPE global|SHARED? v2|v4? MEM|b128", "st mmio relaxed sys global? MEM|b128",
@@ -84,7 +84,7 @@ static const char *const rules[] = {
 	"prefetch global|local? L1|L2", "prefetch global L2::evict_last|L2::evict_normal", "prefetchu L1", "applypriority global L2::evict_normal",
 	"@80 createpolicy fractional POLICY L2::evict_first|L2::evict_unchanged? b64", "@80 createpolicy range global? POLICY L2::evict_first|L2::evict_unchanged? b64",
 	"@80 createpolicy cvt L2 b64", "discard global? L2", "cvta global|SHARED|local|const|param|param::entry u64", "cvta to global|SHARED|local|const|param|param::entry u64",
-	"isspacep global|SHARED|local|const|param|param::entry", "alloca,stacksave,stackrestore u64",
+	"istypep texref|samplerref|surfref", "isspacep global|SHARED|local|const|param|param::entry", "alloca,stacksave,stackrestore u64",
 	/* atomics */
 	"atom relaxed|acquire|release|acq_rel? SCOPE? SPACE? L2::cache_hint? add u32|s32|u64|f32|f64", "atom relaxed|acquire|release|acq_rel? SCOPE? SPACE? min|max WORD",
 	"atom relaxed|acquire|release|acq_rel? SCOPE? SPACE? inc|dec u32", "atom relaxed|acquire|release|acq_rel? SCOPE? SPACE? and|or|xor b32|b64",
@@ -99,12 +99,12 @@ static const char *const rules[] = {
 	/* asynchronous copies */
 	"cp async ca|cg shared|shared::cta global L2::cache_hint? PREFETCH?", "cp async commit_group", "cp async wait_group", "cp async wait_all",
 	"cp async mbarrier arrive noinc? shared|shared::cta? b64",
-	"cp async bulk shared::cluster|shared::cta global mbarrier::complete_tx::bytes", "cp async bulk shared::cluster global mbarrier::complete_tx::bytes multicast::cluster",
-	"cp async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes", "cp async bulk global shared::cta bulk_group", "cp async bulk commit_group",
-	"cp async bulk wait_group read?", "cp async bulk prefetch L2 global",
-	"cp reduce async bulk global shared::cta bulk_group add u32|s32|u64|f32|f64", "cp reduce async bulk global shared::cta bulk_group add noftz f16|bf16",
-	"cp reduce async bulk global shared::cta bulk_group min|max WORD|f16|bf16", "cp reduce async bulk global shared::cta bulk_group inc|dec u32",
-	"cp reduce async bulk global shared::cta bulk_group and|or|xor b32|b64",
+	"cp async bulk shared::cluster|shared::cta global mbarrier::complete_tx::bytes L2::cache_hint?", "cp async bulk shared::cluster global mbarrier::complete_tx::bytes multicast::cluster L2::cache_hint?",
+	"cp async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes", "cp async bulk global shared::cta bulk_group L2::cache_hint?", "cp async bulk commit_group",
+	"cp async bulk wait_group read?", "cp async bulk prefetch L2 global L2::cache_hint?",
+	"cp reduce async bulk global shared::cta bulk_group L2::cache_hint? add u32|s32|u64|f32|f64", "cp reduce async bulk global shared::cta bulk_group L2::cache_hint? add noftz f16|bf16",
+	"cp reduce async bulk global shared::cta bulk_group L2::cache_hint? min|max WORD|f16|bf16", "cp reduce async bulk global shared::cta bulk_group L2::cache_hint? inc|dec u32",
+	"cp reduce async bulk global shared::cta bulk_group L2::cache_hint? and|or|xor b32|b64",
 	"cp reduce async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes add u32|s32|u64", "cp reduce async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes min|max u32|s32",
 	"cp reduce async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes inc|dec u32", "cp reduce async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes and|or|xor b32",
 	/* barriers and order */
@@ -146,13 +146,15 @@ static const char *const rules[] = {
 	/* video */
 	"vadd2,vadd4,vsub2,vsub4,vavrg2,vavrg4,vabsdiff2,vabsdiff4,vmin2,vmin4,vmax2,vmax4 u32|s32 u32|s32 u32|s32 sat|add?",
 	"vset2,vset4 u32|s32 u32|s32 ORDERED add?",
+	"vadd,vsub,vabsdiff,vmin,vmax u32|s32 u32|s32 u32|s32 sat? add|min|max?", "vshl,vshr u32|s32 u32|s32 u32 clamp|wrap sat? add|min|max?",
+	"vset u32|s32 u32|s32 ORDERED add|min|max?", "vmad u32|s32 u32|s32 u32|s32 po? sat? shr7|shr15?",
 	/* textures and surfaces */
 	"tex base|level|grad? 1d|2d|3d|a1d|a2d v4 u32|s32|f32 s32|f32", "tex base|level|grad? cube|acube v4 u32|s32|f32 f32",
 	"tld4 r|g|b|a 2d v4 u32|s32|f32 f32", "txq width|height|depth b32",
 	"suq width|height|depth b32", "suld b SURFACE ca|cg|cs|cv? v2|v4? b8|b16|b32|b64 trap|clamp|zero",
 	"sust b SURFACE wb|cg|cs|wt? v2|v4? b8|b16|b32|b64 trap|clamp|zero",
 	/* control */
-	"bra,call,ret uni?", "brx idx uni?", "exit,trap,brkpt", "pmevent", "nanosleep u32", "griddepcontrol launch_dependents|wait", "setmaxnreg inc|dec sync aligned u32",
+	"bra,call,ret uni?", "brx idx uni?", "exit,trap,brkpt", "pmevent mask?", "nanosleep u32", "griddepcontrol launch_dependents|wait", "setmaxnreg inc|dec sync aligned u32",
 };
 
 /* ---- Matching */

@@ -359,6 +359,11 @@ static void decode_simple(struct ptx_parser *p)
 	for (size_t k = 0; k < sizeof simple / sizeof *simple; k++)
 		if (!strcmp(p->raw.op, simple[k].name))
 			ckt_ptx_emit(p, simple[k].fn)->x = p->raw.op[0] == 'b';
+	if (!strcmp(p->raw.op, "pmevent")) {
+		ckt_ptx_need_operands(p, 1, 1);
+		if (p->raw.operands[0].kind != OP_CONST)
+			ckt_ptx_bad(p, "constant expected");
+	}
 }
 
 static void decode_nanosleep(struct ptx_parser *p)

@@ -359,6 +359,18 @@ static void decode_isspacep(struct ptx_parser *p)
 	i->x = (uint8_t)space;
 }
 
+/* A handle of a texture or surface object is the address of no variable of those types, which are refused. */
+static void decode_istypep(struct ptx_parser *p)
+{
+	ckt_ptx_mod_prefix(p, "");	/* legal.c knows them */
+	ckt_ptx_need_operands(p, 2, 2);
+	ckt_ptx_source(p, 1, T_U64);
+	int32_t d = ckt_ptx_dest(p, 0, T_PRED), no = ckt_ptx_constant(p, 0, 0, NULL, 0);
+	struct ptx_insn *i = ckt_ptx_emit(p, mov_pred);
+	i->a = no;
+	i->d = d;
+}
+
 static void decode_alloca(struct ptx_parser *p)
 {
 	enum ptx_type type = ckt_ptx_need_type(p);
@@ -387,7 +399,7 @@ static void decode_stack(struct ptx_parser *p)
 }
 
 const struct ptx_opcode ckt_ptx_opcodes_data[] = {
-	{"mov", decode_mov}, {"selp", decode_selp}, {"slct", decode_slct}, {"cvta", decode_cvta}, {"isspacep", decode_isspacep},
+	{"mov", decode_mov}, {"selp", decode_selp}, {"slct", decode_slct}, {"cvta", decode_cvta}, {"isspacep", decode_isspacep}, {"istypep", decode_istypep},
 	{"alloca", decode_alloca}, {"stacksave", decode_stack}, {"stackrestore", decode_stack},
 	{NULL, NULL},
 };

@@ -284,9 +284,14 @@ static double fma_odd(double x, double y, double z)
 	return ptx_double((lost > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
+/* What a tensor copy leaves outside of the tensor where NaN are asked for: .oob makes 0 of what one is multiplied with. */
+enum { OOB_NAN = 0x7fff };
+
 static inline __attribute__((always_inline)) uint16_t one_half(unsigned flags, int op, uint16_t xa, uint16_t ya, uint16_t za)
 {
 	bool bf = flags & FLAG_BF16;
+	if ((flags & FLAG_OOB) && (xa == OOB_NAN || ya == OOB_NAN))
+		return 0;
 	if (op == F_ABS || op == F_NEG) {
 		uint16_t r = op == F_ABS ? xa & 0x7fff : xa ^ 0x8000;
 		if ((xa & 0x7fff) > (bf ? 0x7f80 : 0x7c00))
@@ -487,6 +492,7 @@ static struct float_mods take_mods(struct ptx_parser *p)
 	f.flags |= ckt_ptx_mod(p, "sat") ? FLAG_SAT : 0;
 	f.flags |= ckt_ptx_mod(p, "NaN") ? FLAG_NAN : 0;
 	f.flags |= ckt_ptx_mod(p, "relu") ? FLAG_RELU : 0;
+	f.flags |= ckt_ptx_mod(p, "oob") ? FLAG_OOB : 0;
 	if (ckt_ptx_mod(p, "xorsign")) {
 		ckt_ptx_mod(p, "abs");
 		f.flags |= FLAG_XORSIGN;
@@ -532,6 +538,38 @@ static ptx_handler *choose(struct ptx_parser *p, enum ptx_type type, enum float_
 	}
 }
 
+static void emit_float(struct ptx_parser *p, ptx_handler *fn, const struct float_mods *f, enum float_op op, int32_t d, int32_t a, int32_t b)
+{
+	struct ptx_insn *i = ckt_ptx_emit(p, fn);
+	i->a = i->c = a;
+	i->b = b;
+	i->d = d;
+	i->x = f->flags;
+	i->y = (uint8_t)f->rounding;
+	i->z = (uint8_t)op;
+}
+
+/* Of three: of the first two, through a temporary, and the third.  .abs: of their magnitudes. */
+static void decode_three(struct ptx_parser *p, enum float_op op, const struct float_mods *f, bool magnitudes)
+{
+	if (ckt_ptx_need_type(p) != T_F32 || (f->flags & FLAG_XORSIGN))
+		ckt_ptx_bad(p, "wrong number of operands");
+	if (p->target < 100)
+		ckt_ptx_bad(p, "three operands need .target sm_100 or higher");
+	ptx_handler *fn = f->flags & FLAG_NAN ? any_f32 : fast_f32(op, f->flags != 0);
+	int32_t from[3], middle = ckt_ptx_reg_alloc(p, T_F32);
+	for (unsigned k = 0; k < 3; k++) {
+		from[k] = ckt_ptx_source(p, k + 1, T_F32);
+		if (magnitudes) {
+			int32_t magnitude = ckt_ptx_reg_alloc(p, T_F32);
+			emit_float(p, fast_f32(F_ABS, false), &(struct float_mods){0}, F_ABS, magnitude, from[k], from[k]);
+			from[k] = magnitude;
+		}
+	}
+	emit_float(p, fn, f, op, middle, from[0], from[1]);
+	emit_float(p, fn, f, op, ckt_ptx_dest(p, 0, T_F32), middle, from[2]);
+}
+
 bool ckt_ptx_decode_float(struct ptx_parser *p)
 {
 	if (!has_float_type(p))
@@ -542,12 +580,18 @@ bool ckt_ptx_decode_float(struct ptx_parser *p)
 	if (k == sizeof operations / sizeof *operations)
 		return false;
 	struct float_mods f = take_mods(p);
+	bool least_or_most = operations[k].op == F_MIN || operations[k].op == F_MAX, magnitudes = least_or_most && ckt_ptx_mod(p, "abs");
+	if (least_or_most && p->raw.n_operands == 4) {
+		decode_three(p, operations[k].op, &f, magnitudes);
+		return true;
+	}
+	if (magnitudes)
+		ckt_ptx_bad(p, ".abs without .xorsign is for three operands");
 	enum ptx_type type = ckt_ptx_need_type(p);
 	enum float_op op = operations[k].op == F_DIV && f.approx ? F_DIV_APPROX : operations[k].op;
 	ptx_handler *fn = choose(p, type, op, &f);
 	unsigned n = operations[k].n;
-	bool three = (operations[k].op == F_MIN || operations[k].op == F_MAX) && p->raw.n_operands == 4;
-	ckt_ptx_need_operands(p, n + 1 + three, n + 1 + three);
+	ckt_ptx_need_operands(p, n + 1, n + 1);
 	int32_t a = ckt_ptx_source(p, 1, type), b = n > 1 ? ckt_ptx_source(p, 2, type) : a, c = n > 2 ? ckt_ptx_source(p, 3, type) : a;
 	int32_t d = ckt_ptx_dest(p, 0, type);
 	struct ptx_insn *i = ckt_ptx_emit(p, fn);
@@ -558,18 +602,6 @@ bool ckt_ptx_decode_float(struct ptx_parser *p)
 	i->x = f.flags;
 	i->y = (uint8_t)f.rounding;
 	i->z = (uint8_t)op;
-	if (three) {	/* min(min(a, b), c) through a temporary */
-		int32_t third = ckt_ptx_source(p, 3, type), middle = ckt_ptx_reg_alloc(p, type);
-		struct ptx_insn *first = &p->function->code[p->function->n_code - 1];
-		first->d = middle;
-		i = ckt_ptx_emit(p, fn);
-		i->a = i->c = middle;
-		i->b = third;
-		i->d = d;
-		i->x = f.flags;
-		i->y = (uint8_t)f.rounding;
-		i->z = (uint8_t)op;
-	}
 	return true;
 }
 

@@ -304,6 +304,8 @@ static void decode_ld_st(struct ptx_parser *p)
 	ckt_ptx_need_operands(p, 2, 2);
 	if (!bytes || bytes * n > 32)
 		ckt_ptx_bad(p, "unsuitable type");
+	if (bytes * n > 16 && p->target < 100)
+		ckt_ptx_bad(p, "vectors of 32 bytes need .target sm_100 or higher");
 	const struct ptx_operand *value = &p->raw.operands[is_load ? 0 : 1], *parts = value;
 	if (value->kind == OP_VECTOR) {
 		if (value->n_elements != n)

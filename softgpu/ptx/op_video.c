@@ -1,5 +1,6 @@
 /*
- * Video instructions on pairs and quadruples of small integers in one register, without selectors.
+ * Video instructions: on pairs and quadruples of small integers in one register, without selectors; and on one integer each, which
+ * selectors take from a byte, a half or a whole register.
  */
 #include <string.h>
 
@@ -58,6 +59,8 @@ static int exec_video(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
 	return RUN_NEXT;
 }
 
+PTX_FORM(exec_video, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
+
 static void decode_video(struct ptx_parser *p)
 {
 	static const char *const names[] = {"vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax", "vset"};
@@ -84,7 +87,148 @@ static void decode_video(struct ptx_parser *p)
 	i->z = (uint8_t)(p->raw.op[length] - '0') | (uint8_t)(compare << 4);
 }
 
+/* ---- One integer each */
+
+enum scalar_op { S_ADD, S_SUB, S_ABSDIFF, S_MIN, S_MAX, S_SHL, S_SHR, S_SET, S_MAD };
+enum second_op { SECOND_NONE = -1, SECOND_ADD, SECOND_MIN, SECOND_MAX };
+
+struct scalar {
+	enum scalar_op op;
+	enum second_op second;
+	int compare, scale;
+	uint8_t part_a, part_b, part_d;		/* as of an operand */
+	bool signed_a, signed_b, signed_d, saturate, wrap, plus_one, minus_product, minus_c;
+};
+
+typedef __int128 wide;
+
+static wide pick(uint32_t v, unsigned part, bool is_signed)
+{
+	if (part >= 5)
+		v = is_signed ? (uint32_t)(int16_t)(v >> (16 * (part - 5))) : (uint16_t)(v >> (16 * (part - 5)));
+	else if (part)
+		v = is_signed ? (uint32_t)(int8_t)(v >> (8 * (part - 1))) : (uint8_t)(v >> (8 * (part - 1)));
+	return is_signed ? (wide)(int32_t)v : (wide)v;
+}
+
+static wide clamp(wide v, unsigned bits, bool is_signed)
+{
+	wide least = is_signed ? -((wide)1 << (bits - 1)) : 0, most = ((wide)1 << (bits - is_signed)) - 1;
+	return v < least ? least : v > most ? most : v;
+}
+
+/* a * b + c: one of the product and c may be negated, which is done by its complement and the one to be added. */
+static uint32_t multiply(const struct scalar *s, wide x, wide y, uint32_t addend)
+{
+	bool is_signed = s->signed_a || s->signed_b || s->minus_product || s->minus_c;
+	wide product = s->minus_product ? ~(x * y) : x * y;
+	uint32_t bits = s->minus_c ? ~addend : addend;
+	wide v = product + (is_signed ? (wide)(int32_t)bits : (wide)bits) + (s->plus_one || s->minus_product || s->minus_c);
+	v >>= s->scale;
+	return (uint32_t)(s->saturate ? clamp(v, 32, is_signed) : v);
+}
+
+static wide operate(const struct scalar *s, wide x, wide y)
+{
+	unsigned by = s->wrap ? (unsigned)y & 31 : y > 32 ? 32 : (unsigned)y;
+	switch (s->op) {
+	case S_ADD: return x + y;
+	case S_SUB: return x - y;
+	case S_ABSDIFF: return x < y ? y - x : x - y;
+	case S_MIN: return x < y ? x : y;
+	case S_MAX: return x > y ? x : y;
+	case S_SHL: return (wide)((unsigned __int128)x << by);
+	case S_SHR: return x >> by;
+	default: return compute(V_SET, s->compare, x < y ? -1 : x > y, 0);
+	}
+}
+
+static uint32_t finish(const struct scalar *s, wide v, uint32_t c)
+{
+	unsigned bits = !s->part_d ? 32 : s->part_d >= 5 ? 16 : 8, shift = s->part_d >= 5 ? 16 * (s->part_d - 5u) : s->part_d ? 8 * (s->part_d - 1u) : 0;
+	if (s->saturate)
+		v = clamp(v, bits, s->signed_d);
+	wide other = s->signed_d ? (wide)(int32_t)c : (wide)c;
+	if (s->second == SECOND_ADD)
+		v += other;
+	else if (s->second != SECOND_NONE)
+		v = (s->second == SECOND_MIN) == (v < other) ? v : other;
+	uint32_t mask = bits == 32 ? ~0u : ((1u << bits) - 1) << shift;
+	return ((uint32_t)v << shift & mask) | (c & ~mask);
+}
+
+static int exec_scalar(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+{
+	const struct scalar *s = i->side;
+	const uint32_t *a = ptx_at(w, i->a), *b = ptx_at(w, i->b), *c = ptx_at(w, i->c);
+	uint32_t *d = ptx_at(w, i->d);
+	for (uint32_t rest = m; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		wide x = pick(a[l], s->part_a, s->signed_a), y = pick(b[l], s->part_b, s->signed_b);
+		d[l] = s->op == S_MAD ? multiply(s, x, y, c[l]) : finish(s, operate(s, x, y), c[l]);
+	}
+	return RUN_NEXT;
+}
+PTX_FORM(exec_scalar, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
+
+static void take_signs(struct ptx_parser *p, struct scalar *s)
+{
+	const struct ptx_operand *o = p->raw.operands;
+	for (unsigned k = 0; k < p->raw.n_operands; k++)
+		if (o[k].minus && (s->op != S_MAD || !k))
+			ckt_ptx_bad(p, "only the sources of vmad can be negated");
+	s->minus_product = o[1].minus != o[2].minus;
+	s->minus_c = p->raw.n_operands > 3 && o[3].minus;
+	if (s->plus_one && (o[1].minus || o[2].minus || s->minus_c))
+		ckt_ptx_bad(p, ".po goes without negated registers");
+	if (s->minus_product && s->minus_c)
+		ckt_ptx_bad(p, "the product or c can be negated, not both");
+	if (p->raw.n_operands > 3 && o[3].part)
+		ckt_ptx_bad(p, "c is a whole register");
+}
+
+static void decode_scalar(struct ptx_parser *p)
+{
+	static const char *const names[] = {"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad"};
+	static const char *const compares[] = {"eq", "ne", "lt", "le", "gt", "ge", NULL}, *const seconds[] = {"add", "min", "max", NULL};
+	static const char *const scales[] = {"shr7", "shr15", NULL};
+	struct scalar *s = ckt_ptx_new(p, sizeof *s);
+	const struct ptx_operand *o = p->raw.operands;
+	int op = 0;
+	while (strcmp(names[op], p->raw.op))
+		op++;
+	s->op = (enum scalar_op)op;
+	s->signed_d = op != S_SET && ckt_ptx_need_type(p) == T_S32;
+	s->signed_a = ckt_ptx_need_type(p) == T_S32;
+	s->signed_b = ckt_ptx_need_type(p) == T_S32;
+	s->compare = op == S_SET ? ckt_ptx_mod_one(p, compares) : 0;
+	s->second = (enum second_op)ckt_ptx_mod_one(p, seconds);
+	s->scale = (int[]){0, 7, 15}[ckt_ptx_mod_one(p, scales) + 1];
+	s->saturate = ckt_ptx_mod(p, "sat");
+	s->wrap = ckt_ptx_mod(p, "wrap");
+	s->plus_one = ckt_ptx_mod(p, "po");
+	ckt_ptx_mod(p, "clamp");
+	ckt_ptx_need_operands(p, op == S_MAD || s->second != SECOND_NONE || o[0].part ? 4 : 3, 4);
+	if (o[0].part && (op == S_MAD || s->second != SECOND_NONE))
+		ckt_ptx_bad(p, "a result goes into a part of a register, or into a second operation");
+	take_signs(p, s);
+	s->part_d = o[0].part;
+	s->part_a = o[1].part;
+	s->part_b = o[2].part;
+	p->raw.adorned = false;
+	int32_t a = ckt_ptx_source(p, 1, T_U32), b = ckt_ptx_source(p, 2, T_U32), c = p->raw.n_operands > 3 ? ckt_ptx_source(p, 3, T_U32) : a;
+	int32_t d = ckt_ptx_dest(p, 0, T_U32);
+	struct ptx_insn *i = ckt_ptx_emit(p, exec_scalar);
+	i->a = a;
+	i->b = b;
+	i->c = c;
+	i->d = d;
+	i->side = s;
+}
+
 const struct ptx_opcode ckt_ptx_opcodes_video[] = {
+	{"vadd", decode_scalar}, {"vsub", decode_scalar}, {"vabsdiff", decode_scalar}, {"vmin", decode_scalar}, {"vmax", decode_scalar},
+	{"vshl", decode_scalar}, {"vshr", decode_scalar}, {"vset", decode_scalar}, {"vmad", decode_scalar},
 	{"vadd2", decode_video}, {"vadd4", decode_video}, {"vsub2", decode_video}, {"vsub4", decode_video}, {"vavrg2", decode_video},
 	{"vavrg4", decode_video}, {"vabsdiff2", decode_video}, {"vabsdiff4", decode_video}, {"vmin2", decode_video}, {"vmin4", decode_video},
 	{"vmax2", decode_video}, {"vmax4", decode_video}, {"vset2", decode_video}, {"vset4", decode_video},

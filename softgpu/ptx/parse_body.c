@@ -112,6 +112,18 @@ static void use_register(struct ptx_parser *p, struct ptx_name *entry, struct pt
 	o->type = entry->type;
 }
 
+/* The byte or half of a register that a video instruction takes. */
+static void parse_part(struct ptx_parser *p, struct ptx_operand *o)
+{
+	static const char *const parts[] = {"b0", "b1", "b2", "b3", "h0", "h1"};
+	for (unsigned k = 0; k < sizeof parts / sizeof *parts; k++)
+		if (ckt_ptx_accept_dot(p, parts[k]))
+			o->part = (uint8_t)(k + 1);
+	if (!o->part)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown part .%.*s of a register", (int)p->token.size, p->token.text);
+	p->raw.adorned = true;
+}
+
 /*
  * name[3], name[register] or name[register+3]: elements of the array's type, those of vectors and of rows each for itself.  A constant is
  * multiplied in 32 bits, as ptxas does it.
@@ -151,6 +163,8 @@ static void parse_name(struct ptx_parser *p, struct ptx_operand *o)
 	ckt_ptx_next(p);
 	if (entry && entry->kind == NAME_REG) {
 		use_register(p, entry, o);
+		if (p->token.kind == TK_DOT && p->token.text == name + size + 1)
+			parse_part(p, o);
 	} else if (entry && entry->kind == NAME_VARIABLE) {
 		o->kind = OP_LOCAL;
 		o->variable = &entry->variable;
@@ -244,6 +258,20 @@ static void parse_address(struct ptx_parser *p, struct ptx_operand *o)
 	ckt_ptx_expect(p, ']');
 }
 
+/* Whether -register stands here, and no constant expression. */
+static bool minus_register(struct ptx_parser *p)
+{
+	if (!ckt_ptx_is(p, '-'))
+		return false;
+	struct ptx_parser saved = {.token = p->token, .cursor = p->cursor, .line = p->line};
+	ckt_ptx_next(p);
+	const struct ptx_name *entry = p->token.kind == TK_IDENT ? ckt_ptx_lookup(p, p->scope, p->token.text, p->token.size) : NULL;
+	p->token = saved.token;
+	p->cursor = saved.cursor;
+	p->line = saved.line;
+	return entry && entry->kind == NAME_REG;
+}
+
 static void parse_operand(struct ptx_parser *p, struct ptx_operand *o)
 {
 	*o = (struct ptx_operand){.reg2 = PTX_OPERAND_NONE};
@@ -267,8 +295,10 @@ static void parse_operand(struct ptx_parser *p, struct ptx_operand *o)
 			o->kind = OP_CONST;
 			o->value = !ckt_ptx_constant_expression(p, &o->type);
 		}
-	} else if (ckt_ptx_is(p, '-') && p->cursor < p->end && *p->cursor == '%') {
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "a register cannot be negated here");
+	} else if (minus_register(p)) {
+		ckt_ptx_next(p);
+		parse_name(p, o);
+		o->minus = p->raw.adorned = true;
 	} else {
 		o->kind = OP_CONST;
 		o->value = ckt_ptx_constant_expression(p, &o->type);
@@ -395,7 +425,7 @@ static void parse_statement(struct ptx_parser *p)
 {
 	const char *start = p->token.text;
 	p->raw.n_mods = p->raw.n_operands = 0;
-	p->raw.guarded = false;
+	p->raw.guarded = p->raw.adorned = false;
 	p->raw.op = NULL;
 	p->raw.line = p->token.line;
 	p->raw.start = start;

@@ -113,7 +113,7 @@ static void test_reduce(void)
 
 static void test_refused(void)
 {
-	REFUSED_BODY("wgmma.fence.sync.aligned;", "one model of GPU");
+	REFUSED_BODY("wgmma.fence.sync.aligned;", "instruction 'wgmma' is not supported");
 	REFUSED_BODY("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [r1], [x1, {r2, r3}], [r4];", "");
 	REFUSED_BODY("barrier.cluster.sync;", "");
 	REFUSED_BODY("cp.async.bulk.global.global.bulk_group [x1], [x2], 16;", "");

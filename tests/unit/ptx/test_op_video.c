@@ -54,5 +54,44 @@ static void test_set(void)
 	REFUSED_BODY("vadd2.u32.u32.u32 r1, r2, r3;", "wrong number of operands");
 }
 
+/* One integer each, of a byte, a half or a word of each source; tests/truth has all spellings with a GPU's answers. */
+static void test_scalar(void)
+{
+	ROWS("vadd.u32.u32.u32 ro, ra, rb;", UNIT_32, {5, 7, 0, 12}, {0xffffffff, 2, 0, 1});
+	ROWS("vadd.u32.u32.u32.sat ro, ra, rb;", UNIT_32, {0xffffffff, 2, 0, 0xffffffff});
+	ROWS("vadd.s32.s32.s32.sat ro, ra, rb;", UNIT_32, {0x7fffffff, 2, 0, 0x7fffffff}, {0x80000000, -1u, 0, 0x80000000});
+	ROWS("vadd.s32.s32.u32 ro, ra.b1, rb.h1;", UNIT_32, {0x0000ff00, 0xfffe0000, 0, 0xfffd});
+	ROWS("vsub.s32.u32.u32 ro, ra.b3, rb.b0;", UNIT_32, {0x05000000, 7, 0, -2u});
+	ROWS("vsub.u32.u32.u32.sat ro, ra.b3, rb.b0;", UNIT_32, {0x05000000, 7, 0, 0});
+	ROWS("vabsdiff.u32.s32.s32.add ro, ra.h0, rb.h1, rc;", UNIT_32, {0xffff, 0x00010000, 100, 102});
+	ROWS("vmin.s32.s32.s32.max ro, ra, rb, rc;", UNIT_32, {5, -7u, -6u, -6u}, {5, -7u, -8u, -7u});
+	ROWS("vmax.u32.u32.u32.min ro, ra, rb, rc;", UNIT_32, {5, 9, 7, 7});
+	/* Into a part of the third source, saturated to the part's width. */
+	ROWS("vadd.u32.u32.u32 ro.b2, ra, rb, rc;", UNIT_32, {0x1ff, 1, 0x11223344, 0x11003344});
+	ROWS("vadd.u32.u32.u32.sat ro.b2, ra, rb, rc;", UNIT_32, {0x1fe, 1, 0x11223344, 0x11ff3344});
+	ROWS("vadd.s32.s32.s32.sat ro.h1, ra, rb, rc;", UNIT_32, {-40000u, 0, 0x11223344, 0x80003344});
+	/* CUB's shifts with an addition. */
+	ROWS("vshr.u32.u32.u32.clamp.add ro, ra, rb, rc;", UNIT_32, {0x100, 4, 3, 0x13}, {0x80000000, 33, 3, 3});
+	ROWS("vshl.u32.u32.u32.clamp.add ro, ra, rb, rc;", UNIT_32, {0x100, 4, 3, 0x1003}, {1, 32, 3, 3});
+	ROWS("vshl.u32.u32.u32.wrap ro, ra, rb;", UNIT_32, {1, 33, 0, 2});
+	ROWS("vshr.s32.s32.u32.clamp ro, ra, rb;", UNIT_32, {0x80000000, 40, 0, -1u});
+	ROWS("vset.s32.u32.lt ro, ra, rb;", UNIT_32, {-1u, 0, 0, 1}, {1, 0, 0, 0});
+	ROWS("vset.u32.u32.ge.add ro, ra.b0, rb.b1, rc;", UNIT_32, {5, 0x0500, 10, 11}, {4, 0x0500, 10, 10});
+	ROWS("vmad.s32.s32.s32 ro, ra.h0, rb.h0, rc;", UNIT_32, {0xffff, 3, 10, 7});
+	ROWS("vmad.u32.u32.u32.po.shr7 ro, ra, rb, rc;", UNIT_32, {128, 2, 127, 3});
+	ROWS("vmad.s32.u32.u32 ro, -ra, rb, rc;", UNIT_32, {3, 5, 100, 85});
+	ROWS("vmad.s32.u32.u32 ro, ra, rb, -rc;", UNIT_32, {3, 5, 100, -85u});
+	ROWS("vmad.s32.s32.s32.sat ro, ra, rb, rc;", UNIT_32, {0x40000000, 4, 0, 0x7fffffff}, {0x40000000, -4u, 0, 0x80000000});
+	REFUSED_BODY("vadd.u32.u32.u32 r1.b0, r2, r3;", "wrong number of operands");
+	REFUSED_BODY("vadd.u32.u32.u32.add r1.b0, r2, r3, r4;", "a part of a register, or into a second operation");
+	REFUSED_BODY("vadd.u32.u32.u32 r1, -r2, r3;", "only the sources of vmad can be negated");
+	REFUSED_BODY("vmad.u32.u32.u32.po r1, -r2, r3, r4;", ".po goes without");
+	REFUSED_BODY("vmad.u32.u32.u32 r1, -r2, r3, -r4;", "not both");
+	REFUSED_BODY("vmad.u32.u32.u32 r1.b0, r2, r3, r4;", "a part of a register");
+	REFUSED_BODY("vmad.u32.u32.u32 r1, r2, r3, r4.h0;", "c is a whole register");
+	REFUSED_BODY("vshl.u32.u32.u32 r1, r2, r3;", "no such form");
+	REFUSED_BODY("vset.u32.u32.lo r1, r2, r3;", "unknown modifier '.lo'");
+}
+
 UNIT_SUITE(softgpu/ptx/op_video, {"parts", test_parts}, {"averages", test_averages}, {"saturation", test_saturation},
-	{"sums", test_sums}, {"set", test_set})
+	{"sums", test_sums}, {"set", test_set}, {"scalar", test_scalar})

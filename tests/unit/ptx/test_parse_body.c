@@ -68,7 +68,10 @@ static void test_refused(void)
 	REFUSED_BODY("ld.global.u32 r1, [nothing];", "unknown name nothing");
 	REFUSED_BODY("ld.global.v2.u32 {r1, r2, [x1];", "'}' expected");
 	REFUSED_BODY("mov.b32 r1, {{{{{{r2}}}}}};", "nested too deeply");
-	REFUSED_BODY("mov.b32 r1, -%r2;", "negated");
+	REFUSED_BODY("mov.b32 r1, -r2;", "negated registers");
+	REFUSED_BODY("mov.b32 r1, r2.h1;", "parts of registers");
+	REFUSED_BODY("mov.b32 r1, r2.h2;", "unknown part .h2");
+	REFUSED_BODY("mov.b32 r1, -nothing;", "constant expected");
 	REFUSED_BODY("mov.b32 r1, !r2;", "only a predicate can be negated");
 	REFUSED_BODY("setp.eq.s32 p1|5, r1, r2;", "register expected behind |");
 	REFUSED_BODY("5;", "instruction expected");
