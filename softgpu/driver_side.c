@@ -94,7 +94,9 @@ CUresult ckt_driver_kernel(struct ckt_kernel_spec *spec)
 	CUresult result = function_of(spec, &function);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = ckt_soft_launch_check(function, spec->grid, spec->block, spec->shared_bytes);
+	result = ckt_soft_function_usable(function->info, &function->refusal_said);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_launch_check(function, spec->grid, spec->block, spec->shared_bytes);
 	spec->param_count = (unsigned)function->info->n_params;
 	spec->param_bytes = function->info->param_bytes;
 	ckt_soft_object_put(&function->object);

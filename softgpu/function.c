@@ -33,6 +33,15 @@ CUresult ckt_soft_function_get(CUfunction handle, struct ckt_soft_context *conte
 	return ckt_soft_kernel_function((CUkernel)handle, context, ret_function);
 }
 
+CUresult ckt_soft_function_usable(const struct ckt_ptx_function_info *info, atomic_bool *said)
+{
+	if (!info->refusal)
+		return CUDA_SUCCESS;
+	if (!atomic_exchange(said, true))
+		ckt_soft_say("kernel %s cannot run: %s", info->name, info->refusal);
+	return CUDA_ERROR_INVALID_PTX;
+}
+
 /* The interpreter's registers are an estimate; it must not contradict the number of threads that a block may have. */
 static int registers(const struct ckt_ptx_function_info *info)
 {
@@ -237,7 +246,9 @@ CUresult CUDAAPI cuFuncLoad(CUfunction function)
 {
 	struct ckt_soft_function *f;
 	CUresult result = enter_function(function, &f);
-	if (result == CUDA_SUCCESS)
-		ckt_soft_object_put(&f->object);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = ckt_soft_function_usable(f->info, &f->refusal_said);
+	ckt_soft_object_put(&f->object);
 	return result;
 }

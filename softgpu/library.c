@@ -17,7 +17,8 @@ struct instance {
 struct ckt_soft_kernel {
 	struct ckt_soft_object object;
 	struct ckt_soft_library *library;	/* referenced */
-	struct ckt_ptx_function_info info;	/* a copy; name and params owned */
+	struct ckt_ptx_function_info info;	/* a copy; name, params and refusal owned */
+	atomic_bool refusal_said;
 	struct ckt_soft_function *settings;	/* by device: attributes set before any context has the function */
 };
 
@@ -47,6 +48,7 @@ static void kernel_free(struct ckt_soft_object *object)
 	ckt_soft_object_put(&kernel->library->object);
 	free((char *)kernel->info.name);
 	free((struct ckt_ptx_param *)kernel->info.params);
+	free((char *)kernel->info.refusal);
 	free(kernel->settings);
 	free(kernel);
 }
@@ -74,8 +76,9 @@ static CUresult make_kernel(struct ckt_soft_library *library, const struct ckt_p
 	kernel->info = *info;
 	kernel->info.name = strdup(info->name);
 	kernel->info.params = params;
+	kernel->info.refusal = info->refusal ? strdup(info->refusal) : NULL;
 	kernel->settings = calloc(n_devices, sizeof(*kernel->settings));
-	if (!params || !kernel->info.name || !kernel->settings ||
+	if (!params || !kernel->info.name || (info->refusal && !kernel->info.refusal) || !kernel->settings ||
 	    ckt_soft_object_init(&kernel->object, CKT_SOFT_KERNEL, kernel_free) != CUDA_SUCCESS) {
 		kernel_free(&kernel->object);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -340,8 +343,9 @@ CUresult CUDAAPI cuLibraryGetKernel(CUkernel *pKernel, CUlibrary handle, const c
 	result = pKernel && name ? missing : CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; result == CUDA_ERROR_NOT_FOUND && i < library->n_kernels; i++) {
 		if (strcmp(library->kernels[i]->info.name, name) == 0) {
-			*pKernel = ckt_soft_object_handle(&library->kernels[i]->object);
-			result = CUDA_SUCCESS;
+			result = ckt_soft_function_usable(&library->kernels[i]->info, &library->kernels[i]->refusal_said);
+			if (result == CUDA_SUCCESS)
+				*pKernel = ckt_soft_object_handle(&library->kernels[i]->object);
 		}
 	}
 	ckt_soft_object_put(&library->object);
@@ -463,9 +467,11 @@ CUresult CUDAAPI cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	result = ckt_soft_kernel_function(kernel, context, &function);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*pFunc = ckt_soft_object_handle(&function->object);
+	result = ckt_soft_function_usable(function->info, &function->refusal_said);
+	if (result == CUDA_SUCCESS)
+		*pFunc = ckt_soft_object_handle(&function->object);
 	ckt_soft_object_put(&function->object);
-	return CUDA_SUCCESS;
+	return result;
 }
 
 static CUresult enter_kernel(CUkernel handle, struct ckt_soft_kernel **ret_kernel)

@@ -297,7 +297,7 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const cha
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (!(function = ckt_soft_module_function(module, name)))
 		result = CUDA_ERROR_NOT_FOUND;
-	else
+	else if (!(result = ckt_soft_function_usable(function->info, &function->refusal_said)))
 		*hfunc = ckt_soft_object_handle(&function->object);
 	ckt_soft_object_put(&module->object);
 	return result;

@@ -360,6 +360,7 @@ struct ckt_soft_function {
 	unsigned capability;			/* of the device */
 	atomic_int max_dynamic_shared, carveout, non_portable_cluster, cluster_policy;
 	atomic_int cluster_set[3];
+	atomic_bool refusal_said;
 };
 
 struct ckt_soft_module {
@@ -421,6 +422,8 @@ CUresult ckt_soft_module_global(struct ckt_soft_module *module, const char *name
 struct ckt_soft_function *ckt_soft_module_function(struct ckt_soft_module *module, const char *name);
 /* The function with a reference, where the handle is a CUfunction, or a CUkernel for the given context. */
 CUresult ckt_soft_function_get(CUfunction handle, struct ckt_soft_context *context, struct ckt_soft_function **ret_function);
+/* CUDA_ERROR_INVALID_PTX, said once, of a kernel with an instruction that the interpreter refuses: wherever one is asked for or launched. */
+CUresult ckt_soft_function_usable(const struct ckt_ptx_function_info *info, atomic_bool *said);
 CUresult ckt_soft_function_attribute(const struct ckt_soft_function *function, CUfunction_attribute attribute, int *ret_value);
 CUresult ckt_soft_function_set_attribute(struct ckt_soft_function *function, const struct ckt_soft_device *device,
 					 CUfunction_attribute attribute, int value);

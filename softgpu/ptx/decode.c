@@ -237,7 +237,7 @@ int32_t ckt_ptx_source_of(struct ptx_parser *p, const struct ptx_operand *o, enu
 		return d;
 	}
 	case OP_NAME:
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown name %.*s", (int)o->name_size, o->name);
+		ckt_ptx_fail_broken(p, "unknown name %.*s", (int)o->name_size, o->name);
 	default:
 		ckt_ptx_bad(p, "operand of the wrong kind");
 	}
@@ -333,6 +333,22 @@ static bool have_tables(void)
 	return good;
 }
 
+static const struct ptx_opcode *opcode(struct ptx_parser *p)
+{
+	if (!have_tables())
+		ckt_ptx_out_of_memory(p);
+	return ckt_ptx_map_get(&opcodes, p->raw.op, strlen(p->raw.op));
+}
+
+void ckt_ptx_need_opcode(struct ptx_parser *p)
+{
+	const struct ptx_opcode *o = opcode(p);
+	if (!o)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown instruction '%s'", p->raw.op);
+	if (o->decode == ckt_ptx_decode_refused)
+		o->decode(p);
+}
+
 /* A text has few spellings, each many times over. */
 static bool known_spelling(struct ptx_parser *p)
 {
@@ -358,14 +374,14 @@ static bool known_spelling(struct ptx_parser *p)
 
 void ckt_ptx_decode(struct ptx_parser *p)
 {
-	if (!have_tables())
-		ckt_ptx_out_of_memory(p);
 	memset(p->raw.mod_used, 0, sizeof p->raw.mod_used);
-	const struct ptx_opcode *o = ckt_ptx_map_get(&opcodes, p->raw.op, strlen(p->raw.op));
+	const struct ptx_opcode *o = opcode(p);
+	bool known = o && known_spelling(p);
+	const char *stranger = !o || known ? NULL : ckt_ptx_stranger(&p->raw);
+	/* Words alone, without an operand, that no document has: not an instruction of another GPU, but no PTX. */
+	p->broken = !p->raw.n_operands && (!o || stranger);
 	if (!o)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown instruction '%s'", p->raw.op);
-	bool known = known_spelling(p);
-	const char *stranger = known ? NULL : ckt_ptx_stranger(&p->raw);
 	if (stranger)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown modifier '.%s' of '%s'", stranger, p->raw.op);
 	if (!known)

@@ -207,6 +207,7 @@ struct ckt_ptx_function {
 	struct ptx_symbol **shared;	/* shared variables it names */
 	size_t n_shared, cap_shared;
 	bool has_indirect_call, has_alloca, has_body, noreturn;
+	const char *refusal;		/* the line about its instruction that is refused, and is all of its code */
 	struct ptx_prepared *prepared;	/* entries, made at the first launch */
 };
 
@@ -268,9 +269,9 @@ struct ptx_operand {
 	int32_t reg2;			/* second of p|q, or PTX_OPERAND_NONE */
 	enum ptx_type type2;
 	uint64_t value;			/* constant; offset of a symbol or address */
-	bool indexed;			/* name[...]: what ld and st take for an address without brackets around it */
 	bool minus;			/* -r, of a register */
 	uint8_t part;			/* r.b0 to r.b3, r.h0, r.h1: 1 to 6; else 0 */
+	bool indexed;			/* name[...]: what ld and st take for an address without brackets around it */
 	uint8_t index_scale;		/* name[register+constant]: bytes that the register in `reg`, of `type`, counts; else 0 */
 	struct ptx_symbol *symbol;
 	struct ptx_variable *variable;	/* OP_LOCAL: local or parameter variable of the function */
@@ -287,8 +288,8 @@ struct ptx_raw {
 	bool mod_used[PTX_MAX_MODS];
 	unsigned n_mods;
 	bool guarded;
-	struct ptx_operand guard;
 	bool adorned;			/* an operand has a part or a minus sign; who knows them clears it */
+	struct ptx_operand guard;
 	struct ptx_operand operands[PTX_MAX_OPERANDS];
 	unsigned n_operands;
 	uint32_t line;
@@ -356,8 +357,9 @@ struct ptx_parser {
 	struct ptx_raw raw;
 	struct ptx_operand pool[256];	/* elements of the operands of raw */
 	unsigned n_pool, depth;		/* depth: of nested expressions and lists, bounded since they recurse */
-	bool in_instruction;
+	bool in_instruction, broken;	/* broken: what is wrong is no PTX, so that nothing of the text is any good */
 
+	char message[512];		/* of the last failure */
 	char *log;
 	size_t log_size;
 	enum ckt_ptx_result result;
@@ -365,6 +367,8 @@ struct ptx_parser {
 };
 
 _Noreturn void ckt_ptx_fail(struct ptx_parser *p, enum ckt_ptx_result result, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Likewise, of what no document has: the text is refused, not the function alone. */
+#define ckt_ptx_fail_broken(p, ...) ((p)->broken = true, ckt_ptx_fail(p, CKT_PTX_INVALID, __VA_ARGS__))
 _Noreturn void ckt_ptx_out_of_memory(struct ptx_parser *p);
 void *ckt_ptx_new(struct ptx_parser *p, size_t size);	/* in the module's arena, zeroed */
 char *ckt_ptx_copy_name(struct ptx_parser *p, const char *text, size_t size);
@@ -405,6 +409,7 @@ bool ckt_ptx_type_takes(enum ptx_type type, enum ptx_type reg);
 
 int32_t ckt_ptx_reg_alloc(struct ptx_parser *p, enum ptx_type type);
 int32_t ckt_ptx_constant(struct ptx_parser *p, uint64_t value, uint64_t high, struct ptx_symbol *symbol, unsigned lane_bytes);
+void ckt_ptx_need_opcode(struct ptx_parser *p);		/* fails where the opcode of p->raw is unknown or refused whatever follows */
 void ckt_ptx_decode(struct ptx_parser *p);		/* p->raw into p->function->code */
 /* Whether the modifiers and types go together, for a .target (legal.c); an opcode without a rule is its decoder's affair. */
 /* Before the two below, once in a process; false without memory, and then it can be tried again. */
@@ -431,7 +436,9 @@ void ckt_ptx_label(struct ptx_parser *p, const struct ptx_operand *o, uint32_t i
 void ckt_ptx_need_symbol(struct ptx_parser *p, struct ptx_symbol *symbol);	/* notes that the function uses it */
 
 struct ptx_opcode { const char *name; void (*decode)(struct ptx_parser *p); };
+void ckt_ptx_decode_refused(struct ptx_parser *p);	/* of what PTX has and this interpreter does not */
 /* One table a file op_*.c, ended by a NULL name. */
+ptx_handler ckt_ptx_exec_refused;	/* op_control.c: the only instruction of a function that is refused */
 extern const struct ptx_opcode ckt_ptx_opcodes_int[], ckt_ptx_opcodes_bits[], ckt_ptx_opcodes_compare[], ckt_ptx_opcodes_float[],
 	ckt_ptx_opcodes_cvt[], ckt_ptx_opcodes_data[], ckt_ptx_opcodes_mem[], ckt_ptx_opcodes_atom[], ckt_ptx_opcodes_warp[],
 	ckt_ptx_opcodes_control[], ckt_ptx_opcodes_async[], ckt_ptx_opcodes_video[], ckt_ptx_opcodes_matrix[], ckt_ptx_opcodes_cluster[], ckt_ptx_opcodes_texture[];

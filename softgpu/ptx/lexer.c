@@ -27,8 +27,9 @@ _Noreturn void ckt_ptx_fail(struct ptx_parser *p, enum ckt_ptx_result result, co
 		}
 		text[n] = 0;
 	}
+	snprintf(p->message, sizeof p->message, "%s:%u: %s%s%s", p->text_name, line, why, text[0] ? ": " : "", text);
 	if (p->log && p->log_size)
-		snprintf(p->log, p->log_size, "%s:%u: %s%s%s", p->text_name, line, why, text[0] ? ": " : "", text);
+		snprintf(p->log, p->log_size, "%s", p->message);
 	p->result = result;
 	longjmp(p->fail, 1);
 }
@@ -90,7 +91,7 @@ static uint64_t digits(struct ptx_parser *p, const char **s, int base)
 	for (; *s < p->end && hex_digit(**s) < base; (*s)++)
 		value = value * (unsigned)base + (unsigned)hex_digit(**s);
 	if (*s == start)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "malformed number");
+		ckt_ptx_fail_broken(p, "malformed number");
 	return value;
 }
 
@@ -121,7 +122,7 @@ static void lex_number(struct ptx_parser *p)
 		const char *first = s;
 		p->token.value = digits(p, &s, 16);
 		if (s - first != (p->token.kind == TK_F32 ? 8 : 16))
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "malformed number");
+			ckt_ptx_fail_broken(p, "malformed number");
 	} else if (*s == '0' && (second == 'x' || second == 'X')) {
 		s += 2;
 		p->token.value = digits(p, &s, 16);
@@ -174,7 +175,7 @@ void ckt_ptx_next(struct ptx_parser *p)
 		for (s++; s < p->end && *s != '"' && *s != '\n'; s++)
 			;
 		if (s >= p->end || *s != '"')
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "unterminated string");
+			ckt_ptx_fail_broken(p, "unterminated string");
 		t->kind = TK_STRING;
 		t->text++;
 		t->size = (uint32_t)(s - t->text);
@@ -224,7 +225,7 @@ bool ckt_ptx_accept(struct ptx_parser *p, char punct)
 void ckt_ptx_expect(struct ptx_parser *p, char punct)
 {
 	if (!ckt_ptx_accept(p, punct))
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "'%c' expected before '%.*s'", punct, (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
+		ckt_ptx_fail_broken(p, "'%c' expected before '%.*s'", punct, (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
 }
 
 bool ckt_ptx_token_is(const struct ptx_token *t, const char *word)

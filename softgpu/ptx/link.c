@@ -136,6 +136,28 @@ static uint64_t visit(struct reach *r, const struct ckt_ptx_function *f)
 	return r->need[f->index];
 }
 
+/* The refused function that f is or calls, however deep; NULL: none. */
+static const struct ckt_ptx_function *refused(const struct ckt_ptx_function *f, uint8_t *seen)
+{
+	const struct ckt_ptx_function *found = f->refusal ? f : NULL;
+	seen[f->index] = 1;
+	for (size_t k = 0; k < f->n_callees && !found; k++) {
+		const struct ckt_ptx_function *g = f->callees[k]->target->function;
+		if (g && !seen[g->index])
+			found = refused(g, seen);
+	}
+	return found;
+}
+
+static enum ckt_ptx_result note_refusal(struct ckt_ptx_module *module, struct ckt_ptx_function *entry)
+{
+	uint8_t *seen = calloc(module->n_functions + 1, 1);
+	const struct ckt_ptx_function *f = seen ? refused(entry, seen) : NULL;
+	free(seen);
+	entry->info.refusal = f ? f->refusal : NULL;
+	return seen ? CKT_PTX_OK : CKT_PTX_NO_MEMORY;
+}
+
 static void layout_shared(const struct ckt_ptx_module *module, const uint8_t *seen, struct ptx_prepared *prepared)
 {
 	uint64_t end = 0;
@@ -270,8 +292,10 @@ enum ckt_ptx_result ckt_ptx_link(struct ptx_parser *p)
 		if (!f->info.is_entry || f->symbol->target != f->symbol)
 			continue;
 		struct ptx_prepared *prepared = prepare(module, f, false);
-		if (!prepared)
+		if (!prepared || note_refusal(module, f)) {
+			ckt_ptx_prepared_free(module, prepared);
 			return CKT_PTX_NO_MEMORY;
+		}
 		f->info.static_shared_bytes = prepared->static_shared_bytes;
 		f->info.local_bytes = prepared->stack_bytes;
 		ckt_ptx_prepared_free(module, prepared);

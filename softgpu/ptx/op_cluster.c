@@ -261,13 +261,14 @@ void ckt_ptx_decode_bulk(struct ptx_parser *p)
 	ckt_ptx_emit(p, exec_bulk)->side = x;
 }
 
-static void decode_refused(struct ptx_parser *p)
+void ckt_ptx_decode_refused(struct ptx_parser *p)
 {
-	ckt_ptx_fail(p, CKT_PTX_INVALID, "%s is not supported: it belongs to one model of GPU", p->raw.op);
+	ckt_ptx_fail(p, CKT_PTX_INVALID, "instruction '%s' is not supported", p->raw.op);
 }
 
 const struct ptx_opcode ckt_ptx_opcodes_cluster[] = {
 	{"mapa", decode_mapa}, {"getctarank", decode_mapa},
-	{"wgmma", decode_refused}, {"tcgen05", decode_refused}, {"tensormap", decode_refused}, {"clusterlaunchcontrol", decode_refused},
+	{"wgmma", ckt_ptx_decode_refused}, {"tcgen05", ckt_ptx_decode_refused}, {"tensormap", ckt_ptx_decode_refused},
+	{"clusterlaunchcontrol", ckt_ptx_decode_refused}, {"multimem", ckt_ptx_decode_refused}, {"sured", ckt_ptx_decode_refused},
 	{NULL, NULL},
 };

@@ -156,6 +156,13 @@ HANDLER(exec_trap)
 }
 PTX_FORM(exec_trap, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
 
+int ckt_ptx_exec_refused(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)
+{
+	(void)i;
+	return ckt_ptx_fault(w, (unsigned)__builtin_ctz(m), CKT_PTX_FAULT_ILLEGAL_INSTRUCTION, "%s", w->frame->function->refusal);
+}
+PTX_FORM(ckt_ptx_exec_refused, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
+
 HANDLER(exec_nanosleep)
 {
 	(void)i;
@@ -352,6 +359,11 @@ static void decode_simple(struct ptx_parser *p)
 		{"discard", exec_nothing}, {"prefetch", exec_nothing}, {"prefetchu", exec_nothing}, {"applypriority", exec_nothing},
 		{"setmaxnreg", exec_nothing}, {"griddepcontrol", exec_nothing}};
 	ckt_ptx_mod(p, "uni");
+	if (!strcmp(p->raw.op, "pmevent")) {
+		ckt_ptx_need_operands(p, 1, 1);
+		if (p->raw.operands[0].kind != OP_CONST)
+			ckt_ptx_bad(p, "constant expected");
+	}
 	if (p->raw.n_operands)		/* prefetch.global.L2 [a], setmaxnreg.inc.sync.aligned.u32 n: advice */
 		ckt_ptx_mod_prefix(p, "");
 	if (!strcmp(p->raw.op, "griddepcontrol"))
@@ -359,11 +371,6 @@ static void decode_simple(struct ptx_parser *p)
 	for (size_t k = 0; k < sizeof simple / sizeof *simple; k++)
 		if (!strcmp(p->raw.op, simple[k].name))
 			ckt_ptx_emit(p, simple[k].fn)->x = p->raw.op[0] == 'b';
-	if (!strcmp(p->raw.op, "pmevent")) {
-		ckt_ptx_need_operands(p, 1, 1);
-		if (p->raw.operands[0].kind != OP_CONST)
-			ckt_ptx_bad(p, "constant expected");
-	}
 }
 
 static void decode_nanosleep(struct ptx_parser *p)

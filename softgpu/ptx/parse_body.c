@@ -234,7 +234,7 @@ static void parse_address(struct ptx_parser *p, struct ptx_operand *o)
 		o->n_elements = 1;
 		parse_name(p, o->elements);
 		if (o->elements->kind == OP_NAME)
-			ckt_ptx_fail(p, CKT_PTX_INVALID, "unknown name %.*s", (int)o->elements->name_size, o->elements->name);
+			ckt_ptx_fail_broken(p, "unknown name %.*s", (int)o->elements->name_size, o->elements->name);
 		if (o->elements->indexed)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "an address in brackets has an offset, no index");
 		o->value = o->elements->value;
@@ -346,7 +346,7 @@ static void parse_instruction(struct ptx_parser *p)
 {
 	struct ptx_raw *raw = &p->raw;
 	if (p->token.kind != TK_IDENT)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "instruction expected before '%.*s'", (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
+		ckt_ptx_fail_broken(p, "instruction expected before '%.*s'", (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
 	raw->op = intern(p, p->token.text, p->token.size);
 	ckt_ptx_next(p);
 	while (p->token.kind == TK_DOT) {
@@ -355,6 +355,8 @@ static void parse_instruction(struct ptx_parser *p)
 		raw->mods[raw->n_mods++] = intern(p, p->token.text, p->token.size);
 		ckt_ptx_next(p);
 	}
+	if (!ckt_ptx_is(p, ';'))
+		ckt_ptx_need_opcode(p);	/* the operands of an unknown one are none of ours */
 	while (!ckt_ptx_is(p, ';')) {
 		if (raw->n_operands == PTX_MAX_OPERANDS)
 			ckt_ptx_fail(p, CKT_PTX_INVALID, "too many operands");

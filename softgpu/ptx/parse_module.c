@@ -458,6 +458,47 @@ static void estimate_registers(struct ckt_ptx_function *f, unsigned maxnreg)
 	f->info.registers = n;
 }
 
+/* All that the body left behind goes; what remains of the function faults where it is reached. */
+static void refuse_function(struct ptx_parser *p)
+{
+	struct ckt_ptx_function *f = p->function;
+	f->refusal = ckt_ptx_copy_name(p, p->message, strlen(p->message));
+	f->n_code = f->n_sources = f->n_constants = f->n_callees = f->n_shared = 0;
+	f->constant_bytes = 0;
+	f->has_indirect_call = f->has_alloca = false;
+	f->frame_bytes = (f->frame_bytes + 16) & ~15u;
+	p->n_fixups = 0;
+	p->in_instruction = p->broken = false;
+	p->result = CKT_PTX_OK;
+	if (p->log && p->log_size)
+		p->log[0] = 0;
+	p->raw = (struct ptx_raw){.op = "trap", .line = p->token.line};
+	ckt_ptx_emit(p, ckt_ptx_exec_refused);
+}
+
+/* An instruction that is refused costs the function that holds it, not the module: others may be all that is ever run. */
+static void parse_body(struct ptx_parser *p)
+{
+	const struct ptx_token token = p->token;
+	const char *const cursor = p->cursor;
+	const uint32_t line = p->line;
+	jmp_buf outer;
+	memcpy(&outer, &p->fail, sizeof outer);
+	int failed = setjmp(p->fail);
+	if (!failed)
+		ckt_ptx_parse_body(p);
+	memcpy(&p->fail, &outer, sizeof outer);
+	if (!failed)
+		return;
+	if (p->result != CKT_PTX_INVALID || !p->in_instruction || p->broken)
+		longjmp(p->fail, 1);
+	p->token = token;
+	p->cursor = cursor;
+	p->line = line;
+	refuse_function(p);
+	ckt_ptx_skip_braces(p);
+}
+
 static void parse_function(struct ptx_parser *p, enum ptx_linkage linkage, bool is_entry)
 {
 	struct ckt_ptx_function *f = function_new(p, is_entry);
@@ -495,7 +536,7 @@ static void parse_function(struct ptx_parser *p, enum ptx_linkage linkage, bool 
 		f->has_body = true;
 		f->index = (uint32_t)p->module->n_functions;
 		PTX_PUSH(p, p->module->functions, p->module->n_functions, p->module->cap_functions, f);
-		ckt_ptx_parse_body(p);
+		parse_body(p);
 		estimate_registers(f, maxnreg);
 	}
 	p->function = NULL;

@@ -27,7 +27,7 @@ struct ckt_ptx_load_options {
 
 enum ckt_ptx_result {
 	CKT_PTX_OK = 0,
-	CKT_PTX_INVALID = 1,		/* syntax error or an instruction that is not known: CUDA_ERROR_INVALID_PTX */
+	CKT_PTX_INVALID = 1,		/* syntax error: CUDA_ERROR_INVALID_PTX */
 	CKT_PTX_UNRESOLVED = 2,		/* an extern symbol that no text defines */
 	CKT_PTX_DUPLICATE = 3,		/* defined strongly in two texts */
 	CKT_PTX_WRONG_TARGET = 4,	/* needs a later compute capability: CUDA_ERROR_NO_BINARY_FOR_GPU */
@@ -37,6 +37,9 @@ enum ckt_ptx_result {
 /*
  * Parses and links one or more texts into a module.  On failure `log` (of log_size_bytes, always NUL-terminated) holds one line:
  * text name, line number, the instruction or symbol.  ret_module is written only on success; the caller destroys it.
+ *
+ * An instruction that is refused is no failure: it refuses the kernels that hold it or call a function that does (info.refusal).  Reached
+ * all the same, through a pointer, such a function faults.  What is no PTX at all is a failure.
  */
 enum ckt_ptx_result ckt_ptx_module_load(const struct ckt_ptx_text *texts, size_t n_texts, const struct ckt_ptx_load_options *options,
 					char *log, size_t log_size_bytes, struct ckt_ptx_module **ret_module);
@@ -85,6 +88,11 @@ struct ckt_ptx_function_info {
 	uint32_t cluster[3];		/* .reqnctapercluster, zeros where not given */
 	unsigned ptx_version;		/* e.g. 90 for ISA 9.0 */
 	unsigned target;		/* e.g. 120 */
+	/*
+	 * NULL, or why it is not to be run: one line that names the instruction that the interpreter refuses, of the kernel or of a function
+	 * that it calls.
+	 */
+	const char *refusal;
 };
 
 size_t ckt_ptx_module_function_count(const struct ckt_ptx_module *module);	/* entries only */

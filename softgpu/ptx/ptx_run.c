@@ -184,12 +184,20 @@ int main(int argc, char **argv)
 		g->address = (uint64_t)(uintptr_t)device_alloc(g->size_bytes ? g->size_bytes : 1);
 	}
 	ckt_ptx_module_bind(module);
+	int refusals = 0;
+	for (size_t k = 0; k < ckt_ptx_module_function_count(module); k++) {
+		const struct ckt_ptx_function_info *info = ckt_ptx_function_info(ckt_ptx_module_function(module, k));
+		if (!info->refusal || (kernel && strcmp(kernel, info->name)))
+			continue;
+		fprintf(stderr, "ptx-run: %s: %s\n", info->name, info->refusal);
+		refusals = 1;
+	}
 	for (size_t k = 0; !kernel && k < ckt_ptx_module_function_count(module); k++) {
 		const struct ckt_ptx_function_info *info = ckt_ptx_function_info(ckt_ptx_module_function(module, k));
 		printf("%s: %zu parameters, %u bytes shared, %u local\n", info->name, info->n_params, info->static_shared_bytes, info->local_bytes);
 	}
 	int first = optind < argc ? optind + 1 : argc;
-	int status = kernel ? run(module, kernel, &launch, argv + first, argc - first) : 0;
+	int status = kernel && !refusals ? run(module, kernel, &launch, argv + first, argc - first) : refusals;
 	ckt_ptx_module_destroy(module);
 	return status;
 }

@@ -115,7 +115,7 @@ static struct constant unary(struct ptx_parser *p)
 		return (struct constant){T_S64, PTX_LANES};
 	}
 	if (p->token.kind != TK_INT && p->token.kind != TK_F32 && p->token.kind != TK_F64)
-		ckt_ptx_fail(p, CKT_PTX_INVALID, "constant expected before '%.*s'", (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
+		ckt_ptx_fail_broken(p, "constant expected before '%.*s'", (int)(p->token.size < 40 ? p->token.size : 40), p->token.text);
 	struct constant c = {T_S64, p->token.value};
 	if (p->token.kind != TK_INT)
 		c.kind = p->token.kind == TK_F32 ? T_F32 : T_F64;

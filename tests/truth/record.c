@@ -2,7 +2,7 @@
  * Runs the kernels of a kit (kit.py) on whatever libcuda.so.1 the loader finds, or the one named, and writes what came out.
  *
  *	record KIT RESULT [LIBCUDA [SECONDS]]	SECONDS: what one kernel may take, 30
- *	record --loads TEXTS LIBCUDA	prints 1 or 0 for each text of PTX, ended by a zero byte each: whether it can be loaded
+ *	record --loads TEXTS LIBCUDA	prints 1 or 0 for each text of PTX, ended by a zero byte each: whether its kernel f0 can be loaded
  *
  * RESULT holds the outputs at the offsets of the manifest, RESULT.txt the device, the driver and one line for each form that could not
  * be run.  Needs no header and no library of CUDA's, so that one build serves every machine.  Each module runs in a process of its
@@ -447,9 +447,9 @@ static int try_loading(const char *texts)
 	report_fd = STDERR_FILENO;
 	open_context();
 	for (char *p = all; p < all + size; p += strlen(p) + 1) {
-		void *module;
+		void *module, *function;
 		int rc = cu.module_load(&module, p, 0, NULL, NULL);
-		putchar(rc ? '0' : '1');
+		putchar(rc || cu.module_function(&function, module, "f0") ? '0' : '1');
 		if (!rc)
 			cu.module_unload(module);
 	}

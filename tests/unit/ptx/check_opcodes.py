@@ -14,7 +14,7 @@ known = set()
 for path in glob.glob(os.path.join(top, "softgpu", "ptx", "op_*.c")):
     with open(path, encoding="utf-8") as f:
         for table in re.findall(r"ckt_ptx_opcodes_\w+\[\] = \{(.*?)\{NULL", f.read(), re.S):
-            known |= {name for name, decode in re.findall(r'\{"(\w+)", (\w+)\}', table) if decode != "decode_refused"}
+            known |= {name for name, decode in re.findall(r'\{"(\w+)", (\w+)\}', table) if decode != "ckt_ptx_decode_refused"}
 with open(os.path.join(top, "docs", "softgpu.md"), encoding="utf-8") as f:
     listed = set(re.findall(r"`(\w+)`", re.search(r"<!-- opcodes -->(.*?)<!-- end -->", f.read(), re.S)[1]))
 for name in sorted(known - listed):

@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+bool unit_load_refused;
 char unit_log[512], unit_message[256], unit_output[65536];
 
 void *unit_alloc(size_t size)
@@ -39,6 +40,16 @@ struct ckt_ptx_module *unit_load(const char *const *texts, size_t n_texts, enum 
 		*ret_result = r;
 	if (r != CKT_PTX_OK)
 		return NULL;
+	for (size_t k = 0; !unit_load_refused && k < ckt_ptx_module_function_count(module); k++) {
+		const char *refusal = ckt_ptx_function_info(ckt_ptx_module_function(module, k))->refusal;
+		if (!refusal)
+			continue;
+		snprintf(unit_log, sizeof unit_log, "%s", refusal);
+		ckt_ptx_module_destroy(module);
+		if (ret_result)
+			*ret_result = CKT_PTX_INVALID;
+		return NULL;
+	}
 	for (size_t k = 0; k < ckt_ptx_module_global_count(module); k++) {
 		struct ckt_ptx_global *g = ckt_ptx_module_global(module, k);
 		g->address = (uint64_t)(uintptr_t)unit_alloc(g->size_bytes ? g->size_bytes : 1);

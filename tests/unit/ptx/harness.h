@@ -25,7 +25,11 @@ extern const struct ckt_ptx_texture *unit_textures[4];
 
 /* Zeroed memory that the device may touch; lives until the program ends. */
 void *unit_alloc(size_t size);
-/* Loads, gives every global an address and binds; NULL with unit_log after a failure, *ret_result (may be NULL) says which. */
+/*
+ * Loads, gives every global an address and binds; NULL with unit_log after a failure, *ret_result (may be NULL) says which.  A kernel that
+ * is refused is a failure, too, unless unit_load_refused.
+ */
+extern bool unit_load_refused;
 struct ckt_ptx_module *unit_load(const char *const *texts, size_t n_texts, enum ckt_ptx_result *ret_result);
 uint64_t unit_global(struct ckt_ptx_module *module, const char *name);
 

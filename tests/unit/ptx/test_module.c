@@ -139,6 +139,62 @@ static void test_info(void)
 	ckt_ptx_module_destroy(module);
 }
 
+/* An instruction that is refused costs the functions that hold it and the kernels that call those, nothing else of the module. */
+static void test_refused_functions(void)
+{
+	const char *text = UNIT_HEAD
+		".visible .global .u32 before = 5;\n"
+		".func (.param .b32 r) fine(.param .b32 n) { .reg .b32 a; ld.param.b32 a, [n]; add.u32 a, a, 1; st.param.b32 [r], a; ret; }\n"
+		".func (.param .b32 r) odd(.param .b32 n) { .reg .b32 a; ld.param.b32 a, [n]; { .shared .b32 s[4]; bra L; frobnicate.wide.u32 a, {a, {a, 5}}, [a+s], !0x5; L: } ret; }\n"
+		".func (.param .b32 r) over(.param .b32 n) { .param .b32 q; call (q), odd, (n); ret; }\n"
+		".global .u32 behind = 30; .global .u64 table[2] = {fine, odd};\n"
+		".visible .entry direct(.param .u64 o) { .reg .b64 x;\ntensormap.replace.tile.global_dim.global.b1024.b32 [x], 0, 5; \"}\"; ret; }\n"
+		".visible .entry caller(.param .u64 o) { .reg .b32 a; call (a), odd, (a); ret; }\n"
+		".visible .entry deeper(.param .u64 o) { .reg .b32 a; call (a), over, (a); ret; }\n"
+		".visible .entry form(.param .u64 o) { .reg .b64 x; st.async.weak.global.b32 [x], 5; ret; }\n"
+		".visible .entry good(.param .u64 o) { .reg .b32 a, b; .reg .b64 x; ld.param.u64 x, [o]; call (a), fine, (7); ld.global.u32 b, [before]; add.u32 a, a, b;\n"
+		"ld.global.u32 b, [behind]; add.u32 a, a, b; st.global.u32 [x], a; ret; }\n"
+		".visible .entry pointer(.param .u64 o, .param .u64 n) { .reg .b32 a; .reg .b64 x, f, t; P: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+		"ld.param.u64 x, [n]; mov.u64 t, table; add.u64 t, t, x; ld.global.u64 f, [t]; call (a), f, (9), P; ld.param.u64 x, [o]; st.global.u32 [x], a; ret; }\n";
+	static const struct { const char *kernel, *refusal; } table[] = {
+		{"direct", "text0:10: instruction 'tensormap' is not supported: tensormap.replace.tile"}, {"caller", "text0:6: unknown instruction 'frobnicate': frobnicate.wide.u32 a,"},
+		{"deeper", "text0:6: unknown instruction 'frobnicate'"}, {"form", "unknown modifier '.async' of 'st'"}, {"good", NULL}, {"pointer", NULL}};
+	unit_load_refused = true;
+	struct ckt_ptx_module *module = unit_load(&text, 1, NULL);
+	unit_load_refused = false;
+	if (!module)
+		fprintf(stderr, "%s\n", unit_log);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(module);
+	CU_ASSERT_STRING_EQUAL(unit_log, "");
+	CU_ASSERT_EQUAL(ckt_ptx_module_function_count(module), sizeof table / sizeof *table);
+	for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+		const char *refusal = ckt_ptx_function_info(ckt_ptx_module_find_function(module, table[k].kernel))->refusal;
+		bool good = table[k].refusal ? refusal && strstr(refusal, table[k].refusal) : !refusal;
+		if (!good)
+			fprintf(stderr, "%s: %s\n", table[k].kernel, refusal ? refusal : "fine");
+		CU_ASSERT(good);
+	}
+	uint32_t *out = unit_alloc(64);
+	struct unit_launch u = {.kernel = "good", .grid = 1, .block = 40, .args = {(uint64_t)(uintptr_t)out}};
+	CU_ASSERT_EQUAL(unit_run(module, &u), CKT_PTX_FAULT_NONE);
+	CU_ASSERT_EQUAL(out[0], 8 + 5 + 30);
+	u.kernel = "pointer";
+	CU_ASSERT_EQUAL(unit_run(module, &u), CKT_PTX_FAULT_NONE);
+	CU_ASSERT_EQUAL(out[0], 10);
+	u.args[1] = 8;		/* the other function: what is reached faults */
+	CU_ASSERT_EQUAL(unit_run(module, &u), CKT_PTX_FAULT_ILLEGAL_INSTRUCTION);
+	CU_ASSERT_PTR_NOT_NULL(strstr(unit_message, "unknown instruction 'frobnicate'"));
+	ckt_ptx_module_destroy(module);
+	/* What is no PTX refuses the module, even between functions that are fine. */
+	unit_load_refused = true;
+	refuse(UNIT_HEAD ".entry j() { ret; }\n.entry k() { nonsense; ret; }\n", CKT_PTX_INVALID, "text0:5: unknown instruction 'nonsense'");
+	refuse(UNIT_HEAD ".entry k() { not.an.instruction; ret; }\n", CKT_PTX_INVALID, "unknown modifier '.an'");
+	refuse(UNIT_HEAD ".entry k() { .reg .b32 a; mov.u32 a a; ret; }\n", CKT_PTX_INVALID, "expected");
+	refuse(UNIT_HEAD ".entry k() { .reg .b32 a; mov.u32 a, b; ret; }\n", CKT_PTX_INVALID, "unknown name b");
+	refuse(UNIT_HEAD ".entry k() { .reg .b32 a; wgmma.odd a, a; ret; ", CKT_PTX_INVALID, "missing }");
+	unit_load_refused = false;
+}
+
 static const struct unit_test tests[] = {{"errors", test_errors}, {"truncations", test_truncations}, {"initialisers", test_initialisers}, {"link", test_link},
-	{"info", test_info}};
+	{"info", test_info}, {"refused functions", test_refused_functions}};
 UNIT_MAIN("ptx modules", tests)

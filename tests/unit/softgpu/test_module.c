@@ -47,7 +47,7 @@ static void test_errors(void)
 	test_context();
 	CUmodule module;
 	char log[256] = "untouched";
-	static const char unknown[] = PTX_HEADER ".visible .entry k()\n{\nbanana.b32 %r1, 5;\nret;\n}\n";
+	static const char unknown[] = PTX_HEADER ".visible .entry k()\n{\nbanana.b32;\nret;\n}\n";
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME};
 	void *values[] = {log, (void *)sizeof(log), NULL};
 	CHECK_RESULT(cuModuleLoadDataEx(&module, unknown, 3, options, values), CUDA_ERROR_INVALID_PTX);
@@ -66,6 +66,66 @@ static void test_errors(void)
 	static const unsigned char damaged[64] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 48,  0,   0,   0,
 						  0,    0,    0,    0,    1, 0, 1,  1, 255, 255, 255, 255};
 	CHECK_RESULT(cuModuleLoadData(&module, damaged), CUDA_ERROR_NO_BINARY_FOR_GPU);
+}
+
+/* A kernel with an instruction that is refused is refused when it is asked for, others of its module run; said once a kernel. */
+static void test_refused_kernel(void)
+{
+	test_context();
+	CUmodule module;
+	CUlibrary library;
+	CUkernel kernels[2];
+	CUfunction bad = NULL, good, list[2];
+	CUdeviceptr p;
+	unsigned n = 0;
+	static const char text[] = PTX_HEADER ".visible .entry bad()\n{\n.reg .b32 %r<2>;\nbanana.b32 %r1, 5;\nret;\n}\n"
+		".visible .entry good(.param .u64 p) { .reg .b64 %rd<2>; ld.param.u64 %rd1, [p]; st.global.u32 [%rd1], 7; ret; }\n";
+	char said[4096] = "";
+	int pipes[2], saved = dup(2);
+	OK(cuMemAlloc(&p, 4));
+	void *params[] = {&p};
+	int value = 0;
+	CU_ASSERT_FATAL(!pipe(pipes));
+	fflush(stderr);
+	dup2(pipes[1], 2);
+	OK(cuModuleLoadData(&module, text));
+	CHECK_RESULT(cuModuleGetFunction(&bad, module, "bad"), CUDA_ERROR_INVALID_PTX);
+	CHECK_RESULT(cuModuleGetFunction(&bad, module, "bad"), CUDA_ERROR_INVALID_PTX);
+	CU_ASSERT_PTR_NULL(bad);
+	OK(cuModuleGetFunctionCount(&n, module));
+	CU_ASSERT_EQUAL(n, 2);
+	OK(cuModuleEnumerateFunctions(list, 2, module));
+	CHECK_RESULT(cuFuncLoad(list[0]), CUDA_ERROR_INVALID_PTX);
+	CHECK_RESULT(cuLaunchKernel(list[0], 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_PTX);
+	OK(cuModuleGetFunction(&good, module, "good"));
+	OK(cuLaunchKernel(good, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	OK(cuMemcpyDtoH(&value, p, 4));
+	CUgraph graph;
+	CUgraphNode node;
+	CUDA_KERNEL_NODE_PARAMS params_of = {.func = list[0], .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+	OK(cuGraphCreate(&graph, 0));
+	CHECK_RESULT(cuGraphAddKernelNode(&node, graph, NULL, 0, &params_of), CUDA_ERROR_INVALID_PTX);
+	OK(cuGraphDestroy(graph));
+	OK(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_RESULT(cuLibraryGetKernel(&kernels[0], library, "bad"), CUDA_ERROR_INVALID_PTX);
+	CHECK_RESULT(cuLibraryGetKernel(&kernels[0], library, "bad"), CUDA_ERROR_INVALID_PTX);
+	OK(cuLibraryEnumerateKernels(kernels, 2, library));
+	OK(cuLibraryGetKernel(&kernels[1], library, "good"));
+	OK(cuLaunchKernel((CUfunction)kernels[1], 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	OK(cuLibraryUnload(library));
+	OK(cuModuleUnload(module));
+	fflush(stderr);
+	dup2(saved, 2);
+	close(saved);
+	close(pipes[1]);
+	CU_ASSERT(read(pipes[0], said, sizeof said - 1) > 0);
+	close(pipes[0]);
+	CU_ASSERT_EQUAL(value, 7);
+	static const char line[] = "kernel bad cannot run: ";
+	const char *first = strstr(said, line), *second = first ? strstr(first + 1, line) : NULL;
+	CU_ASSERT_PTR_NOT_NULL(first);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "unknown instruction 'banana': banana.b32 %r1, 5"));
+	CU_ASSERT(second && !strstr(second + 1, line));	/* one of the module's, one of the library's */
 }
 
 static void test_launch_checks(void)
@@ -216,7 +276,7 @@ static void test_printf(void)
 int main(void)
 {
 	static const struct soft_test tests[] = {
-		{"load", test_load},   {"errors", test_errors},	  {"launch checks", test_launch_checks}, {"occupancy", test_occupancy},
+		{"load", test_load},   {"errors", test_errors},	  {"refused kernel", test_refused_kernel}, {"launch checks", test_launch_checks}, {"occupancy", test_occupancy},
 		{"library", test_library}, {"printf", test_printf},
 	};
 	return RUN_TESTS("soft module", tests);
