@@ -133,6 +133,8 @@ def float_forms():
 				yield simple('%s%s.%s' % (op, m, t), t, t, t)
 		for m in optional(rounding, ftz, ('', 'sat', 'relu')):
 			yield simple('fma%s.%s' % (m, t), t, t, t, t)
+		for m in optional(rounding, ftz, ('oob',), ('', 'sat', 'relu')):
+			yield simple('fma%s.%s' % (m, t), t, t, t, t)
 		for m in optional(rounding, ftz, sat):
 			yield simple('mad%s.%s' % (m, t), t, t, t, t)
 		for m in optional(('', 'rn', 'rz', 'rm', 'rp', 'approx', 'full'), ftz):

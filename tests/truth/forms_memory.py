@@ -9,6 +9,8 @@ TYPES = ('b8', 'u8', 's8', 'b16', 'u16', 's16', 'b32', 'u32', 's32', 'f32', 'b64
 SHARED = 'mov.u32 s, %tid.x; shl.b32 s, s, 4; mov.b32 m, cells; add.u32 s, s, m; '
 HEADS = {'.global': '', '.shared': '.shared .align 16 .b8 cells[2048];', '.local': '.local .align 16 .b8 mine[16];', '': ''}
 FOUR = '{a0, a1, a2, a3}'
+EVICT_FIRST = 'mov.b64 g, 0x12F0000000000000; '
+BYTES = '.global .align 16 .b8 table#[16] = {1, 2, 3, 4, 5, 6, 7, 8, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8};'
 
 
 def place(space):
@@ -102,7 +104,16 @@ def order_forms():
 		   before='.global .align 16 .b8 table#[16] = {1, 2, 3, 4, 5, 6, 7, 8, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8};', n=FEW)
 	yield Form('ld.param::func.b32', '{ .param .b32 i; .param .b32 o; st.param::func.b32 [i], a0; call (o), same#, (i); ld.param::func.b32 d0, [o]; }', ['b32'], ['b32'],
 		   before='.func (.param .b32 r0) same#(.param .b32 r1) { .reg .b32 x; ld.param::func.b32 x, [r1]; st.param::func.b32 [r0], x; ret; }', n=FEW)
-	policy = 'mov.b64 g, 0x12F0000000000000; '		# evict first
+	for t, n in itertools.product(TYPES, (1, 2, 4)):
+		reg, v = 'b%d' % max(8 * SIZE[t], 16), '' if n == 1 else '.v%d' % n
+		for space in ('.global', '') if n > 1 else ('',):
+			if SIZE[t] * n <= 16:
+				yield Form('ldu%s%s.%s' % (space, v, t), ('mov.b64 g, table#; cvta.global.u64 g, g; ' if not space else '') + 'ldu%s%s.%s %s, [%s];'
+					   % (space, v, t, spread('d', 0, n), 'table#' if space else 'g'), [reg] * n, ['b32'], '.reg .b64 g;', before=BYTES, n=FEW)
+	for space in ('.global', ''):
+		yield Form('ldu%s.b128' % space, 'mov.b64 g, table#; ldu%s.b128 q, [g]; mov.b128 {d0, d1}, q;' % space, ['b64'] * 2, ['b32'], '.reg .b128 q; .reg .b64 g;',
+			   before=BYTES, n=FEW)
+	policy = EVICT_FIRST
 	for name, body in (
 			('ld.global.L2::cache_hint.b32', '%s d0, [x0], g;'), ('ld.global.nc.L2::cache_hint.b32', '%s d0, [x0], g;'),
 			('ld.L2::cache_hint.b32', '%s d0, [x0], g;'), ('st.global.L2::cache_hint.b32', '%s [y0], a0, g; ld.global.b32 d0, [y0];'),
@@ -135,6 +146,102 @@ def address_forms():
 		yield Form(op, start + '%s [%s]; ld.global.b32 d0, [x0];' % (op, at), ['b32'], ['b32'], head, before=before, n=FEW)
 	yield Form('applypriority.global.L2::evict_normal', 'and.b64 g, x0, -128; applypriority.global.L2::evict_normal [g], 128; ld.global.b32 d0, [x0];',
 		   ['b32'], ['b32'], '.reg .b64 g;', n=FEW)
+
+
+def wrap_forms():
+	"""Addresses of 32 bits below zero, which an instruction's offset brings back, and what the upper half of one of 64 bits does: nothing."""
+	head, start, _ = place('.shared')
+	start += 'st.shared.v4.b32 [s], {a0, a1, a2, a3}; sub.u32 m, s, 0x8000; '
+	far = 'cvt.u64.u32 g, s; mov.b64 t, 0x500000000; add.u64 g, g, t; '
+	def form(name, body, outs=('b32',), more=''):
+		return Form(name, start + body, list(outs), ['b32'] * 4, head + ' .reg .b64 t; ' + more, n=FEW)
+	for v, outs in (('', ['b32']), ('.v2', ['b32'] * 2), ('.v4', ['b32'] * 4)):
+		name = 'ld.shared%s.b32' % v
+		yield form(name + ' wraps', '%s %s, [m+0x8000];' % (name, spread('d', 0, len(outs))), outs)
+	for t in ('u8', 's16', 'b64', 'f64'):
+		yield form('ld.shared.%s wraps' % t, 'ld.shared.%s d0, [m+0x8000];' % t, ['b64' if SIZE[t] == 8 else 'b32'])
+	yield form('ld.shared.b32 wraps by less', 'sub.u32 m, s, 64; sub.u32 m, m, s; add.u32 s, s, 64; ld.shared.b32 d0, [cells+0]; mov.b32 r, cells; sub.u32 r, r, 4; '
+		   'ld.shared.b32 d1, [r+4]; xor.b32 d0, d0, d1;', more='.reg .b32 r; .reg .b32 d1;')
+	yield form('ld.shared.b32 beyond 32 bits', 'ld.shared.b32 d0, [s+0x100000000];')
+	yield form('ld.shared.b32 of 64 bits', far + 'ld.shared.b32 d0, [g];')
+	yield form('ld.shared.b32 of 64 bits wraps', 'cvt.u64.u32 g, s; sub.u64 g, g, 0x8000; and.b64 g, g, 0xffffffff; ld.shared.b32 d0, [g+0x8000];')
+	yield form('st.shared.b32 wraps', 'st.shared.b32 [m+0x8004], a0; ld.shared.b32 d0, [s+4];')
+	yield form('st.shared.v2.b32 wraps', 'st.shared.v2.b32 [m+0x8008], {a0, a1}; ld.shared.v2.b32 {d0, d1}, [s+8];', ['b32'] * 2)
+	for op, t in (('add', 'u32'), ('add', 'f32'), ('cas', 'b32'), ('exch', 'b64'), ('max', 's64'), ('add.noftz', 'f16x2')):
+		reg = 'b%d' % (8 * SIZE[t])
+		value = {'b32': 'a1', 'b64': 't'}[reg] + (', a2' if op == 'cas' else '')
+		yield form('atom.shared.%s.%s wraps' % (op, t), 'cvt.u64.u32 t, a1; atom.shared.%s.%s d0, [m+0x8000], %s; ld.shared.%s d1, [s];' % (op, t, value, reg), [reg] * 2)
+	yield form('red.shared.add.u32 wraps', 'red.shared.add.u32 [m+0x8000], a1; ld.shared.b32 d0, [s];')
+	yield form('red.shared.add.u64 wraps', 'cvt.u64.u32 t, a1; red.shared.add.u64 [m+0x8000], t; ld.shared.b64 d0, [s];', ['b64'])
+	yield form('cp.async.ca.shared.global wraps', 'st.global.v4.b32 [y0], {a3, a2, a1, a0}; cp.async.ca.shared.global [m+0x8000], [y0], 16; cp.async.wait_all; '
+		   'ld.shared.v4.b32 {d0, d1, d2, d3}, [s];', ['b32'] * 4)
+	yield form('ldmatrix.sync.aligned.m8n8.x1.shared.b16 wraps', 'bar.sync 0; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {d0}, [m+0x8000];')
+	yield form('stmatrix.sync.aligned.m8n8.x1.shared.b16 wraps', 'bar.sync 0; stmatrix.sync.aligned.m8n8.x1.shared.b16 [m+0x8000], {a1}; bar.sync 0; ld.shared.b32 d0, [s];')
+	yield form('mapa.shared::cluster.u32 wraps', 'mapa.shared::cluster.u32 r, s, 0; sub.u32 r, r, 16; ld.shared::cluster.b32 d0, [r+16];', more='.reg .b32 r;')
+	bars = '.shared .align 8 .b64 bars[128]; .reg .b32 b;'
+	bar = 'mov.u32 b, %tid.x; shl.b32 b, b, 3; mov.b32 m, bars; add.u32 b, b, m; sub.u32 b, b, 0x8000; '
+	yield form('mbarrier wraps', bar + 'mbarrier.init.shared.b64 [b+0x8000], 1; mbarrier.arrive.shared.b64 t, [b+0x8000]; mbarrier.test_wait.shared.b64 d0, [b+0x8000], t;', ['pred'], bars)
+	yield form('cp.async.bulk wraps', bar + 'sub.u32 m, s, 0x8000; mbarrier.init.shared.b64 [b+0x8000], 1; st.global.v4.b32 [y0], {a3, a2, a1, a0}; fence.proxy.async; '
+		   'mbarrier.arrive.expect_tx.shared.b64 t, [b+0x8000], 16; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [m+0x8000], [y0], 16, [b+0x8000]; '
+		   'WAIT#: mbarrier.try_wait.parity.shared.b64 q, [b+0x8000], 0; @!q bra WAIT#; ld.shared.v4.b32 {d0, d1, d2, d3}, [s];', ['b32'] * 4, bars + ' .reg .pred q;')
+	yield form('cp.async.bulk from wraps', 'fence.proxy.async; cp.async.bulk.global.shared::cta.bulk_group [y0], [m+0x8000], 16; cp.async.bulk.commit_group; '
+		   'cp.async.bulk.wait_group 0; fence.proxy.async; ld.global.v4.b32 {d0, d1, d2, d3}, [y0];', ['b32'] * 4)
+	local = '.local .align 16 .b8 mine[32]; .reg .b32 s, m; .reg .b64 g, t;'
+	own = 'mov.b64 g, mine; st.local.v4.b32 [g], {a0, a1, a2, a3}; cvt.u32.u64 s, g; sub.u32 m, s, 0x8000; '
+	for name, body in (('ld.local.b32 wraps', 'ld.local.b32 d0, [m+0x8004];'), ('ld.local.b32 of 32 bits', 'ld.local.b32 d0, [s+8];'),
+			   ('ld.local.b32 of 64 bits', 'mov.b64 t, 0x500000000; add.u64 g, g, t; ld.local.b32 d0, [g+4];'),
+			   ('st.local.b32 wraps', 'st.local.b32 [m+0x800c], a0; ld.local.b32 d0, [g+12];'), ('mov.u32 of .local', 'mov.u32 s, mine; ld.local.b32 d0, [s+4];')):
+		yield Form(name, own + body, ['b32'], ['b32'] * 4, local, n=FEW)
+	const = '.const .align 16 .b32 table#[4] = {9, 8, 7, 6};'
+	for name, body in (('ld.const.b32 of 32 bits', 'mov.u32 s, table#; ld.const.b32 d0, [s+8];'), ('ld.const.b32 wraps', 'mov.u32 s, table#; sub.u32 s, s, 0x8000; ld.const.b32 d0, [s+0x8004];'),
+			   ('ld.const.v2.b32 wraps', 'mov.u32 s, table#; sub.u32 s, s, 8; ld.const.v2.b32 {d0, s}, [s+16];')):
+		yield Form(name, body, ['b32'], ['b32'], '.reg .b32 s;', before=const, n=FEW)
+
+
+def symbol_forms():
+	"""A variable with an index, which counts elements, and with an offset, which counts bytes."""
+	heads = {'global': '.global .align 16 .b32 table#[8] = {11, 22, 33, 44, 55, 66, 77, 88};', 'const': '.const .align 16 .b32 table#[8] = {11, 22, 33, 44, 55, 66, 77, 88};'}
+	regs = '.reg .b64 g, h; .reg .b32 s, m; .reg .pred q; '
+	for space, before in heads.items():
+		for name, body in (('mov.u64 of %s[3]', 'mov.u64 g, table#[3]; ld.%s.b32 d0, [g];'), ('mov.b64 of %s[1+1]', 'mov.b64 g, table#[1+1]; ld.%s.b32 d0, [g+4];'),
+				   ('mov.s64 of %s+8', 'mov.s64 g, table#+8; ld.%s.b32 d0, [g+4];'), ('cvta of %s[2]', 'cvta.{0}.u64 g, table#[2]; cvta.to.{0}.u64 g, g; ld.%s.b32 d0, [g];'.format(space)),
+				   ('cvta of %s+12', 'cvta.{0}.u64 g, table#+12; cvta.to.{0}.u64 g, g; ld.%s.b32 d0, [g];'.format(space)), ('ld of %s[3]', 'ld.%s.b32 d0, table#[3];'),
+				   ('ld.u8 of %s[3]', 'ld.%s.u8 d0, table#[3];'), ('ld.v2 of %s[2]', 'ld.%s.v2.b32 {d0, s}, table#[2];'), ('ld of %s+8', 'ld.%s.b32 d0, [table#+8];'),
+				   ('ld of %s+4*3', 'ld.%s.b32 d0, [table#+4*3];'), ('ld of %s[register]', 'and.b32 s, a0, 7; ld.%s.b32 d0, table#[s];'),
+				   ('ld of %s[register+1]', 'and.b32 s, a0, 3; ld.%s.b32 d0, table#[s+1];'), ('mov.u64 of %s[register]', 'and.b32 s, a0, 7; mov.u64 g, table#[s]; ld.%s.b32 d0, [g];'),
+				   ('ld of %s[register of 64 bits]', 'and.b32 s, a0, 7; cvt.u64.u32 h, s; ld.%s.b32 d0, table#[h];'),
+				   ('ld of %s[-1]', 'mov.u64 g, table#; mov.u64 h, table#[-1]; sub.u64 g, h, g; cvt.u32.u64 d0, g;'),
+				   ('ld of %s[register below zero]', 'mov.u32 s, -1; mov.u64 g, table#; mov.u64 h, table#[s]; sub.u64 g, h, g; shr.u64 h, g, 32; cvt.u32.u64 m, h; cvt.u32.u64 d0, g; xor.b32 d0, d0, m;')):
+			yield Form(name % space, body % space if '%s' in body else body, ['b32'], ['b32'], regs, before=before, n=FEW)
+	vectors = '.global .align 16 .v4 .b32 table#[2] = {{11, 22, 33, 44}, {55, 66, 77, 88}};'
+	rows = '.global .align 16 .b32 table#[2][4] = {{11, 22, 33, 44}, {55, 66, 77, 88}};'
+	for kind, before in (('vectors', vectors), ('rows', rows)):
+		for name, body in (('mov.u64 of %s[1]', 'mov.u64 g, table#[1]; ld.global.b32 d0, [g];'), ('ld of %s[5]', 'ld.global.b32 d0, table#[5];')):
+			yield Form(name % kind, body, ['b32'], ['b32'], regs, before=before, n=FEW)
+	inside = '.shared .align 16 .b32 cells[512]; .local .align 16 .b32 mine[8];' + regs
+	start = 'mov.u32 s, %tid.x; shl.b32 s, s, 4; mov.b32 m, cells; add.u32 s, s, m; st.shared.v4.b32 [s], {a0, a1, a2, a3}; st.local.v4.b32 [mine], {a0, a1, a2, a3}; bar.sync 0; '
+	for name, body in (('mov.u32 of shared[5]', 'mov.u32 m, cells[5]; ld.shared.b32 d0, [m];'), ('mov.u64 of shared[5]', 'mov.u64 g, cells[5]; ld.shared.b32 d0, [g];'),
+			   ('mov.u32 of shared+20', 'mov.u32 m, cells+20; ld.shared.b32 d0, [m];'), ('ld of shared[6]', 'ld.shared.b32 d0, cells[6];'),
+			   ('ld of shared[register]', 'mov.u32 m, %tid.x; ld.shared.b32 d0, cells[m];'), ('mov.u32 of shared[register]', 'mov.u32 m, %tid.x; mov.u32 m, cells[m]; ld.shared.b32 d0, [m+4];'),
+			   ('st of shared[register]', 'mov.u32 m, %tid.x; st.shared.b32 cells[m+128], a1; bar.sync 0; ld.shared.b32 d0, [s];'),
+			   ('cvta of shared[5]', 'cvta.shared.u64 g, cells[5]; ld.b32 d0, [g];'), ('mov.u64 of local[2]', 'mov.u64 g, mine[2]; ld.local.b32 d0, [g];'),
+			   ('mov.u32 of local+8', 'mov.u32 m, mine+8; ld.local.b32 d0, [m];'), ('ld of local[3]', 'ld.local.b32 d0, mine[3];'), ('st of local[1]', 'st.local.b32 mine[1], a3; ld.local.b32 d0, [mine+4];'),
+			   ('ld of local[register]', 'and.b32 m, a0, 3; ld.local.b32 d0, mine[m];'), ('cvta of local[2]', 'cvta.local.u64 g, mine[2]; ld.b32 d0, [g];'),
+			   ('add of shared+4', 'mov.u32 m, 16; add.u32 m, m, cells+4; ld.shared.b32 d0, [m];'), ('mad of shared+4', 'mov.u32 m, 2; mad.lo.u32 m, m, 8, cells+4; ld.shared.b32 d0, [m];'),
+			   ('cvt of shared+4', 'cvt.u64.u32 g, cells+4; ld.shared.b32 d0, [g];'), ('selp of shared+4', 'setp.lt.u32 q, a0, 5; selp.b32 m, cells+4, cells+8, q; ld.shared.b32 d0, [m];'),
+			   ('st of the address shared+4', 'st.shared.b32 [s], cells+4; ld.shared.b32 m, [s]; mov.u32 s, cells; sub.u32 d0, m, s;'),
+			   ('mapa of shared[5]', 'mapa.shared::cluster.u32 m, cells[5], 0; ld.shared::cluster.b32 d0, [m];')):
+		yield Form(name, start + body, ['b32'], ['b32'] * 4, inside, n=FEW)
+	same = '.func (.param .b32 r0) same#(.param .b32 r1) { .reg .b32 x; ld.param.b32 x, [r1]; add.u32 x, x, 1; st.param.b32 [r0], x; ret; }'
+	pointer = heads['global'] + ' .func (.param .b32 r0) get#(.param .b64 r1) { .reg .b32 x; .reg .b64 y; ld.param.b64 y, [r1]; ld.global.b32 x, [y]; st.param.b32 [r0], x; ret; }'
+	yield Form('call with a constant', 'call (d0), same#, (5);', ['b32'], ['b32'], before=same, n=FEW)
+	yield Form('call with a register', 'call (d0), same#, (a0);', ['b32'], ['b32'], before=same, n=FEW)
+	yield Form('call with the address global+8', '{ .param .b64 i; .param .b32 o; st.param.b64 [i], table#+8; call (o), get#, (i); ld.param.b32 d0, [o]; }', ['b32'], ['b32'], before=pointer, n=FEW)
+	for name, what in (('+8', 'table#+8'), ('+4+4', 'table#+4+4'), ('+2*4', 'table#+2*4'), (' generic+8', 'generic(table#)+8'), ('+-8', 'table#+-8')):
+		near = 'ld.global.u64 g, [place#]; ld.global.b32 d0, [g%s];' % ('+16' if '-' in name else '')
+		yield Form('initialised with global' + name, near, ['b32'], ['b32'], regs, before=heads['global'] + ' .global .u64 place#[2] = {%s, 7};' % what, n=FEW)
+	yield Form('initialised with bytes of generic+4', 'ld.global.u64 g, [place#]; mov.u64 h, table#+4; sub.u64 g, h, g; cvt.u32.u64 d0, g;', ['b32'], ['b32'], regs,
+		   before=heads['global'] + ' .global .align 8 .u8 place#[8] = {%s};' % ', '.join('0x%x(generic(table#)+4)' % (255 << 8 * k) for k in range(8)), n=FEW)
 
 
 def atomic_order_forms():
@@ -224,6 +331,9 @@ def bulk_forms():
 		name = 'cp.async.bulk%s.global.mbarrier::complete_tx::bytes' % to
 		yield Form(name, start + 'st.shared.v4.b32 [s], {0, 0, 0, 0}; fence.proxy.async; ' + expect + name + ' [s], [y0], 16, [b];' + wait
 			   + 'ld.shared.v4.b32 {d0, d1, d2, d3}, [s];', ['b32'] * 4, ['b32'] * 4, head, n=FEW)
+		hinted = name + '.L2::cache_hint'
+		yield Form(hinted, start + 'st.shared.v4.b32 [s], {0, 0, 0, 0}; fence.proxy.async; ' + expect + EVICT_FIRST + hinted + ' [s], [y0], 16, [b], g;' + wait
+			   + 'ld.shared.v4.b32 {d0, d1, d2, d3}, [s];', ['b32'] * 4, ['b32'] * 4, head, n=FEW)
 	# To the other block of a cluster, whose barrier counts it.
 	both = 'barrier.cluster.arrive; barrier.cluster.wait; '
 	far_head = head.replace('cells[2048]', 'cells[4096]') + '.reg .b32 far, bar, rank; '
@@ -240,6 +350,8 @@ def bulk_forms():
 	for which, end in ends.items():
 		name = 'cp.async.bulk.global.shared::cta.bulk_group'
 		yield Form('%s %s' % (name, which), from_shared + name + ' [y0], [s], 16; ' + end + after, ['b32'] * 4, ['b32'] * 8, head, n=FEW)
+		name += '.L2::cache_hint'
+		yield Form('%s %s' % (name, which), from_shared + EVICT_FIRST + name + ' [y0], [s], 16, g; ' + end + after, ['b32'] * 4, ['b32'] * 8, head, n=FEW)
 	typed = [(op, t) for op in ('add', 'min', 'max') for t in ('u32', 's32', 'u64', 's64', 'f16', 'bf16', 'f32', 'f64')]
 	typed += [(op, 'u32') for op in ('inc', 'dec')] + [(op, t) for op in ('and', 'or', 'xor') for t in ('b32', 'b64')]
 	for (op, t), ftz in itertools.product(typed, ('', '.noftz')):
@@ -247,15 +359,20 @@ def bulk_forms():
 		name = 'cp.reduce.async.bulk.global.shared::cta.bulk_group.%s%s.%s' % (op, ftz, t)
 		yield Form(name, from_shared + name + ' [y0], [s], 16; ' + ends['wait'] + after, ['b32'] * 4, [kind] * 8, head, n=FEW)
 		yield far('cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.%s%s.%s' % (op, ftz, t), kind, '{a4, a5, a6, a7}')
+		name = 'cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.%s%s.%s' % (op, ftz, t)
+		yield Form(name, from_shared + EVICT_FIRST + name + ' [y0], [s], 16, g; ' + ends['wait'] + after, ['b32'] * 4, [kind] * 8, head, n=FEW)
 	yield Form('cp.async.bulk.prefetch.L2.global', 'st.global.v4.b32 [y0], {a0, a1, a2, a3}; cp.async.bulk.prefetch.L2.global [y0], 16; ld.global.b32 d0, [y0];',
 		   ['b32'], ['b32'] * 4, n=FEW)
+	name = 'cp.async.bulk.prefetch.L2.global.L2::cache_hint'
+	yield Form(name, EVICT_FIRST + 'st.global.v4.b32 [y0], {a0, a1, a2, a3}; ' + name + ' [y0], 16, g; ld.global.b32 d0, [y0];', ['b32'], ['b32'] * 4, '.reg .b64 g;', n=FEW)
 	name = 'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster'
-	yield Form(name, start + 'st.shared.v4.b32 [s], {0, 0, 0, 0}; fence.proxy.async; mbarrier.arrive.expect_tx.shared.b64 state, [b], 16; ' + both
-		   + 'mov.u32 m, %cluster_ctarank; setp.eq.u32 q, m, 0; @q ' + name + ' [s], [y0], 16, [b], h;' + wait + both
-		   + 'ld.shared.v4.b32 {d0, d1, d2, d3}, [s];', ['b32'] * 4, ['b32'] * 4, head + '.reg .b16 h; mov.b16 h, 3; ', entry='.reqnctapercluster 2, 1, 1',
-		   n=512)
+	for name, policy in ((name, ''), (name + '.L2::cache_hint', ', g')):
+		yield Form(name, start + 'st.shared.v4.b32 [s], {0, 0, 0, 0}; fence.proxy.async; mbarrier.arrive.expect_tx.shared.b64 state, [b], 16; ' + both
+			   + (EVICT_FIRST if policy else '') + 'mov.u32 m, %cluster_ctarank; setp.eq.u32 q, m, 0; @q ' + name + ' [s], [y0], 16, [b], h' + policy + ';' + wait + both
+			   + 'ld.shared.v4.b32 {d0, d1, d2, d3}, [s];', ['b32'] * 4, ['b32'] * 4, head + '.reg .b16 h; mov.b16 h, 3; ', entry='.reqnctapercluster 2, 1, 1',
+			   n=512)
 
 
 def memory_forms():
-	for source in (width_forms, order_forms, address_forms, atomic_order_forms, atomic_vector_forms, copy_forms, bulk_forms):
+	for source in (width_forms, order_forms, address_forms, wrap_forms, symbol_forms, atomic_order_forms, atomic_vector_forms, copy_forms, bulk_forms):
 		yield from source()

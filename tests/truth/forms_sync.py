@@ -44,7 +44,7 @@ def fence_forms():
 		yield Form(name, 'st.global.b32 [y0], a0; %s; ld.global.b32 d0, [y0];' % name, ['b32'], ['b32'], n=FEW)
 	for name in ('nanosleep.u32', ):
 		yield Form(name, 'and.b32 a0, a0, 255; nanosleep.u32 a0; mov.b32 d0, a0;', ['b32'], ['b32'], n=FEW)
-	for name in ('griddepcontrol.launch_dependents', 'griddepcontrol.wait', 'pmevent 3'):
+	for name in ('griddepcontrol.launch_dependents', 'griddepcontrol.wait', 'pmevent 3', 'pmevent.mask 5'):
 		yield Form(name, '%s; mov.b32 d0, a0;' % name, ['b32'], ['b32'], n=FEW)
 
 

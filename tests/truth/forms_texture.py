@@ -185,6 +185,11 @@ def query_forms():
 	yield from asked('txq', Thing('mipmap', '2d', EVEN['2d'], 'f32', 1, flags=NORMALIZED, levels=4), 'levels', ('width',))
 	for shape, size in (('1d', (32, 0, 0)), ('2d', (16, 8, 0)), ('3d', (8, 4, 6)), ('a1d', (16, 0, 3)), ('a2d', (8, 4, 5))):
 		yield from asked('suq', Thing('surface', shape, size, 'u16', 2), shape, ('width', 'height', 'depth', 'array_size'))
+	texture, surface = Thing('array', '2d', SIZES['2d'], 'f32', 1), Thing('surface', '2d', (16, 8, 0), 'u16', 2)
+	for kind, (note, thing) in itertools.product(('texref', 'samplerref', 'surfref'), (('a texture', texture), ('a surface', surface))):
+		yield Form('istypep.%s of %s' % (kind, note), 'istypep.%s d0, t0;' % kind, ['pred'], ['b32'], n=128, thing=thing)
+	for kind in ('texref', 'samplerref', 'surfref'):
+		yield Form('istypep.%s of a number' % kind, 'istypep.%s d0, a0;' % kind, ['pred'], ['b64'], n=128)
 
 
 def texture_forms():

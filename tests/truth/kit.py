@@ -108,7 +108,7 @@ def modules(names, together):
 			continue
 		groups.setdefault((target, version), []).append(form)
 	for (target, version), forms in groups.items():
-		alone = [f for f in forms if f.name[1:3] in ('xq', 'uq')]		# the driver's compiler refuses some: a module each
+		alone = [f for f in forms if f.name[1:3] in ('xq', 'uq') or f.name.startswith('istypep')]		# the driver's compiler refuses some: a module each
 		kernels = join([f for f in forms if f not in alone], together)
 		for start in range(0, len(kernels), FORMS_A_MODULE):
 			yield target, version, kernels[start:start + FORMS_A_MODULE]

@@ -11,7 +11,7 @@ N = 2048		# elements of one form; a multiple of 128, the block size
 SIZE = {'pred': 4, 'b8': 1, 'u8': 1, 's8': 1, 'b16': 2, 'u16': 2, 's16': 2, 'f16': 2, 'bf16': 2, 'b32': 4, 'u32': 4, 's32': 4, 'f32': 4,
 	'b64': 8, 'u64': 8, 's64': 8, 'f64': 8, 'f16x2': 4, 'bf16x2': 4, 'u16x2': 4, 's16x2': 4, 'tf32': 4, 'shift': 4, 'small': 4, 'lanes': 4,
 	'segment': 4, 'few32': 4, 'few64': 8, 'e4m3x2': 2, 'e5m2x2': 2, 'b128': 16, 'near16': 4, 'nearb16': 4, 'near32': 4, 'near64': 8,
-	'near43': 4, 'near52': 4, 'unit': 4, 'texel': 4, 'cell': 4, 'direction': 4, 'layer': 4, 'level': 4, 'slope': 4}
+	'near43': 4, 'near52': 4, 'unit': 4, 'texel': 4, 'cell': 4, 'direction': 4, 'layer': 4, 'level': 4, 'slope': 4, 'video': 4}
 
 F32 = [0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x807fffff, 0x800000, 0x80800000, 0x3f800000, 0xbf800000, 0x3f7fffff, 0x3f800001,
        0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, 0x7fffffff, 0x40000000, 0x3f000000, 0xbf000000,
@@ -117,6 +117,10 @@ def any_value(rng, kind, others):
 		return sum(v << (8 * k) for k, v in enumerate(four))
 	bits = 8 * SIZE[kind]
 	which = rng.random()
+	if kind == 'video':		# now a word, now bytes that are edges each
+		if which < 0.5:
+			return sum(rng.choice((0, 1, 2, 7, 0x7f, 0x80, 0x81, 0xff, rng.getrandbits(8))) << (8 * k) for k in range(4))
+		return rng.choice(integers(32)) if which < 0.75 else rng.getrandbits(32) >> rng.choice((0, 0, 1, 8, 17, 26))
 	if kind == 'pred':
 		return rng.getrandbits(1)
 	if kind == 'lanes':
