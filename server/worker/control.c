@@ -14,6 +14,7 @@
 #include "checkpoint/broker.h"
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "server/worker/client_process.h"
 #include "server/worker/control.h"
 #include "server/worker/ipc.h"
 #include "server/worker/worker.h"
@@ -149,6 +150,9 @@ static void adopt_client(struct ckt_worker *worker, struct ckt_request *request,
 	snprintf(worker->program_name, sizeof worker->program_name, "%s", args->hello.program_name);
 	snprintf(worker->client, sizeof worker->client, "%s", args->hello.host[0] ? args->hello.host : args->peer);
 	worker->client_pid = args->hello.pid;
+	if (worker->client_process >= 0)
+		close(worker->client_process);
+	worker->client_process = ckt_client_process_open(request->passed_fd, args->hello.pid);
 	if (worker->new_client.fd >= 0)
 		close(worker->new_client.fd);
 	worker->new_client.fd = request->passed_fd;

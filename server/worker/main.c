@@ -19,6 +19,7 @@
 
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "server/worker/client_process.h"
 #include "server/worker/worker.h"
 
 enum { CONTROL_FD = 3, WATCH_MS = 200, STUCK_MS = 1000, START_MS = 10000 };
@@ -87,6 +88,7 @@ static void watch_client(struct ckt_worker *worker, int64_t now)
 static void watch(struct ckt_worker *worker)
 {
 	int64_t begun = ckt_net_now_ms();
+	bool was_dead = false;
 	for (;;) {
 		poll(NULL, 0, WATCH_MS);
 		int64_t now = ckt_net_now_ms();
@@ -97,8 +99,15 @@ static void watch(struct ckt_worker *worker)
 		bool alone = (state == CKT_STATE_STARTING || state == CKT_STATE_RESTORED || state == CKT_STATE_DETACHED) && worker->detached_ms &&
 			     worker->new_client.fd < 0 && !worker->freeze && !worker->frozen;
 		unsigned timeout_ms = state == CKT_STATE_DETACHED ? worker->disconnect_timeout_ms : worker->claim_timeout_ms;
+		/* What is being saved, or held, is for whoever does that; a paused session waits for its end. */
+		bool dead = (state == CKT_STATE_RUNNING || state == CKT_STATE_DETACHED) && worker->new_client.fd < 0 && !worker->freeze &&
+			    !worker->frozen && ckt_client_process_is_dead(worker->client_process);
 		bool over = alone && now - worker->detached_ms > timeout_ms;
 		pthread_mutex_unlock(&worker->mail_lock);
+		/* One that has said BYE ends in the executor; children that hold its socket are no client. */
+		if (dead && (was_dead || state == CKT_STATE_DETACHED))
+			ckt_worker_end("the client's process is dead");
+		was_dead = dead;
 		if (over) {
 			char why[64];
 			snprintf(why, sizeof why, "%s within %u ms",
@@ -128,6 +137,7 @@ int main(int argc, char **argv)
 	fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	ckt_log_init("cricket-worker", level, NULL);
 	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd = -1;
+	worker->client_process = -1;
 	worker->uid = 0xffffffffu;
 	pthread_mutex_init(&worker->mail_lock, NULL);
 	pthread_cond_init(&worker->mail_cond, NULL);

@@ -163,6 +163,7 @@ struct ckt_worker {
 	uint64_t generation;
 	char program_name[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1];
 	uint32_t client_pid, uid;
+	int client_process;		/* see client_process.h; -1 */
 	int64_t detached_ms;		/* since when there is no client; CLOCK_MONOTONIC */
 	uint64_t hung_up_epoch;
 };

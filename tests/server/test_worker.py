@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -14,6 +15,7 @@ from fixture import ServerTest, alive, wait_until  # noqa: E402
 
 SECRET = hashlib.md5(b"the client's own").digest()
 DEVICES, ACK = 2, 4
+STAGE_MAKE, SAVE = 7, 13
 
 
 class RealWorker(ServerTest):
@@ -67,6 +69,93 @@ class RealWorker(ServerTest):
         within = re.search(r"the client did not come back within (\d+) ms", self.log())
         self.assertLessEqual(int(within.group(1)), 9000)
         wait_until(lambda: self.ps() == [])
+
+    def client_process(self, before=None, pid=None):
+        """A process with a session, over the UNIX socket: its number and the session's."""
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                peer = wire.Peer(self.socket)
+                if before:
+                    before()
+                os.write(write, peer.hello(wire.NEW, secret=SECRET, pid=pid or os.getpid())[1].encode())
+                if before:
+                    os.close(write)
+                    peer.close()
+                time.sleep(600)
+            finally:
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as f:
+            return child, f.read(12)
+
+    def end(self, child):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    def ends(self, session):
+        wait_until(lambda: session not in [s["session"] for s in self.ps()])
+        return re.findall(r"the client's process is dead|the client did not come back", self.log())
+
+    def test_killed_client(self):
+        """On one host the worker knows at once that its client was killed, and does not wait for it to come back."""
+        self.start("--log-level", "info")
+        child, session = self.client_process()
+        self.assertEqual([s["session"] for s in self.ps()], [session])
+        self.end(child)
+        self.assertEqual(self.ends(session), ["the client's process is dead"])
+
+    def test_killed_client_with_child(self):
+        """A child that was forked holds the socket open: the session ends with the process that it belongs to."""
+        self.start("--log-level", "info")
+        read, write = os.pipe()
+
+        def fork():
+            if os.fork() == 0:
+                os.write(write, str(os.getpid()).encode())
+                time.sleep(600)
+                os._exit(0)
+
+        child, session = self.client_process(before=fork)
+        grandchild = int(os.read(read, 20))
+        self.addCleanup(os.kill, grandchild, signal.SIGKILL)
+        # The process has closed its own end of the socket: neither is the child's end a client's.
+        self.end(child)
+        self.assertEqual(self.ends(session), ["the client's process is dead"])
+        os.close(read)
+        os.close(write)
+
+    def test_client_that_lives(self):
+        """A process that lost its connection, one that another connects for, and TCP: each has time to come back."""
+        self.start("--log-level", "info")
+        sessions = []
+        for address, pid in ((self.socket, os.getpid()), (self.socket, 1), (self.tcp, os.getpid())):
+            peer, session = self.peer(address=address, pid=pid)
+            sessions.append(session)
+            peer.close()
+        child, forwarded = self.client_process(pid=1)
+        self.end(child)
+        for session in [*sessions, forwarded]:
+            found = self.ends(session)
+        self.assertEqual(found, ["the client did not come back"] * 4)
+
+    def test_killed_client_that_is_held(self):
+        """What is being saved is not ended: its process may be on its way into the image."""
+        self.start("--log-level", "info")
+        child, session = self.client_process()
+        with wire.Peer(self.socket) as control:
+            control.hello(wire.HELLO_CONTROL)
+            answer = control.call(STAGE_MAKE)
+            self.assertEqual((answer.u32(), answer.text()), (0, ""))
+            stage = answer.text()
+            self.assertEqual(control.call(SAVE, wire.text(session) + wire.text(stage) + wire.u32(1000) + wire.u32(0) + wire.u32(0) + bytes(16) + wire.u32(0) +
+                                          wire.u32(1) + wire.u32(0)).u32(), 0)
+            self.end(child)
+            for _ in range(10):
+                time.sleep(0.1)
+                self.assertEqual([(s["session"], s["state"]) for s in self.ps()], [(session, "frozen")])
+        self.assertEqual(self.ends(session), ["the client's process is dead"])
 
     def test_resume_needs_the_secret(self):
         self.start()

@@ -27,7 +27,7 @@ static int only_start(const char *driver, const char *gpu)
 	ckt_worker_start_args args = {.session = (char *)"0123456789ab", .socket = (char *)"", .driver = (char *)driver, .gpus = {1, gpus}};
 	pthread_mutex_init(&worker->mail_lock, NULL);
 	pthread_cond_init(&worker->mail_cond, NULL);
-	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd = -1;
+	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd = worker->client_process = -1;
 	int status = ckt_worker_start(worker, &args, -1, message, sizeof message);
 	printf("%d %s\n", status, message);
 	fflush(stdout);
@@ -50,7 +50,7 @@ int unit_setup(int argc, char **argv)
 	if (pipe(output) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return 2;
 	sent = ends[0];
-	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd = -1;
+	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd = worker->client_process = -1;
 	pthread_mutex_init(&worker->mail_lock, NULL);
 	pthread_cond_init(&worker->mail_cond, NULL);
 	pthread_mutex_init(&worker->printed.lock, NULL);
