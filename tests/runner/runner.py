@@ -11,7 +11,7 @@ Modes:
               second server, and the program goes on
   again       the same, and checkpointed, stopped and restored once more on a third server, whose image is then restored on a fourth
   twice       the same image restored on two servers: the first that is claimed owns the client, the other copy goes
-  migrate     moved ten times between two servers while the program works
+  migrate     moved --moves times between two servers while the program works
   pause       paused and resumed 100 times, its memory with the host in between
   memory      stopped with its image in the server's memory, and restored from there, three times
   refused     its checkpoint and its pause must be refused at the mid point, with --refusal in the message, and it goes on
@@ -420,8 +420,19 @@ class Journey:
         # Where the client looks and cricketctl writes.
         self.state = self.written = os.path.join(directory, "state")
 
+    def token(self):
+        """Who comes from elsewhere shows a token; the environment of what does, and the server's options."""
+        if self.arg.transport != "far":
+            return {}, []
+        path = os.path.join(self.directory, "token")
+        if not os.path.exists(path):
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+                f.write("the token of this test\n" * 2)
+        return {"CRICKET_TOKEN_FILE": path}, ["--token-file", path]
+
     def server(self, *args):
-        server = Server(self.tree, os.path.join(self.directory, f"server{len(self.servers) + 1}"), self.arg.driver, [*self.arg.server_arg, *args])
+        server = Server(self.tree, os.path.join(self.directory, f"server{len(self.servers) + 1}"), self.arg.driver,
+                        [*self.arg.server_arg, *self.token()[1], *args])
         self.servers.append(server)
         if self.arg.transport == "far":
             os.rename(server.socket, server.socket + ".hidden")
@@ -432,14 +443,14 @@ class Journey:
         return "unix:" + server.socket if at_home else server.address
 
     def ctl(self, server, *words):
-        return cricketctl(self.tree, "--server", self.address(server), *words, env={"CRICKET_STATE_DIR": self.written} if self.written else {})
+        return cricketctl(self.tree, "--server", self.address(server), *words, env={**self.token()[0], **({"CRICKET_STATE_DIR": self.written} if self.written else {})})
 
     def sessions(self, server):
         return json.loads(self.ctl(server, "ps", "--json"))["sessions"]
 
     def start(self, server, standby=()):
         """The program up to its mid point; gives its session."""
-        env = {"CKT_TEST_PHASE_FILE": self.point}
+        env = {"CKT_TEST_PHASE_FILE": self.point, **self.token()[0]}
         if self.state:
             env["CRICKET_STATE_DIR"] = self.state
         if standby:
@@ -545,13 +556,13 @@ def route_twice(j):
 def route_migrate(j):
     servers = [j.server(), j.server()]
     session = j.start(servers[0])
-    for i in range(10):
+    for i in range(j.arg.moves):
         here, there = servers[i % 2], servers[1 - i % 2]
         done = json.loads(j.ctl(here, "migrate", session, "--to", j.address(there), "--json"))
         if done["session"] != session or j.sessions(here):
             raise Failure(f"move {i}: {done}; it is still at the source")
         j.claimed([there], session)
-    j.finish(servers[0])
+    j.finish(servers[j.arg.moves % 2])
 
 
 def route_pause(j):
@@ -644,6 +655,7 @@ def arguments(argv):
     parser.add_argument("--launcher", choices=("cricket-run", "preload"), default="cricket-run")
     parser.add_argument("--pause", type=float, default=90, metavar="SECONDS", help="of card (default 90)")
     parser.add_argument("--transport", choices=("tcp", "unix", "far", "leave"), default="tcp", help="of checkpoint, again, twice and migrate")
+    parser.add_argument("--moves", type=int, default=10, metavar="N", help="of migrate (default 10)")
     parser.add_argument("--clients", type=int, default=1, metavar="N", help="so many at once (tcp, unix)")
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
     parser.add_argument("--python", metavar="PATH", help="the interpreter for a program in Python; otherwise $CKT_TEST_PYTHON")
