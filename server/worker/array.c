@@ -67,10 +67,10 @@ CUresult ckt_array_make(struct ckt_worker *worker, uint64_t id, const CUDA_ARRAY
 	return CUDA_SUCCESS;
 }
 
-/* An array that came and went with no module loaded meanwhile leaves no trace. */
+/* An array that came and went with no module loaded meanwhile leaves no trace, unless an image that others build on has it. */
 static void journal_end(struct ckt_worker *worker, uint64_t id)
 {
-	for (size_t i = worker->journal_count; i-- > 0;) {
+	for (size_t i = worker->journal_count; i-- > worker->journal_saved;) {
 		struct ckt_journal_entry *entry = &worker->journal[i];
 		if (entry->kind == CKT_JOURNAL_MODULE_LOAD || entry->kind == CKT_JOURNAL_CONTEXT_CREATE || entry->kind == CKT_JOURNAL_DIGEST)
 			break;
@@ -189,6 +189,79 @@ CUresult ckt_array_read(const struct ckt_object *object, uint8_t *ret_data)
 CUresult ckt_array_write(const struct ckt_object *object, const uint8_t *data)
 {
 	return move(object, (uint8_t *)data, true);
+}
+
+/* The largest box that begins there and goes no further than the piece: a part of a row, rows of a slice, or slices. */
+static CUDA_MEMCPY3D first_box(const struct ckt_array_extent *extent, uint64_t offset, uint64_t size, bool write)
+{
+	uint64_t row = offset / extent->row_bytes, x = offset % extent->row_bytes, y = row % extent->rows, slice_bytes = extent->row_bytes * extent->rows;
+	CUDA_MEMCPY3D box = {.WidthInBytes = extent->row_bytes, .Height = 1, .Depth = 1};
+	if (x || size < extent->row_bytes) {
+		box.WidthInBytes = extent->row_bytes - x < size ? extent->row_bytes - x : size;
+	} else if (y || size < slice_bytes) {
+		box.Height = size / extent->row_bytes < extent->rows - y ? size / extent->row_bytes : extent->rows - y;
+	} else {
+		box.Height = extent->rows;
+		box.Depth = size / slice_bytes;
+	}
+	if (write) {
+		box.dstXInBytes = x;
+		box.dstY = y;
+		box.dstZ = row / extent->rows;
+	} else {
+		box.srcXInBytes = x;
+		box.srcY = y;
+		box.srcZ = row / extent->rows;
+	}
+	return box;
+}
+
+static void set_ends(CUDA_MEMCPY3D *box, CUarray array, enum ckt_array_way way, uint64_t at)
+{
+	if (way == CKT_ARRAY_FROM_HOST) {
+		box->srcMemoryType = CU_MEMORYTYPE_HOST;
+		box->srcHost = (const void *)(uintptr_t)at;
+		box->srcPitch = box->WidthInBytes;
+		box->srcHeight = box->Height;
+		box->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+		box->dstArray = array;
+		return;
+	}
+	box->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	box->srcArray = array;
+	box->dstPitch = box->WidthInBytes;
+	box->dstHeight = box->Height;
+	box->dstMemoryType = way == CKT_ARRAY_TO_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	if (way == CKT_ARRAY_TO_HOST)
+		box->dstHost = (void *)(uintptr_t)at;
+	else
+		box->dstDevice = at;
+}
+
+CUresult ckt_array_move_piece(const struct ckt_object *object, uint64_t offset, uint64_t size, enum ckt_array_way way, uint64_t at,
+			      CUstream stream)
+{
+	const struct ckt_warray *array = object->array;
+	CUresult result = CUDA_SUCCESS;
+	for (unsigned i = 0; i < ckt_array_level_count(array) && size && !result; i++) {
+		struct ckt_array_extent extent;
+		CUDA_ARRAY3D_DESCRIPTOR desc = ckt_array_level(&array->desc, i);
+		if (!ckt_array_extent(&desc, &extent))
+			return CUDA_ERROR_INVALID_VALUE;
+		uint64_t bytes = ckt_array_bytes(&extent);
+		for (; offset < bytes && size && !result;) {
+			uint64_t left = bytes - offset < size ? bytes - offset : size;
+			CUDA_MEMCPY3D box = first_box(&extent, offset, left, way == CKT_ARRAY_FROM_HOST);
+			set_ends(&box, array->levels ? array->level[i] : object->real, way, at);
+			uint64_t moved = box.WidthInBytes * box.Height * box.Depth;
+			result = ckt_driver.cuMemcpy3DAsync_v2(&box, stream);
+			offset += moved;
+			at += moved;
+			size -= moved;
+		}
+		offset -= offset < bytes ? offset : bytes;
+	}
+	return result;
 }
 
 /* ---- Handlers */

@@ -45,6 +45,13 @@ unsigned ckt_array_level_count(const struct ckt_warray *array);
 /* The whole of it, level behind level, rows and slices without gaps; host memory of array->bytes. */
 CUresult ckt_array_read(const struct ckt_object *object, uint8_t *ret_data);
 CUresult ckt_array_write(const struct ckt_object *object, const uint8_t *data);
+/*
+ * A piece of it, by its place in those contents, to or from memory at `at`, in the order of the stream: boxes, for a piece begins and ends
+ * anywhere in a row.  Precondition: the piece lies in the array.
+ */
+enum ckt_array_way { CKT_ARRAY_TO_HOST, CKT_ARRAY_FROM_HOST, CKT_ARRAY_TO_DEVICE };
+CUresult ckt_array_move_piece(const struct ckt_object *object, uint64_t offset, uint64_t size, enum ckt_array_way way, uint64_t at,
+			      CUstream stream);
 
 /* ---- texture.c; in the current context */
 /* The driver's object as described; *ret_handle is not the description's. */

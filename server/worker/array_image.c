@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/worker/driver.h"
+#include "server/worker/preload.h"
 
 /* ---- Tables */
 
@@ -82,6 +83,12 @@ CUresult ckt_array_load(struct ckt_worker *worker, const ckt_image_array *saved)
 	return result ? result : ckt_array_make(worker, saved->id, &desc, saved->levels, &object);
 }
 
+uint64_t ckt_array_image_bytes(const ckt_image_array *saved)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = desc_of(saved);
+	return ckt_array_total_bytes(&desc, saved->levels);
+}
+
 uint64_t ckt_arrays_bytes_on(const ckt_image *image, unsigned device)
 {
 	uint64_t bytes = 0;
@@ -103,8 +110,63 @@ static int by_space(const void *a, const void *b)
 	return x->space < y->space ? -1 : x->space > y->space;
 }
 
-static int load_contents(struct ckt_worker *worker, const ckt_image_array *saved, ckt_image_chunk *const *chunks, size_t count,
-			 const struct ckt_image_reader *reader, char *ret_message, size_t message_size)
+/* The chunks of one array. */
+struct contents {
+	const struct ckt_image_reader *reader;
+	ckt_image_chunk *const *chunks;
+	size_t count;
+	const bool *skip;	/* by the chunk's number in the image */
+};
+
+/* The journal, not the list, has made the object: hostile ones may differ. */
+static bool fits(const struct ckt_object *object, uint64_t address, uint64_t size)
+{
+	return address <= object->array->bytes && size <= object->array->bytes - address;
+}
+
+/* Chunks of zeros are not in the image. */
+static int load_all(struct ckt_object *object, const struct contents *c, CUresult *ret_result)
+{
+	uint8_t *data = calloc(object->array->bytes, 1);
+	int error = data ? 0 : -ENOMEM;
+	for (size_t i = 0; i < c->count && !error; i++)
+		error = fits(object, c->chunks[i]->address, c->chunks[i]->size)
+				? ckt_image_reader_chunk(c->reader, c->chunks[i], data + c->chunks[i]->address)
+				: -EBADMSG;
+	if (!error)
+		*ret_result = ckt_array_write(object, data);
+	free(data);
+	return error;
+}
+
+/* Of an array that was taken ahead: what has changed since. */
+static int load_changed(struct ckt_object *object, const struct contents *c, CUresult *ret_result)
+{
+	uint8_t *data = malloc(CKT_IMAGE_CHUNK);
+	int error = data ? 0 : -ENOMEM;
+	CUresult result = CUDA_SUCCESS;
+	uint64_t at = 0;
+	for (size_t i = 0; i < c->count && !error && !result; i++) {
+		const ckt_image_chunk *chunk = c->chunks[i];
+		if (c->skip[chunk - c->reader->image->chunks.chunks_val])
+			continue;
+		error = fits(object, chunk->address, chunk->size) ? ckt_image_reader_chunk(c->reader, chunk, data) : -EBADMSG;
+		if (!error)
+			result = ckt_array_move_piece(object, chunk->address, chunk->size, CKT_ARRAY_FROM_HOST, (uintptr_t)data, NULL);
+	}
+	if (data)
+		memset(data, 0, CKT_IMAGE_CHUNK);
+	for (uint32_t size; !error && !result && ckt_preload_next_clear(object->id, &at, &size); at += size)
+		result = fits(object, at, size) ? ckt_array_move_piece(object, at, size, CKT_ARRAY_FROM_HOST, (uintptr_t)data, NULL)
+						: CUDA_ERROR_INVALID_VALUE;
+	CUresult waited = ckt_driver.cuStreamSynchronize(NULL);
+	free(data);
+	*ret_result = result ? result : waited;
+	return error;
+}
+
+static int load_contents(struct ckt_worker *worker, const ckt_image_array *saved, const struct contents *c, char *ret_message,
+			 size_t message_size)
 {
 	struct ckt_object *object = ckt_objects_find(&worker->objects, saved->id);
 	CUresult result = object ? ckt_worker_use_context(worker, saved->context) : ckt_array_load(worker, saved);
@@ -113,20 +175,8 @@ static int load_contents(struct ckt_worker *worker, const ckt_image_array *saved
 		object = ckt_objects_find(&worker->objects, saved->id);
 	if (!result && ckt_handle_kind(object->id) != (saved->levels ? CKT_KIND_MIPMAP : CKT_KIND_ARRAY))
 		result = CUDA_ERROR_INVALID_HANDLE;
-	/* Chunks of zeros are not in the image. */
-	uint8_t *data = result ? NULL : calloc(object->array->bytes, 1);
-	if (!result && !data)
-		error = -ENOMEM;
-	for (size_t i = 0; i < count && !result && !error; i++) {
-		/* The journal, not the list, has made the object: hostile ones may differ. */
-		if (chunks[i]->address > object->array->bytes || chunks[i]->size > object->array->bytes - chunks[i]->address)
-			error = -EBADMSG;
-		else
-			error = ckt_image_reader_chunk(reader, chunks[i], data + chunks[i]->address);
-	}
-	if (!result && !error)
-		result = ckt_array_write(object, data);
-	free(data);
+	if (!result)
+		error = c->skip && ckt_preload_knows(saved->id) ? load_changed(object, c, &result) : load_all(object, c, &result);
 	if (error)
 		snprintf(ret_message, message_size, "the image is damaged: an array's contents: %s", strerror(-error));
 	else if (result)
@@ -134,8 +184,8 @@ static int load_contents(struct ckt_worker *worker, const ckt_image_array *saved
 	return result ? -EIO : error;
 }
 
-int ckt_arrays_load_contents(struct ckt_worker *worker, const ckt_image *image, const struct ckt_image_reader *reader, char *ret_message,
-			     size_t message_size)
+int ckt_arrays_load_contents(struct ckt_worker *worker, const ckt_image *image, const struct ckt_image_reader *reader, const bool *skip,
+			     char *ret_message, size_t message_size)
 {
 	size_t count = 0, at = 0;
 	int error = 0;
@@ -150,8 +200,9 @@ int ckt_arrays_load_contents(struct ckt_worker *worker, const ckt_image *image, 
 		size_t first = at;
 		while (at < count && chunks[at]->space == image->blobs.blobs_len + 1 + i)
 			at++;
+		struct contents c = {.reader = reader, .chunks = chunks + first, .count = at - first, .skip = skip};
 		if (image->arrays.arrays_val[i].live)
-			error = load_contents(worker, &image->arrays.arrays_val[i], chunks + first, at - first, reader, ret_message, message_size);
+			error = load_contents(worker, &image->arrays.arrays_val[i], &c, ret_message, message_size);
 	}
 	free(chunks);
 	return error;

@@ -8,10 +8,12 @@
 #include <sys/random.h>
 
 #include "rpc/log.h"
+#include "server/worker/array.h"
+#include "server/worker/driver.h"
 #include "server/worker/worker.h"
 
 struct entry {
-	uint64_t address;
+	uint64_t owner, address;
 	uint32_t size;
 	struct ckt_hash_value value;
 	const ckt_image_chunk *chunk;	/* of last.image; NULL: zeros */
@@ -28,7 +30,7 @@ static struct {
 	bool hashed;			/* there is a key, and entries; else contents are compared by the image's own hashes */
 	ckt_image image;
 	uint64_t key[4];
-	struct entry *entries;		/* by address */
+	struct entry *entries;		/* by owner and address */
 	size_t count;
 	struct place *places;		/* by owner and address */
 	size_t place_count;
@@ -58,6 +60,46 @@ int ckt_chain_key(bool begin, uint64_t ret_key[4])
 	return 0;
 }
 
+/* Contents of arrays are laid out in spare memory for it, as many as there is room for. */
+static CUresult hash_arrays(struct ckt_worker *worker, unsigned device, struct ckt_piece *pieces, size_t count, const uint64_t key[4])
+{
+	enum { BATCH = 32 };
+	struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(device));
+	struct ckt_hash_item items[BATCH];
+	struct ckt_hash_value values[BATCH];
+	struct ckt_piece *batch[BATCH];
+	const uint64_t place = CKT_SCRATCH_BASE + CKT_SCRATCH_SIZE / 4, size = (uint64_t)BATCH * CKT_IMAGE_CHUNK;
+	uint64_t memory = 0;
+	CUresult result = CUDA_SUCCESS;
+	for (size_t i = 0, n = 0; i < count && !result; i++) {
+		if (pieces[i].array && pieces[i].device == device) {
+			if (!memory) {
+				result = context ? ckt_driver.cuCtxSetCurrent(context->real) : CUDA_ERROR_INVALID_CONTEXT;
+				if (!result)
+					result = ckt_window_map(worker, device, place, size, &memory);
+			}
+			items[n] = (struct ckt_hash_item){place + n * CKT_IMAGE_CHUNK, pieces[i].size};
+			batch[n] = &pieces[i];
+			if (!result)
+				result = ckt_array_move_piece(pieces[i].array, pieces[i].address, pieces[i].size, CKT_ARRAY_TO_DEVICE,
+							      items[n].address, NULL);
+			n++;
+		}
+		if (result || !n || (n < BATCH && i + 1 < count))
+			continue;
+		result = ckt_hash_run(worker, device, key, items, n, values);
+		for (size_t k = 0; k < n && !result; k++) {
+			batch[k]->value = values[k];
+			batch[k]->hashed = true;
+			batch[k]->same = !values[k].any;
+		}
+		n = 0;
+	}
+	if (memory)
+		ckt_window_unmap(place, size, memory);
+	return result;
+}
+
 int ckt_chain_hash(struct ckt_worker *worker, struct ckt_piece *pieces, size_t count, const uint64_t key[4])
 {
 	struct ckt_hash_item *items = list(count, sizeof *items);
@@ -76,6 +118,9 @@ int ckt_chain_hash(struct ckt_worker *worker, struct ckt_piece *pieces, size_t c
 				pieces[i].hashed = true;
 				pieces[i].same = !pieces[i].value.any;
 			}
+		/* Where there is no room for it, their contents are compared on their way into the image. */
+		if (!result && hash_arrays(worker, d, pieces, count, key))
+			ckt_info("arrays could not be hashed on the GPU: their contents are compared");
 	}
 	free(items);
 	free(values);
@@ -90,6 +135,8 @@ int ckt_chain_hash(struct ckt_worker *worker, struct ckt_piece *pieces, size_t c
 static int by_address(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
+	if (x->owner != y->owner)
+		return x->owner < y->owner ? -1 : 1;
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
@@ -113,7 +160,7 @@ void ckt_chain_compare(struct ckt_piece *pieces, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct ckt_piece *piece = &pieces[i];
-		struct entry wanted = {.address = piece->address}, *found = NULL;
+		struct entry wanted = {.owner = piece->owner, .address = piece->address}, *found = NULL;
 		if (piece->same)
 			continue;
 		if (piece->hashed && last.hashed)
@@ -302,8 +349,9 @@ int ckt_chain_advance(ckt_image *image, const struct ckt_piece *pieces, size_t c
 	last.hashed = true;
 	for (size_t i = 0; i < count; i++)
 		if (pieces[i].hashed)
-			last.entries[last.count++] = (struct entry){.address = pieces[i].address, .size = pieces[i].size, .value = pieces[i].value,
-								    .chunk = find_chunk(0, pieces[i].address, pieces[i].size)};
+			last.entries[last.count++] = (struct entry){
+				.owner = pieces[i].owner, .address = pieces[i].address, .size = pieces[i].size, .value = pieces[i].value,
+				.chunk = find_chunk(pieces[i].owner, pieces[i].address, pieces[i].size)};
 	qsort(last.entries, last.count, sizeof *last.entries, by_address);
 	return 0;
 }

@@ -20,12 +20,14 @@
 #include "server/worker/digest.h"
 #include "server/worker/hash.h"
 
+struct ckt_object;
 struct ckt_worker;
 
 /* A piece of the session's contents. */
 struct ckt_piece {
 	unsigned space;		/* as in a chunk */
 	uint64_t owner;		/* the array whose contents it is; 0: none's */
+	const struct ckt_object *array;	/* it is read from this one; NULL: from memory */
 	unsigned device;
 	uint64_t address;
 	uint64_t copy;		/* where its frozen state lies on the device; 0: at its address */

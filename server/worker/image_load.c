@@ -153,7 +153,7 @@ int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_s
 	int error = open_image(&l, places, worker->image_count ? worker->image_count : 1);
 	if (error)
 		return error;
-	static int (*const steps[])(struct ckt_loading *) = {load_blobs, ckt_load_check_code, ckt_load_journal, ckt_load_memory_ahead};
+	static int (*const steps[])(struct ckt_loading *) = {load_blobs, ckt_load_check_code, ckt_load_journal, check_globals, ckt_load_memory_ahead};
 	error = ckt_load_check(&l, args);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++)
 		error = steps[i](&l);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "rpc/log.h"
+#include "server/worker/array_image.h"
 #include "server/worker/crew.h"
 #include "server/worker/digest.h"
 #include "server/worker/driver.h"
@@ -173,8 +174,11 @@ static int prepare_extents(struct ckt_loading *l)
 	if (driver_error)
 		return ckt_load_fail(l, (CUresult)driver_error, "the session's memory of", 0);
 	uint64_t there = 0, rest = 0;
-	for (unsigned i = 0; i < l->image.chunks.chunks_len && !error; i++)
-		*(l->skip[i] ? &there : &rest) += l->image.chunks.chunks_val[i].space ? 0 : l->image.chunks.chunks_val[i].size;
+	for (unsigned i = 0; i < l->image.chunks.chunks_len && !error; i++) {
+		const ckt_image_chunk *chunk = &l->image.chunks.chunks_val[i];
+		bool module = chunk->space && chunk->space <= l->image.blobs.blobs_len;
+		*(l->skip[i] ? &there : &rest) += module ? 0 : chunk->size;
+	}
 	if (!l->ahead && !error)
 		ckt_info("restore: %llu bytes are there already, %llu are to be read", (unsigned long long)there, (unsigned long long)rest);
 	return error ? ckt_load_refuse(l, error, "the image's memory cannot be pre-loaded: %s", strerror(-error)) : 0;
@@ -202,7 +206,11 @@ int ckt_load_memory_ahead(struct ckt_loading *l)
 	ckt_crew_prepare();
 	ckt_crew_look(l->worker);
 	int error = prepare_extents(l);
-	return error ? error : read_chunks(l);
+	if (!error && ckt_preload_clear(l->worker))
+		error = ckt_load_refuse(l, -EIO, "clearing the GPU's memory failed");
+	if (!error)
+		error = read_chunks(l);
+	return error ? error : ckt_arrays_load_contents(l->worker, &l->image, &l->reader, l->skip, l->message, l->message_size);
 }
 
 int ckt_load_memory(struct ckt_loading *l)

@@ -3,6 +3,7 @@
 
 #include "server/worker/driver.h"
 #include "server/worker/image_load.h"
+#include "server/worker/preload.h"
 
 int ckt_load_map_memory(struct ckt_loading *l)
 {
@@ -49,7 +50,7 @@ static int map_for_peers(struct ckt_loading *l)
 	return 0;
 }
 
-static unsigned compression_of(const ckt_image *image, uint64_t physical)
+unsigned ckt_load_compression(const ckt_image *image, uint64_t physical)
 {
 	for (unsigned i = 0; i < image->compressibles.compressibles_len; i++)
 		if (image->compressibles.compressibles_val[i].physical == physical)
@@ -70,7 +71,7 @@ int ckt_load_map_physicals(struct ckt_loading *l)
 	}
 	for (unsigned i = 0; i < image->physicals.physicals_len; i++) {
 		const ckt_image_physical *p = &image->physicals.physicals_val[i];
-		CUresult result = ckt_vmm_physical_make(worker, p->id, p->device, p->size, compression_of(image, p->id));
+		CUresult result = ckt_vmm_physical_make(worker, p->id, p->device, p->size, ckt_load_compression(image, p->id));
 		if (!result && p->contents_only) {
 			result = ckt_vmm_reserve(worker, p->device, p->size, 0, p->contents, &address);
 			if (!result && address != p->contents)
@@ -113,6 +114,14 @@ static CUresult clear(uint64_t address, uint64_t size)
 	return ckt_driver.cuMemsetD8_v2(address, 0, size);
 }
 
+/* What was taken ahead needs what has become zeros only; variables of new modules are among that. */
+static int clear_ahead(struct ckt_loading *l, CUresult result)
+{
+	if (!result)
+		result = ckt_preload_clear(l->worker);
+	return result ? ckt_load_refuse(l, -EIO, "clearing the GPU's memory: CUDA error %d", result) : 0;
+}
+
 /*
  * Chunks of zeros are not in the image, and what lies in fresh memory and fresh variables is not the program's.  A fill is over only when
  * its own context has been waited for: what is read afterwards goes by other streams.
@@ -130,11 +139,13 @@ int ckt_load_clear_memory(struct ckt_loading *l)
 		for (unsigned i = 0; i < extents && !result; i++)
 			result = clear(saved->extents.extents_val[i].address, saved->extents.extents_val[i].size);
 		for (unsigned i = 0; i < l->image.physicals.physicals_len && !result; i++)
-			if (l->image.physicals.physicals_val[i].device == d)
+			if (l->image.physicals.physicals_val[i].device == d && !(l->skip && ckt_preload_knows(l->image.physicals.physicals_val[i].id)))
 				result = clear(l->image.physicals.physicals_val[i].contents, l->image.physicals.physicals_val[i].size);
 		if (!result)
 			result = ckt_driver.cuCtxSynchronize();
 	}
+	if (l->skip)
+		return clear_ahead(l, result);
 	for (unsigned m = 0; m < l->image.modules.modules_len && !result; m++) {
 		const ckt_image_module *module = &l->image.modules.modules_val[m];
 		if (!module->globals.globals_len)

@@ -128,7 +128,7 @@ int ckt_load_pools(struct ckt_loading *l)
 
 int ckt_load_arrays(struct ckt_loading *l)
 {
-	int error = ckt_arrays_load_contents(l->worker, &l->image, &l->reader, l->message, l->message_size);
+	int error = ckt_arrays_load_contents(l->worker, &l->image, &l->reader, l->skip, l->message, l->message_size);
 	return error ? error : ckt_textures_load(l->worker, &l->image, l->message, l->message_size);
 }
 

@@ -513,8 +513,10 @@ CUresult ckt_memory_charge(struct ckt_memory *memory, uint64_t size)
 {
 	pthread_mutex_lock(&memory->lock);
 	bool good = !over_limit(memory, size);
-	if (good)
+	if (good) {
 		memory->used += size;
+		memory->charged += size;
+	}
 	pthread_mutex_unlock(&memory->lock);
 	return good ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -523,7 +525,16 @@ void ckt_memory_uncharge(struct ckt_memory *memory, uint64_t size)
 {
 	pthread_mutex_lock(&memory->lock);
 	memory->used -= size;
+	memory->charged -= size;
 	pthread_mutex_unlock(&memory->lock);
+}
+
+uint64_t ckt_memory_charged(struct ckt_memory *memory)
+{
+	pthread_mutex_lock(&memory->lock);
+	uint64_t charged = memory->charged;
+	pthread_mutex_unlock(&memory->lock);
+	return charged;
 }
 
 /* ---- Restore */

@@ -63,6 +63,7 @@ struct ckt_memory {
 	uint64_t base, size;
 	uint64_t limit;			/* 0: none */
 	uint64_t used;			/* sum of granted */
+	uint64_t charged;		/* of that, made outside of the allocator */
 	uint64_t cached;
 	struct ckt_ranges addresses;	/* free, in extents */
 	struct ckt_ranges small;	/* free inside small extents */
@@ -130,6 +131,7 @@ void ckt_memory_unreserve(struct ckt_memory *memory, uint64_t address, uint64_t 
 /* Counts physical memory made outside of the allocator; CUDA_ERROR_OUT_OF_MEMORY where the limit does not allow it. */
 CUresult ckt_memory_charge(struct ckt_memory *memory, uint64_t size);
 void ckt_memory_uncharge(struct ckt_memory *memory, uint64_t size);
+uint64_t ckt_memory_charged(struct ckt_memory *memory);
 
 /*
  * Restore: recreates a fresh allocator's extents, then its blocks, at their old addresses.  CUDA_ERROR_INVALID_VALUE where they

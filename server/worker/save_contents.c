@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rpc/log.h"
+#include "server/worker/array.h"
 #include "server/worker/crew.h"
 #include "server/worker/digest.h"
 #include "server/worker/driver.h"
@@ -37,9 +38,12 @@ static CUresult fetch(struct ckt_saving *s, struct ckt_crew_member *member, cons
 	if (!piece || piece->data)
 		return CUDA_SUCCESS;
 	CUresult error = ckt_crew_use_device(member, piece->device);
-	if (!error)
-		error = ckt_driver.cuMemcpyDtoHAsync_v2(member->buffers[buffer], piece->copy ? piece->copy : piece->address, piece->size,
-							ckt_crew_stream(member, piece->device));
+	CUstream stream = ckt_crew_stream(member, piece->device);
+	if (!error && piece->array && !piece->copy)
+		error = ckt_array_move_piece(piece->array, piece->address, piece->size, CKT_ARRAY_TO_HOST, (uintptr_t)member->buffers[buffer],
+					     stream);
+	else if (!error)
+		error = ckt_driver.cuMemcpyDtoHAsync_v2(member->buffers[buffer], piece->copy ? piece->copy : piece->address, piece->size, stream);
 	if (error)
 		s->driver_error = (int)error;
 	return error;
@@ -157,6 +161,17 @@ static int run_crew(struct ckt_saving *s, bool early)
 	return result;
 }
 
+/* What lies behind it is hashed where it lies. */
+static uint64_t align(uint64_t size)
+{
+	return (size + 255) & ~(uint64_t)255;
+}
+
+static bool takes_array(const struct ckt_piece *piece, const struct ckt_spare *spare, uint64_t used)
+{
+	return piece->array && !piece->same && piece->device == 0 && used + align(piece->size) <= spare->size;
+}
+
 int ckt_save_let_go(struct ckt_saving *s)
 {
 	struct ckt_worker *worker = s->worker;
@@ -167,10 +182,17 @@ int ckt_save_let_go(struct ckt_saving *s)
 	CUresult result = ckt_worker_spare_use(worker);
 	for (size_t i = 0; i < s->piece_count && !result;) {
 		struct ckt_piece *piece = &s->pieces[i];
+		if (takes_array(piece, spare, used)) {
+			result = ckt_array_move_piece(piece->array, piece->address, piece->size, CKT_ARRAY_TO_DEVICE, CKT_SPARE_BASE + used, NULL);
+			piece->copy = CKT_SPARE_BASE + used;
+			used += align(piece->size);
+			i++;
+			continue;
+		}
 		uint64_t size = 0;
 		size_t n = i;
 		/* As much as lies one behind the other goes in one copy. */
-		for (; n < s->piece_count && !s->pieces[n].same && !s->pieces[n].data && s->pieces[n].device == 0 &&
+		for (; n < s->piece_count && !s->pieces[n].same && !s->pieces[n].data && !s->pieces[n].array && s->pieces[n].device == 0 &&
 		       used + size + s->pieces[n].size <= spare->size && s->pieces[n].address == piece->address + size;
 		     n++) {
 			s->pieces[n].copy = CKT_SPARE_BASE + used + size;
@@ -178,7 +200,7 @@ int ckt_save_let_go(struct ckt_saving *s)
 		}
 		if (size)
 			result = ckt_driver.cuMemcpyDtoDAsync_v2(CKT_SPARE_BASE + used, piece->address, size, NULL);
-		used += size;
+		used += align(size);
 		i = n > i ? n : i + 1;
 	}
 	if (!result)

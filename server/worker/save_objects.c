@@ -136,26 +136,33 @@ static void take_event(struct ckt_saving *s, struct ckt_object *object, CUevent 
 	event->milliseconds = ms + worker->image_base_ms;
 }
 
-/* Arrays can be read only by copies of their own kind, so the host gets them at once. */
+/* An array of another context than its device's primary one cannot be read by the crew: the host gets it at once. */
+static CUresult read_array(struct ckt_saving *s, struct ckt_object *object, const struct ckt_object *context, uint8_t **ret_data)
+{
+	*ret_data = s->array_data[s->array_count - 1] = malloc(object->array->bytes);
+	CUresult result = *ret_data ? ckt_driver.cuCtxSetCurrent(context ? context->real : NULL) : CUDA_ERROR_OUT_OF_MEMORY;
+	return result ? result : ckt_array_read(object, *ret_data);
+}
+
 static int take_array(struct ckt_saving *s, struct ckt_object *object)
 {
 	unsigned index = s->image.arrays.arrays_len++;
-	s->array_count = s->image.arrays.arrays_len;
-	uint64_t bytes = object->array->bytes;
 	struct ckt_object *context = ckt_objects_find(&s->worker->objects, object->context);
-	uint8_t *data = s->array_data[index] = malloc(bytes);
+	bool here = context && context->ctx.primary;
+	uint8_t *data = NULL;
+	s->array_count = s->image.arrays.arrays_len;
 	ckt_array_save(object, &s->image.arrays.arrays_val[index]);
-	CUresult result = data ? ckt_driver.cuCtxSetCurrent(context ? context->real : NULL) : CUDA_ERROR_OUT_OF_MEMORY;
-	if (!result)
-		result = ckt_array_read(object, data);
+	CUresult result = here ? CUDA_SUCCESS : read_array(s, object, context, &data);
 	if (result) {
 		snprintf(s->message, s->message_size, "array 0x%llx cannot be read: CUDA error %d", (unsigned long long)object->id, result);
 		return -EIO;
 	}
 	size_t before = s->piece_count;
-	int error = ckt_save_add_pieces(s, s->image.blobs.blobs_len + index + 1, 0, 0, data, bytes);
-	for (size_t i = before; i < s->piece_count; i++)
+	int error = ckt_save_add_pieces(s, s->image.blobs.blobs_len + index + 1, here ? context->ctx.device : 0, 0, data, object->array->bytes);
+	for (size_t i = before; i < s->piece_count; i++) {
 		s->pieces[i].owner = object->id;
+		s->pieces[i].array = here ? object : NULL;
+	}
 	return error;
 }
 

@@ -162,6 +162,8 @@ static int take_journal(struct ckt_saving *s)
 	if (!s->image.journal.journal_val)
 		return ckt_save_has_memory(s);
 	s->image.journal.journal_len = (u_int)worker->journal_count;
+	if (s->save->keep_hashes)
+		worker->journal_saved = worker->journal_count;
 	for (size_t i = 0; i < worker->journal_count; i++) {
 		struct ckt_journal_entry *from = &worker->journal[i];
 		ckt_image_journal *entry = &s->image.journal.journal_val[i];

@@ -29,7 +29,8 @@ void ckt_worker_spare_take(struct ckt_worker *worker, struct ckt_spare *ret_spar
 	/* More devices are saved frozen. */
 	if (worker->device_count != 1 || worker->old_image || ckt_worker_spare_use(worker) || ckt_driver.cuMemGetInfo_v2(&free_bytes, &total))
 		return;
-	uint64_t size = held_bytes(&worker->devices[0].memory) + CKT_MEMORY_EXTENT;
+	uint64_t size = held_bytes(&worker->devices[0].memory) + ckt_memory_charged(&worker->devices[0].memory) + CKT_MEMORY_EXTENT;
+	size = (size + CKT_MEMORY_EXTENT - 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
 	if (size > CKT_SCRATCH_SIZE / 2 || size + total / RESERVE_SHARE > free_bytes)
 		return;
 	if (ckt_window_map(worker, 0, CKT_SPARE_BASE, size, &ret_spare->piece) == CUDA_SUCCESS)

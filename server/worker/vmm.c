@@ -9,6 +9,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/grow.h"
 #include "server/worker/ipc.h"
+#include "server/worker/preload.h"
 #include "server/worker/worker.h"
 
 /* ---- Reservations */
@@ -64,7 +65,7 @@ CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned 
 	result = ckt_objects_add(&worker->objects, id, CKT_KIND_PHYSICAL, false, &object);
 	if (!result) {
 		uint64_t handle;
-		result = ckt_window_create(worker, device, size, compression, &handle);
+		result = ckt_preload_take(id, device, size, compression, &handle) ? CUDA_SUCCESS : ckt_window_create(worker, device, size, compression, &handle);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY) {
 			ckt_pools_release(worker, device);
 			ckt_memory_trim(memory);

@@ -112,6 +112,7 @@ struct ckt_worker {
 	struct ckt_blobs blobs;
 	struct ckt_journal_entry *journal;
 	size_t journal_count, journal_room;
+	size_t journal_saved;		/* so many stand in an image that others build on: they are only added to */
 	uint32_t local_bytes;		/* most of any kernel that was launched */
 	struct ckt_pools pools;
 	struct ckt_vmm vmm;

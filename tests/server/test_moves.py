@@ -12,6 +12,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from whole import Whole, runner  # noqa: E402
 
+KINDS = os.environ["CKT_TEST_KINDS"]
+
 
 class Moves(Whole):
     def test_parked_and_restored_elsewhere(self):
@@ -98,16 +100,28 @@ class Moves(Whole):
         self.ctl(second, "restore", stopped)
         self.assertEqual(self.finish(program)[0], self.expected())
 
+    def token(self):
+        """Options of a server that wants one; what is started from now on shows it."""
+        path = os.path.join(self.dir, "token")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write("the token of this test\n" * 2)
+        os.environ["CRICKET_TOKEN_FILE"] = path
+        self.addCleanup(os.environ.pop, "CRICKET_TOKEN_FILE", None)
+        return ["--token-file", path]
+
     def test_any_base(self):
         """As the man page begins: img1, then img2 built on it; also after a restore of img1, and with a plain image in the middle of a series."""
         def path(name):
             return os.path.join(self.dir, name)
 
         for far in (False, True):
-            first = self.server("first-%d" % far)
+            # As from another host: over TCP, with a token.
+            token = self.token() if far else []
+            first = self.server("first-%d" % far, *token)
             if far:
-                os.rename(first.socket, first.socket + ".hidden")  # as from another host
-            program, session = self.start(first, "p%d" % far)
+                os.rename(first.socket, first.socket + ".hidden")
+            shown = {"CRICKET_TOKEN_FILE": token[1]} if far else {}
+            program, session = self.start(first, "p%d" % far, **shown)
             names = [path("img%d-%d" % (i, far)) for i in range(5)]
             self.ctl(first, "checkpoint", session, names[0])
             whole = self.image("show", names[0])["stored_bytes"]
@@ -117,24 +131,25 @@ class Moves(Whole):
                 self.assertTrue(self.image("verify", names[i])["ok"])
             self.ctl(first, "checkpoint", session, path("stopped-%d" % far), "--stop")
             first.kill()
-            second = self.server("second-%d" % far)
+            second = self.server("second-%d" % far, *token)
             self.ctl(second, "restore", names[0])
             self.wait(lambda: self.state(second, session) == "running")
             done = json.loads(self.ctl(second, "checkpoint", session, names[4], "--incremental", names[0], "--stop", "--json"))
             self.assertLess(done["bytes"], whole // 2 + 1, done)
             # Another program's image is none to build on.
-            other, theirs = self.start(second, "other%d" % far)
+            other, theirs = self.start(second, "other%d" % far, **shown)
             code, _, err = self.may_fail(second, "checkpoint", theirs, path("no"), "--incremental", names[0])
             self.assertEqual(code, 1)
             self.assertIn("is of session %s" % session, err)
             self.assertFalse(os.path.exists(path("no")))
             self.finish(other)
             second.kill()
-            third = self.server("third-%d" % far)
+            third = self.server("third-%d" % far, *token)
             self.ctl(third, "restore", names[4])
             self.point = os.path.join(self.dir, "p%d" % far, "phase")
             self.assertEqual(self.finish(program)[0], self.expected())
             shutil.rmtree(path("expected"))
+            self.assertEqual(bool(far), "CRICKET_TOKEN_FILE" in os.environ)
 
     def test_series_with_a_plain_one(self):
         server = self.server("only")
@@ -203,6 +218,20 @@ class Moves(Whole):
         self.assertLess(int(rest), 1 << 20)
         self.assertGreater(done["stopped_ms"], 0)
         self.assertEqual(self.finish(program)[0], self.expected())
+
+    def test_migrate_every_memory_ahead(self):
+        """Arrays, what the program maps itself and variables of modules are taken ahead as well, while some of them come and go."""
+        servers = [self.server("first"), self.server("second")]
+        program, session = self.start(servers[0], program=KINDS)
+        for i in range(4):
+            self.ctl(servers[i % 2], "migrate", session, "--to", servers[1 - i % 2].address)
+        counts = [re.findall(r"restore: (\d+) bytes are there already, (\d+) are to be read", self.log_of(server)) for server in servers]
+        self.assertEqual([len(c) for c in counts], [2, 2])
+        for there, rest in counts[0] + counts[1]:
+            # 8 MiB of each, of which the first piece of 2 MiB changes.
+            self.assertGreaterEqual(int(there), 18 << 20)
+            self.assertLessEqual(int(rest), 7 << 20)
+        self.finish(program)
 
     def test_migrate_to_another_gpu(self):
         """A session has all GPUs of its server; the first of them, which this program uses, moves, and back."""

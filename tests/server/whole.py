@@ -57,14 +57,14 @@ class Whole(unittest.TestCase):
     def ctl(self, server, *words):
         return runner.cricketctl(self.tree, "--server", server.address, *words)
 
-    def start(self, server, name="p", **env):
+    def start(self, server, name="p", program=PROGRAM, **env):
         """The program at its mid point: (program, session)"""
         directory = os.path.join(self.dir, name)
         os.mkdir(directory)
         self.point = os.path.join(directory, "phase")
         environment = runner.clean_environment()
         environment.update({"CKT_TEST_PHASE_FILE": self.point, "HOME": self.home}, **env)
-        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, PROGRAM], environment)
+        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, program], environment)
         self.programs.append(program)
         program.wait_ready(self.point + ".ready", 60)
         (session,) = runner.sessions_of(self.tree, server)

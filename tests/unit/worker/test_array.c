@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/worker/array.h"
+#include "server/worker/aside.h"
 #include "tests/unit/worker/inside.h"
 
 enum { BYTE = CU_AD_FORMAT_UNSIGNED_INT8 };
@@ -49,10 +50,12 @@ static void test_make(void)
 	IS(ASK(array_destroy, .id = ID(ARRAY, 299)), CUDA_ERROR_INVALID_HANDLE);
 	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
 	IS(ASK(array_destroy, .id = id), CUDA_ERROR_INVALID_HANDLE);
+	ckt_aside_drain(&ckt_worker, -1);
 	IS(ckt_memory_used(memory), used);
 	IS(ckt_worker.journal_count, journal);	/* came and went: no trace */
 	IS(CUT(array_create, .id = id), 0);
 	IS(CUT(array_destroy, .id = id), 0);
+	ckt_aside_drain(&ckt_worker, -1);
 }
 
 static void test_levels(void)
@@ -88,6 +91,7 @@ static void test_levels(void)
 	IS(memcmp(res.data, in + 64, 16), 0);
 	IS(ASK(array_destroy, .id = levels), CUDA_SUCCESS);
 	IS(ASK(array_destroy, .id = plain), CUDA_SUCCESS);
+	ckt_aside_drain(&ckt_worker, -1);
 }
 
 static void test_copies(void)
@@ -135,6 +139,68 @@ static void test_copies(void)
 	IS(CUT(memcpy_array, .dst_array = a), 0);
 	IS(ASK(array_destroy, .id = a), CUDA_SUCCESS);
 	inside_free(memory);
+	ckt_aside_drain(&ckt_worker, -1);
 }
 
-UNIT_SUITE(array, {"make", test_make}, {"levels", test_levels}, {"copies", test_copies})
+/* Pieces that begin and end anywhere are what the whole contents have there, whichever way they go. */
+static void test_pieces(void)
+{
+	enum { ROW = 12, ROWS = 5, SLICES = 3, BYTES = ROW * ROWS * SLICES };
+	static const unsigned cases[][2] = {{0, BYTES}, {0, 4}, {4, 4}, {8, 8}, {12, 12}, {8, 60}, {60, 60}, {56, 68}, {4, BYTES - 8}, {120, 60}, {BYTES - 4, 4}};
+	uint64_t id = ID(ARRAY, 210), mips = ID(MIPMAP, 210), device = inside_memory(1 << 20, 0);
+	MUST(ASK(array_create, .id = id, .width = 3, .height = ROWS, .depth = SLICES, .format = CU_AD_FORMAT_FLOAT, .channels = 1), CUDA_SUCCESS);
+	const struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, id);
+	uint8_t whole[BYTES], got[BYTES], want[BYTES];
+	IS(object->array->bytes, BYTES);
+	for (unsigned i = 0; i < BYTES; i++)
+		whole[i] = (uint8_t)(i + 1);
+	for (size_t c = 0; c < COUNT(cases); c++) {
+		unsigned at = cases[c][0], size = cases[c][1];
+		IS(ckt_array_write(object, whole), CUDA_SUCCESS);
+		memset(got, 0, sizeof got);
+		IS(ckt_array_move_piece(object, at, size, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL), CUDA_SUCCESS);
+		IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
+		IS(memcmp(got, whole + at, size), 0);
+		IS(ckt_array_move_piece(object, at, size, CKT_ARRAY_TO_DEVICE, device, NULL), CUDA_SUCCESS);
+		IS(ckt_driver.cuMemcpyDtoH_v2(got, device, size), CUDA_SUCCESS);
+		IS(memcmp(got, whole + at, size), 0);
+		memcpy(want, whole, BYTES);
+		memset(want + at, 0xee, size);
+		IS(ckt_array_move_piece(object, at, size, CKT_ARRAY_FROM_HOST, (uintptr_t)(want + at), NULL), CUDA_SUCCESS);
+		IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
+		IS(ckt_array_read(object, got), CUDA_SUCCESS);
+		IS(memcmp(got, want, BYTES), 0);
+	}
+	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
+	/* Across levels: 64, 16 and 4 bytes. */
+	MUST(ASK(array_create, .id = mips, .width = 8, .height = 8, .format = BYTE, .channels = 1, .levels = 3), CUDA_SUCCESS);
+	object = ckt_objects_find(&ckt_worker.objects, mips);
+	IS(ckt_array_write(object, whole), CUDA_SUCCESS);
+	IS(ckt_array_move_piece(object, 60, 22, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL), CUDA_SUCCESS);
+	IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
+	IS(memcmp(got, whole + 60, 22), 0);
+	IS(ckt_array_move_piece(object, 80, 4, CKT_ARRAY_TO_HOST, (uintptr_t)got, NULL), CUDA_SUCCESS);
+	IS(ckt_driver.cuStreamSynchronize(NULL), CUDA_SUCCESS);
+	IS(memcmp(got, whole + 80, 4), 0);
+	IS(ASK(array_destroy, .id = mips), CUDA_SUCCESS);
+	ckt_aside_drain(&ckt_worker, -1);
+	inside_free(device);
+}
+
+/* What an image that others build on has in its journal stays there: the array's end is added. */
+static void test_journal(void)
+{
+	uint64_t id = ID(ARRAY, 211);
+	size_t journal = ckt_worker.journal_count, saved = ckt_worker.journal_saved;
+	MUST(ASK(array_create, .id = id, .width = 64, .height = 16, .format = BYTE, .channels = 1), CUDA_SUCCESS);
+	ckt_worker.journal_saved = ckt_worker.journal_count;
+	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
+	ckt_aside_drain(&ckt_worker, -1);
+	IS(ckt_worker.journal_count, journal + 2);
+	IS(ckt_worker.journal[journal + 1].kind, CKT_JOURNAL_ARRAY_DESTROY);
+	ckt_worker.journal_count = journal;
+	ckt_worker.journal_saved = saved;
+	ckt_aside_drain(&ckt_worker, -1);
+}
+
+UNIT_SUITE(array, {"pieces", test_pieces}, {"journal", test_journal}, {"make", test_make}, {"levels", test_levels}, {"copies", test_copies})

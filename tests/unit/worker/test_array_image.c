@@ -79,12 +79,12 @@ static void test_contents(void)
 	ckt_image image = {.arrays = {1, &saved}, .chunks = {2, chunks}, .file_bytes = {1, &bytes}, .hash_kind = CKT_IMAGE_BLAKE3};
 	struct ckt_image_reader reader;
 	MUST(ckt_image_reader_init_open(&reader, &image, fds, 2, message, sizeof message), 0);
-	IS(ckt_arrays_load_contents(&ckt_worker, &image, &reader, message, sizeof message), 0);
+	IS(ckt_arrays_load_contents(&ckt_worker, &image, &reader, NULL, message, sizeof message), 0);
 	IS(ckt_array_read(object, got), CUDA_SUCCESS);
 	IS(memcmp(got, data, sizeof data), 0);
 	/* Gone: the list makes what the journal had no room for. */
 	ckt_array_destroy(&ckt_worker, object);
-	IS(ckt_arrays_load_contents(&ckt_worker, &image, &reader, message, sizeof message), 0);
+	IS(ckt_arrays_load_contents(&ckt_worker, &image, &reader, NULL, message, sizeof message), 0);
 	object = ckt_objects_find(&ckt_worker.objects, saved.id);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(object);
 	IS(ckt_array_read(object, got), CUDA_SUCCESS);
@@ -98,15 +98,15 @@ static void test_contents(void)
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		chunks[0].address = wrong[i].address;
 		chunks[0].size = wrong[i].size;
-		IS(ckt_arrays_load_contents(&ckt_worker, &image, &reader, message, sizeof message), -EBADMSG);
+		IS(ckt_arrays_load_contents(&ckt_worker, &image, &reader, NULL, message, sizeof message), -EBADMSG);
 		HAS(message, "an array's contents");
 	}
 	chunks[0] = good;
 	chunks[0].hash[3] ^= 1;
-	IS(ckt_arrays_load_contents(&ckt_worker, &image, &reader, message, sizeof message), -EBADMSG);
+	IS(ckt_arrays_load_contents(&ckt_worker, &image, &reader, NULL, message, sizeof message), -EBADMSG);
 	chunks[0] = good;
 	saved.levels = 1;	/* the list and the object do not agree */
-	IS(ckt_arrays_load_contents(&ckt_worker, &image, &reader, message, sizeof message), -EIO);
+	IS(ckt_arrays_load_contents(&ckt_worker, &image, &reader, NULL, message, sizeof message), -EIO);
 	ckt_image_reader_fini(&reader);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	ckt_array_destroy(&ckt_worker, object);

@@ -1,8 +1,11 @@
 /* Chains of images: what did not change points into the last image's files, and only what is sure not to have changed. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/worker/array.h"
+#include "server/worker/aside.h"
 #include "server/worker/chain.h"
 #include "tests/unit/worker/inside.h"
 
@@ -70,6 +73,93 @@ static void test_hash(void)
 		NO(pieces[i].hashed || pieces[i].same);
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 	inside_free(memory);
+}
+
+/* Arrays have a hash by their contents, and an image without keyed hashes is compared by what it says of its chunks. */
+static void test_candidates(void)
+{
+	struct ckt_piece pieces[2];
+	uint64_t id = ID(ARRAY, 220);
+	static uint8_t data[64 * 16];
+	char hash[CKT_IMAGE_HASH], other[CKT_IMAGE_HASH] = "other";
+	ckt_chain_break();
+	MUST(ASK(array_create, .id = id, .width = 64, .height = 16, .format = CU_AD_FORMAT_UNSIGNED_INT8, .channels = 1), CUDA_SUCCESS);
+	const struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, id);
+	for (unsigned round = 0; round < 2; round++) {
+		memset(data, round ? 7 : 0, sizeof data);
+		IS(ckt_array_write(object, data), CUDA_SUCCESS);
+		pieces[0] = (struct ckt_piece){.space = 1, .owner = id, .array = object, .size = sizeof data};
+		ckt_chain_key(true, key);
+		IS(ckt_chain_hash(&ckt_worker, pieces, 1, key), 0);
+		YES(pieces[0].hashed);
+		IS(pieces[0].same, !round);
+	}
+	ckt_image *image = image_new(9, 1);
+	image->arrays.arrays_val = calloc(1, sizeof(ckt_image_array));
+	image->arrays.arrays_len = 1;
+	image->arrays.arrays_val[0].id = id;
+	image->chunks.chunks_val = calloc(2, sizeof(ckt_image_chunk));
+	image->chunks.chunks_len = 2;
+	ckt_image_hash(CKT_IMAGE_BLAKE3, data, sizeof data, hash);
+	image->chunks.chunks_val[0] = (ckt_image_chunk){.space = 1, .size = sizeof data};
+	memcpy(image->chunks.chunks_val[0].hash, hash, sizeof hash);
+	image->chunks.chunks_val[1] = (ckt_image_chunk){.address = 0x1000, .size = 16};
+	ckt_chain_advance(image, NULL, 0, NULL);
+	image_free(image);
+	NO(ckt_chain_hashed());
+	pieces[0].hashed = false;
+	pieces[1] = (struct ckt_piece){.address = 0x1000, .size = 32};	/* another size: none */
+	ckt_chain_compare(pieces, 2);
+	YES(pieces[0].candidate && !pieces[1].candidate);
+	NO(ckt_chain_resembles(&pieces[0], other) || ckt_chain_resembles(&pieces[1], other));
+	NO(pieces[0].same);
+	YES(ckt_chain_resembles(&pieces[0], hash));
+	YES(pieces[0].same && pieces[0].old);
+	IS(ASK(array_destroy, .id = id), CUDA_SUCCESS);
+	ckt_aside_drain(&ckt_worker, -1);
+	ckt_chain_break();
+}
+
+/* The manifest of a base comes in pieces, in order, and must be this session's. */
+static void test_base(void)
+{
+	char id[CKT_IMAGE_ID], message[CKT_MESSAGE_MAX] = "";
+	uint8_t *data;
+	size_t size;
+	memset(id, 5, sizeof id);
+	ckt_chain_break();
+	IS(ckt_chain_base_use(&ckt_worker, id, message, sizeof message), -ESTALE);
+	for (unsigned round = 0; round < 4; round++) {
+		ckt_image *image = image_new(5, 1);
+		free(image->session);
+		image->session = strdup(round == 1 ? "ffffffffffff" : ckt_worker.session);
+		memcpy(image->secret_hash, ckt_worker.secret_hash, sizeof image->secret_hash);
+		image->window_base = ckt_worker.window_base;
+		image->window_bytes = ckt_worker.window_size;
+		image->slice_bytes = ckt_worker.slice_size;
+		image->devices.devices_val = calloc(1, sizeof(ckt_image_device));
+		image->devices.devices_len = 1;
+		image->devices.devices_val[0].name = strdup("");
+		image->hash_kind = round == 2 ? CKT_IMAGE_SHA256 : CKT_IMAGE_BLAKE3;
+		ckt_chain_break();
+		IS(ckt_image_encode(image, &data, &size), 0);
+		image_free(image);
+		IS(ckt_chain_base_piece(id, 0, data, 10), 0);
+		IS(ckt_chain_base_piece(id, 11, data + 11, size - 11), -EINVAL);	/* a gap */
+		IS(ckt_chain_base_piece(id, 10, data + 10, size - 10 - (round == 3)), 0);
+		IS(ckt_chain_base_use(&ckt_worker, id, message, sizeof message), round == 0 ? 0 : round == 3 ? -EBADMSG : -EINVAL);
+		IS(ckt_chain_continues(id), round == 0);
+		if (round == 1)
+			HAS(message, "is of session ffffffffffff");
+		if (round == 0)
+			IS(ckt_chain_base_use(&ckt_worker, id, message, sizeof message), 0);
+		id[0] ^= 1;
+		IS(ckt_chain_base_use(&ckt_worker, id, message, sizeof message), -ESTALE);	/* used up, and of another id */
+		IS(ckt_chain_base_piece(id, 100, data, 1), -EINVAL);
+		id[0] ^= 1;
+		free(data);
+	}
+	ckt_chain_break();
 }
 
 /* Three images, as saving makes them. */
@@ -189,4 +279,4 @@ static void test_long(void)
 	ckt_chain_break();
 }
 
-UNIT_SUITE(chain, {"share", test_share}, {"long", test_long}, {"hash", test_hash})
+UNIT_SUITE(chain, {"share", test_share}, {"candidates", test_candidates}, {"base", test_base}, {"long", test_long}, {"hash", test_hash})

@@ -156,4 +156,68 @@ static void test_memory(void)
 	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
 }
 
-UNIT_SUITE(preload, {"journal", test_journal}, {"memory", test_memory})
+/* Memory of the program's own, variables and arrays: by whose they are, not by where they lie. */
+static void test_objects(void)
+{
+	enum { PHYSICAL = 0, VARIABLE = 1, ARRAY_CHUNK = 2 };
+	uint64_t id = ID(PHYSICAL, 230), module = ID(MODULE, 230), array = ID(ARRAY, 230), handle = 0, cursor = 0;
+	uint64_t variable = inside_memory(4096, 9);	/* stands for a module's */
+	ckt_image_physical physical = {.id = id, .size = CKT_IMAGE_CHUNK, .contents = base()};
+	ckt_image_global global = {.name = (char *)"v", .address = variable, .size = 64};
+	ckt_image_module of = {.id = module, .context = ckt_handle_primary(0), .globals = {1, &global}};
+	ckt_image_array saved = {.id = array, .width = 16, .format = CU_AD_FORMAT_UNSIGNED_INT8, .channels = 1, .live = true};
+	ckt_image_chunk chunks[] = {{.address = base(), .size = CKT_IMAGE_CHUNK}, {.address = variable, .size = 64}, {.space = 1, .size = 16}};
+	ckt_image image = {.devices = {1, &made.device}, .physicals = {1, &physical}, .modules = {1, &of}, .arrays = {1, &saved}, .chunks = {3, chunks}};
+	bool skip[3];
+	int error;
+	uint32_t size;
+	memset(&made, 0, sizeof made);
+	ckt_preload_fini();
+	IS(ckt_preload_memory(&ckt_worker, &image, false, skip, &error), 0);
+	NO(skip[PHYSICAL] || skip[VARIABLE] || skip[ARRAY_CHUNK]);
+	IS(inside_word(base()), 0);	/* mapped, and clear */
+	inside_fill(base(), 5, CKT_IMAGE_CHUNK);
+	ckt_preload_done(&image);
+	NO(ckt_preload_knows(array));
+	/* It lies elsewhere, with the same contents. */
+	physical.contents = chunks[PHYSICAL].address = base() + 8 * CKT_MEMORY_EXTENT;
+	IS(ckt_preload_memory(&ckt_worker, &image, false, skip, &error), 0);
+	YES(skip[PHYSICAL] && skip[VARIABLE] && skip[ARRAY_CHUNK]);
+	NO(is_mapped(base()));
+	IS(inside_word(physical.contents), 5);
+	ckt_preload_done(&image);
+	YES(ckt_preload_knows(array) && ckt_preload_knows(id));
+	NO(ckt_preload_next_clear(array, &cursor, &size));
+	IS(ckt_preload_clear(&ckt_worker), CUDA_SUCCESS);
+	IS(inside_word(variable), 9);
+	/* All became zeros: the variable is cleared, and the array's owner is told. */
+	image.chunks.chunks_len = 0;
+	IS(ckt_preload_memory(&ckt_worker, &image, false, skip, &error), 0);
+	IS(ckt_preload_clear(&ckt_worker), CUDA_SUCCESS);
+	IS(inside_word(variable), 0);
+	IS(inside_word(physical.contents), 0);
+	cursor = 0;
+	YES(ckt_preload_next_clear(array, &cursor, &size));
+	IS(size, 16);
+	cursor += size;
+	NO(ckt_preload_next_clear(array, &cursor, &size));
+	ckt_preload_done(&image);
+	/* The last one: nothing stays mapped, and the memory is whose it was. */
+	IS(ckt_preload_memory(&ckt_worker, &image, true, skip, &error), 0);
+	NO(is_mapped(physical.contents));
+	NO(ckt_preload_take(id, 0, 2 * CKT_IMAGE_CHUNK, 0, &handle));
+	NO(ckt_preload_take(array, 0, CKT_IMAGE_CHUNK, 0, &handle));
+	NO(ckt_preload_take(id, 0, CKT_IMAGE_CHUNK, 1, &handle));
+	YES(ckt_preload_take(id, 0, CKT_IMAGE_CHUNK, 0, &handle));
+	NO(ckt_preload_take(id, 0, CKT_IMAGE_CHUNK, 0, &handle));
+	IS(ckt_driver.cuMemRelease(handle), CUDA_SUCCESS);
+	ckt_preload_fini();
+	/* Addresses outside of the window are nobody's to map. */
+	physical.contents = 0x1000;
+	IS(ckt_preload_memory(&ckt_worker, &image, false, skip, &error), -EIO);
+	ckt_preload_fini();
+	inside_free(variable);
+	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
+}
+
+UNIT_SUITE(preload, {"objects", test_objects}, {"journal", test_journal}, {"memory", test_memory})
