@@ -362,3 +362,19 @@ unsigned ckt_image_minor(int place)
 	close(fd);
 	return minor;
 }
+
+int64_t ckt_image_manifest_bytes_open(int manifest_fd)
+{
+	struct stat st;
+	return fstat(manifest_fd, &st) ? -errno : st.st_size;
+}
+
+int64_t ckt_image_manifest_bytes(int place)
+{
+	int fd = ckt_image_open(place, CKT_BROKER_READ, 0, CKT_BROKER_MANIFEST);
+	if (fd < 0)
+		return fd;
+	int64_t bytes = ckt_image_manifest_bytes_open(fd);
+	close(fd);
+	return bytes;
+}

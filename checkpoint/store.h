@@ -59,6 +59,9 @@ unsigned ckt_image_minor(int place);
 int ckt_image_write_open(int manifest_fd, const ckt_image *image, char *ret_message, size_t message_size);
 int ckt_image_read_open(const int *fds, unsigned count, ckt_image *ret_image, char *ret_message, size_t message_size);
 unsigned ckt_image_minor_open(int manifest_fd);
+/* The size that a manifest says it has, or -errno. */
+int64_t ckt_image_manifest_bytes_open(int manifest_fd);
+int64_t ckt_image_manifest_bytes(int place);
 
 /* The bytes of a manifest. */
 int ckt_image_encode(const ckt_image *image, uint8_t **ret_data, size_t *ret_size);

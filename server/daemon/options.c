@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rpc/log.h"
 #include "rpc/net.h"
@@ -89,6 +90,8 @@ static const struct option_entry table[] = {
 	 "GPUs that sessions get (default all)"},
 	{"session-memory", KIND_SIZE, AT(session_memory), NULL, "SIZE", "write a size such as 512M or 8G, or 0 for no limit",
 	 "device memory that one session may take (default 0: no limit)"},
+	{"session-host-memory", KIND_SIZE, AT(session_host_memory), NULL, "SIZE", "write a size such as 512M or 8G, or 0 for no limit",
+	 "memory of this host that one session may take for modules,\ngraphs, replies and the like (default a quarter of the\nhost's, 8G at least; 0: no limit)"},
 	{"max-sessions", KIND_COUNT, AT(max_sessions), NULL, "N", "write a whole number, or 0 for no limit",
 	 "sessions at one time (default 256; 0: no limit)"},
 	{"max-sessions-per-user", KIND_COUNT, AT(max_sessions_per_user), NULL, "N", "write a whole number, or 0 for three quarters of --max-sessions",
@@ -278,11 +281,20 @@ static int assign(struct ckt_options *options, const struct option_entry *entry,
 	return -EINVAL;
 }
 
+static uint64_t default_host_memory(void)
+{
+	const uint64_t least = (uint64_t)8 << 30;
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t quarter = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4 >> 30 << 30 : 0;
+	return quarter > least ? quarter : least;
+}
+
 void ckt_options_init(struct ckt_options *options)
 {
 	*options = (struct ckt_options){
 		.driver = strdup("auto"),
 		.gpus = strdup("all"),
+		.session_host_memory = default_host_memory(),
 		.max_sessions = 256,
 		.max_waiting = 1024,
 		.max_connections_per_user = 128,

@@ -24,6 +24,7 @@ struct ckt_options {
 	char *driver;			/* "auto", "soft" or a path */
 	char *gpus;			/* "all" or a list such as 0,2-3 */
 	uint64_t session_memory;	/* bytes; 0: no limit */
+	uint64_t session_host_memory;	/* bytes; 0: no limit */
 	unsigned max_sessions;		/* 0: no limit */
 	unsigned max_sessions_per_user;	/* 0: three quarters of them */
 	unsigned max_waiting;		/* connections before their hello */

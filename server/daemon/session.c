@@ -468,6 +468,7 @@ static int send_start(struct ckt_session *session, int image_fd, bool ahead)
 		.claim_timeout_ms = session->restore ? server->options.claim_timeout * 1000 : DETACHED_TIMEOUT_MS,
 		.disconnect_timeout_ms = DETACHED_TIMEOUT_MS,
 		.restore = session->restore,
+		.host_memory_bytes = server->options.session_host_memory,
 	};
 	int result = ckt_session_call(session, ahead ? CKT_WORKER_PRELOAD : CKT_WORKER_START, (xdrproc_t)xdr_ckt_worker_start_args, &args, pass_fd,
 				      (xdrproc_t)xdr_ckt_worker_start_res, sizeof(struct ckt_worker_start_res), 0, ahead ? preloaded : started, NULL);

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/worker/budget.h"
+
+enum { BLOB_BYTES = sizeof(struct ckt_blob) + 2 * sizeof(struct ckt_blob *) };
+
 void ckt_hash(const void *data, size_t size, uint8_t ret_hash[CKT_HASH_SIZE])
 {
 	struct sha256_ctx sha;
@@ -44,6 +48,7 @@ const struct ckt_blob *ckt_blobs_find(const struct ckt_blobs *blobs, const uint8
 static void drop(struct ckt_blobs *blobs, size_t i)
 {
 	blobs->bytes -= blobs->list[i]->size;
+	ckt_budget_uncharge(blobs->list[i]->size + BLOB_BYTES);
 	free(blobs->list[i]->data);
 	free(blobs->list[i]);
 	memmove(&blobs->list[i], &blobs->list[i + 1], (--blobs->count - i) * sizeof *blobs->list);
@@ -51,7 +56,7 @@ static void drop(struct ckt_blobs *blobs, size_t i)
 
 static int insert(struct ckt_blobs *blobs, size_t i, const uint8_t *hash, uint64_t size)
 {
-	if (size > CKT_BLOBS_BYTES_MAX - blobs->bytes)
+	if (size > CKT_BLOBS_BYTES_MAX - blobs->bytes || !ckt_budget_charge(size + BLOB_BYTES, "contents of modules"))
 		return -ENOMEM;
 	struct ckt_blob *blob = calloc(1, sizeof *blob);
 	uint8_t *data = malloc(size + 1);
@@ -66,6 +71,7 @@ static int insert(struct ckt_blobs *blobs, size_t i, const uint8_t *hash, uint64
 	if (!blob || !data || blobs->count == blobs->room) {
 		free(blob);
 		free(data);
+		ckt_budget_uncharge(size + BLOB_BYTES);
 		return -ENOMEM;
 	}
 	memcpy(blob->hash, hash, CKT_HASH_SIZE);

@@ -25,6 +25,7 @@ struct call_with_private {
 
 /* The last one that this thread was done with: a call that is finished at once costs no allocation. */
 static __thread struct call_with_private *spare;
+static _Atomic unsigned open_calls;
 
 /* Where results go that there is no memory for: written by whoever has such, never read. */
 static uint8_t sink[CKT_RECORD_MAX];
@@ -35,6 +36,7 @@ struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker)
 	if (!both)
 		return NULL;
 	spare = NULL;
+	open_calls++;
 	both->call.worker = worker;
 	both->call.proc = NULL;
 	both->call.private = &both->private;
@@ -60,10 +62,16 @@ void ckt_wcall_free(struct ckt_wcall *call)
 		return;
 	body_drop(call->private);
 	free(call->private->kept_body);
+	open_calls--;
 	if (spare)
 		free(call);
 	else
 		spare = (struct call_with_private *)call;
+}
+
+unsigned ckt_wcalls_open(void)
+{
+	return open_calls;
 }
 
 static bool is_kept(const struct ckt_wcall *call)
@@ -142,6 +150,9 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 		ckt_replies_store(&worker->replies, stored, private->body, private->size, header.deferred, accept_stat);
 		send_reply(worker, stored->epoch, proc, &header, private->body, private->size);
 		private->body = NULL;
+	} else if (accept_stat) {
+		/* Not begun, so nothing of it is kept. */
+		send_reply(worker, private->epoch, proc, &header, NULL, 0);
 	}
 	pthread_mutex_unlock(&worker->replies.lock);
 }

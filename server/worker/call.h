@@ -45,6 +45,8 @@ extern const unsigned ckt_cuda_proc_count;
 /* Room for exactly size_bytes of results in the reply; call at most once, before returning CUDA_SUCCESS.  Never NULL: where there is no
  * memory for them they go nowhere, and the call fails with CUDA_ERROR_OUT_OF_MEMORY.  Do not call for a batched call. */
 uint8_t *ckt_wcall_results(struct ckt_wcall *call, size_t size_bytes);
+/* Calls that are not answered yet. */
+unsigned ckt_wcalls_open(void);
 void ckt_wcall_finish(struct ckt_wcall *call, CUresult result);
 
 /* The driver: every function of cuda.h by its exported name, filled by ckt_driver_open (generated); an entry the driver lacks is NULL. */

@@ -25,6 +25,9 @@
 
 /* Commands between two looks at waits that may be done, while input keeps coming. */
 enum { COMMANDS_PER_POLL = 32 };
+/* Calls of one client that wait at one time: one for each of its threads. */
+enum { CALLS_MAX = 16384 };
+enum { ACCEPT_SYSTEM_ERROR = 5 };
 
 enum progress { PROGRESS_MORE, PROGRESS_NEED_INPUT, PROGRESS_BROKEN, PROGRESS_BYE };
 
@@ -250,6 +253,18 @@ static enum ckt_seq_verdict check_sequence(struct ckt_worker *worker, const stru
 	return ckt_replies_check(&worker->replies, header->seq);
 }
 
+/* Whether there is room for one answer more: a client has as many calls open as threads, and acknowledges what it has. */
+static bool may_answer(struct ckt_worker *worker, const struct ckt_call_header *header)
+{
+	bool unacknowledged = header->seq && ckt_replies_full(&worker->replies);
+	if (unacknowledged)
+		ckt_warning("the client acknowledges no replies: as many as may be kept (%d, or %d MiB) wait for it, and its connection ends",
+			    CKT_REPLIES_MAX, CKT_REPLIES_BYTES_MAX >> 20);
+	else if (ckt_wcalls_open() > CALLS_MAX)
+		ckt_warning("the client has more than %d calls open, and its connection ends", CALLS_MAX);
+	return !unacknowledged && ckt_wcalls_open() <= CALLS_MAX;
+}
+
 static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *call)
 {
 	const struct ckt_call_header *header = &call->header;
@@ -298,6 +313,10 @@ static enum progress cuda_call(struct ckt_worker *worker, struct ckt_wcall *call
 		return PROGRESS_MORE;
 	case CKT_SEQ_EXECUTE:
 		break;
+	}
+	if (!(header->flags & CKT_CALL_BATCHED) && !may_answer(worker, header)) {
+		ckt_wcall_reject(call, ACCEPT_SYSTEM_ERROR);
+		return PROGRESS_BROKEN;
 	}
 	if (ckt_wcall_prepare(call))
 		return no_memory_for(call);

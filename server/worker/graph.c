@@ -14,6 +14,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/graph.h"
 #include "server/worker/aside.h"
+#include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/graph_record.h"
@@ -29,10 +30,13 @@ CUresult ckt_graph_data_make(struct ckt_worker *worker, uint64_t id, uint64_t to
 	CUresult result = ckt_objects_add(&worker->objects, id, CKT_KIND_GRAPH, false, &object);
 	if (result)
 		return result;
-	struct ckt_graph_data *data = calloc(1, sizeof *data);
+	bool charged = ckt_budget_charge(total, "graphs");
+	struct ckt_graph_data *data = charged ? calloc(1, sizeof *data) : NULL;
 	if (data)
 		data->data = malloc(total + 1);
 	if (!data || !data->data) {
+		if (charged)
+			ckt_budget_uncharge(total);
 		free(data);
 		ckt_objects_remove(&worker->objects, object);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -48,8 +52,10 @@ void ckt_graph_object_fini(struct ckt_worker *worker, struct ckt_object *object)
 {
 	if (ckt_handle_kind(object->id) == CKT_KIND_GRAPH) {
 		struct ckt_graph_data *data = object->real;
-		if (data)
+		if (data) {
+			ckt_budget_uncharge(data->total);
 			free(data->data);
+		}
 		free(data);
 		object->real = NULL;
 		return;
@@ -105,6 +111,8 @@ static CUresult making_begin(struct ckt_worker *worker, struct making *m, struct
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	m->exec->graph = graph;
+	if (!ckt_graph_charge(graph))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	m->exec->flags = m->params.flags;
 	ckt_graph_each(graph, note_host_node, m->exec);
 	struct ckt_graph_build build = {.worker = worker, .segments = &m->exec->segments, .conditions = &m->exec->conditions, .exec = m->id};
@@ -323,8 +331,10 @@ int ckt_worker_graph_exec_set_node(struct ckt_wcall *call)
 	CUresult result = ckt_graph_segments_cover(&exec->segments, &single);
 	if (!result)
 		result = ckt_graph_node_apply(&build, exec->real, &update);
-	if (!result)
+	if (!result) {
 		adopt(&single, &target);
+		ckt_graph_charge(exec->graph);
+	}
 	ckt_graph_node_fini(&update);
 	return result;
 }

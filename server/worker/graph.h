@@ -42,6 +42,7 @@ struct ckt_graph {
 	struct ckt_graph_edge *edges;
 	uint32_t node_count, edge_count;
 	CUgraph real;			/* NULL before it is made, and in child graphs afterwards */
+	uint64_t charged;		/* of the host's memory, for all that is in it */
 };
 
 /* Stands for a range of the client's memory. */
@@ -96,6 +97,8 @@ bool ckt_graph_node_decode(struct ckt_cursor *c, unsigned depth, struct ckt_grap
 void ckt_graph_node_fini(struct ckt_graph_node *node);
 /* Also destroys the driver's. */
 void ckt_graph_free(struct ckt_graph *graph);
+/* Charges what the graph takes here and in the driver, as it is now; false where it does not fit, and it has what it had. */
+bool ckt_graph_charge(struct ckt_graph *graph);
 size_t ckt_graph_encoded_size(const struct ckt_graph *graph);
 uint8_t *ckt_graph_encode(uint8_t *p, const struct ckt_graph *graph);
 /* Calls for every node, those of child graphs and bodies too, until visit returns an error. */

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "rpc/gen/cuda_codec.h"
+#include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/graph.h"
@@ -23,8 +24,25 @@ struct move {
 	uint8_t *dst;
 	const uint8_t *src;
 	size_t dst_pitch, src_pitch, width, height;
+	size_t charged;
 	uint8_t bytes[];
 };
+
+static struct move *new_move(size_t bytes)
+{
+	size_t size = sizeof(struct move) + bytes;
+	struct move *m = ckt_budget_charge(size, "bytes on their way to a graph") ? malloc(size) : NULL;
+	if (m)
+		m->charged = size;
+	return m;
+}
+
+static void drop_move(struct move *m)
+{
+	if (m)
+		ckt_budget_uncharge(m->charged);
+	free(m);
+}
 
 /* On a thread of the driver. */
 static void run_move(void *data)
@@ -32,14 +50,14 @@ static void run_move(void *data)
 	struct move *m = data;
 	for (size_t row = 0; row < m->height; row++)
 		memcpy(m->dst + row * m->dst_pitch, m->src + row * m->src_pitch, m->width);
-	free(m);
+	drop_move(m);
 }
 
 static CUresult queue_move(struct move *m, CUstream stream)
 {
 	CUresult result = ckt_driver.cuLaunchHostFunc(stream, run_move, m);
 	if (result)
-		free(m);
+		drop_move(m);
 	return result;
 }
 
@@ -64,10 +82,10 @@ int ckt_worker_graph_host_data(struct ckt_wcall *call)
 		result = ckt_graph_use_begin(call->worker, exec, args.stream, &event);
 	if (result)
 		return result;
-	struct move *m = malloc(sizeof *m + args.data_len);
+	struct move *m = new_move(args.data_len);
 	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*m = (struct move){.dst = place, .src = m->bytes, .width = args.data_len, .height = 1};
+	*m = (struct move){.dst = place, .src = m->bytes, .width = args.data_len, .height = 1, .charged = m->charged};
 	memcpy(m->bytes, args.data, args.data_len);
 	result = queue_move(m, stream);
 	return result ? result : ckt_graph_use_end(exec, event, stream);
@@ -100,15 +118,15 @@ int ckt_worker_graph_fetch(struct ckt_wcall *call)
 		return result;
 	/* Pieces of the pool may be all taken until a host function is answered, and its answer is a command behind this one. */
 	struct ckt_staging_piece *piece = ckt_staging_own(size);
-	struct move *m = malloc(sizeof *m);
+	struct move *m = new_move(0);
 	if (m && piece) {
 		*m = (struct move){.dst = piece->data, .dst_pitch = args.width, .src = from, .src_pitch = args.pitch, .width = args.width,
-				   .height = args.height};
+				   .height = args.height, .charged = m->charged};
 		result = queue_move(m, stream);
 		if (!result)
 			ckt_graph_use_end(exec, event, stream);
 	} else {
-		free(m);
+		drop_move(m);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (result) {

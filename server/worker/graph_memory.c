@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph.h"
 #include "server/worker/graph_record.h"
@@ -55,9 +56,13 @@ static CUresult add(struct ckt_graph_segments *segments, uint64_t address, uint6
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	segments->list = list;
-	uint8_t *data = room < size ? MAP_FAILED : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (data == MAP_FAILED)
+	bool charged = room >= size && ckt_budget_charge(room, "buffers of graphs");
+	uint8_t *data = !charged ? MAP_FAILED : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (data == MAP_FAILED) {
+		if (charged)
+			ckt_budget_uncharge(room);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	struct ckt_graph_segment *segment = &list[segments->count++];
 	*segment = (struct ckt_graph_segment){.address = address, .size = size, .data = data + offset};
 	/* Without it the copies are slower and just as right. */
@@ -102,6 +107,7 @@ void ckt_graph_segments_fini(struct ckt_graph_segments *segments)
 		if (s->registered)
 			ckt_driver.cuMemHostUnregister(s->data - offset);
 		munmap(s->data - offset, (offset + s->size + 4095) & ~4095ull);
+		ckt_budget_uncharge((offset + s->size + 4095) & ~4095ull);
 	}
 	free(segments->list);
 	*segments = (struct ckt_graph_segments){0};

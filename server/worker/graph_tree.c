@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "rpc/graph.h"
+#include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph.h"
 
@@ -28,6 +29,7 @@ void ckt_graph_free(struct ckt_graph *graph)
 		ckt_driver.cuGraphDestroy(graph->real);
 	for (uint32_t i = 0; i < graph->node_count; i++)
 		ckt_graph_node_fini(&graph->nodes[i]);
+	ckt_budget_uncharge(graph->charged);
 	free(graph->nodes);
 	free(graph->edges);
 	free(graph);
@@ -199,4 +201,26 @@ struct ckt_graph_node *ckt_graph_find(struct ckt_graph *graph, uint64_t id)
 		}
 	}
 	return NULL;
+}
+
+static CUresult count_node(struct ckt_graph_node *node, void *data)
+{
+	(void)node;
+	++*(uint64_t *)data;
+	return CUDA_SUCCESS;
+}
+
+bool ckt_graph_charge(struct ckt_graph *graph)
+{
+	/* A node with the driver's of it, in the graph and in the executable one: generous, and measured on none but NVIDIA's 580. */
+	enum { NODE_BYTES = 4096 };
+	uint64_t nodes = 0, before = graph->charged;
+	ckt_graph_each(graph, count_node, &nodes);
+	uint64_t now = nodes * NODE_BYTES + 2 * ckt_graph_encoded_size(graph);
+	if (now > before && !ckt_budget_charge(now - before, "graphs"))
+		return false;
+	if (now < before)
+		ckt_budget_uncharge(before - now);
+	graph->charged = now;
+	return true;
 }

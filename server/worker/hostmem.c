@@ -12,6 +12,7 @@
 #include "rpc/hostmem.h"
 #include "rpc/log.h"
 #include "rpc/sorted.h"
+#include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph.h"
 #include "server/worker/graph_image.h"
@@ -76,7 +77,7 @@ static CUresult leave(const struct ckt_host_mapping *m)
 }
 
 /* Gives the addresses pages, the file's or (fd -1) fresh ones, and the driver both. */
-static CUresult back(struct ckt_worker *worker, const struct ckt_host_mapping *m, int fd)
+static CUresult back_pages(struct ckt_worker *worker, const struct ckt_host_mapping *m, int fd)
 {
 	int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED);
 	off_t offset = fd < 0 ? 0 : (off_t)(m->address - CKT_HOST_BASE);
@@ -88,12 +89,26 @@ static CUresult back(struct ckt_worker *worker, const struct ckt_host_mapping *m
 	return result;
 }
 
-static void unback(struct ckt_worker *worker, const struct ckt_host_mapping *m)
+static CUresult back(struct ckt_worker *worker, struct ckt_host_mapping *m, int fd)
+{
+	if (fd < 0 && !ckt_budget_charge(m->size, "pinned memory"))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = back_pages(worker, m, fd);
+	m->own = fd < 0 && !result;
+	if (fd < 0 && result)
+		ckt_budget_uncharge(m->size);
+	return result;
+}
+
+static void unback(struct ckt_worker *worker, struct ckt_host_mapping *m)
 {
 	CUresult result = with_driver(worker, leave, m);
 	if (result)
 		ckt_warning("host memory at 0x%llx cannot be taken from the driver: CUDA error %d", (unsigned long long)m->address, result);
 	close_off(m->address, m->size, MAP_FIXED);
+	if (m->own)
+		ckt_budget_uncharge(m->size);
+	m->own = false;
 }
 
 /* ---- The table */

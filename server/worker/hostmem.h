@@ -22,6 +22,7 @@ struct ckt_worker;
 
 struct ckt_host_mapping {
 	uint64_t address, size;
+	bool own;			/* pages of ours, and not of the client's file */
 };
 
 struct ckt_hostmem {

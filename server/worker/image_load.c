@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rpc/log.h"
+#include "server/worker/budget.h"
 #include "server/worker/chain.h"
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
@@ -57,8 +58,11 @@ static int load_blobs(struct ckt_loading *l)
 		uint64_t size = image->blobs.blobs_val[i].received;
 		if (is_loaded(l, &image->blobs.blobs_val[i]))
 			continue;
-		data[i] = size > CKT_BLOBS_BYTES_MAX ? NULL : calloc(size + 1, 1);
-		if (!data[i])
+		if (size > CKT_BLOBS_BYTES_MAX || !ckt_budget_charge(size, "modules of an image"))
+			result = ckt_load_refuse(l, -ENOMEM, "the session's modules take more than this server allows (--session-host-memory)");
+		else if (!(data[i] = calloc(size + 1, 1)))
+			ckt_budget_uncharge(size);
+		if (!result && !data[i])
 			result = ckt_load_refuse(l, -ENOMEM, "no memory for the session's modules");
 	}
 	for (unsigned i = 0; i < image->chunks.chunks_len && !result; i++) {
@@ -70,10 +74,15 @@ static int load_blobs(struct ckt_loading *l)
 	}
 	for (unsigned i = 0; i < image->blobs.blobs_len; i++) {
 		ckt_image_blob *blob = &image->blobs.blobs_val[i];
+		bool refused = result != 0;
 		if (!result)
 			result = ckt_blobs_piece(blobs, (uint8_t *)blob->hash, blob->size, 0, data[i], blob->received);
-		if (result)
+		if (result == -ENOMEM && !refused)
+			ckt_load_refuse(l, result, "the session's modules take more than this server allows (--session-host-memory)");
+		else if (result && !refused)
 			ckt_load_refuse(l, result, "the image is damaged: a module is not what its hash says");
+		if (data[i])
+			ckt_budget_uncharge(blob->received);
 		free(data[i]);
 	}
 	free(data);
@@ -120,10 +129,27 @@ static int load_identity(struct ckt_loading *l)
 	return 0;
 }
 
+/* What the manifest takes while it is read: its bytes, and at most three times as much for what they describe. */
+static int charge_manifest(struct ckt_loading *l, const int *places)
+{
+	enum { DECODED_FACTOR = 4 };
+	int64_t bytes = l->worker->memory_count ? ckt_image_manifest_bytes_open(l->worker->memory_fds[0]) : ckt_image_manifest_bytes(places[0]);
+	l->manifest_bytes = bytes > 0 ? (uint64_t)bytes * DECODED_FACTOR : 0;
+	if (ckt_budget_charge(l->manifest_bytes, "the manifest of an image"))
+		return 0;
+	uint64_t mib = (uint64_t)bytes >> 20;
+	l->manifest_bytes = 0;
+	return ckt_load_refuse(l, -ENOMEM, "the image's manifest has %llu MiB, and reading it would take more than this server allows (--session-host-memory)",
+			       (unsigned long long)mib);
+}
+
 /* The brokers of the chain, or the open files of an image in memory. */
 static int open_image(struct ckt_loading *l, const int *places, unsigned place_count)
 {
 	const struct ckt_worker *worker = l->worker;
+	int charged = charge_manifest(l, places);
+	if (charged)
+		return charged;
 	if (!worker->memory_count) {
 		int error = ckt_image_read(places[0], &l->image, l->message, l->message_size);
 		return error ? error : ckt_image_reader_init(&l->reader, &l->image, places, place_count, l->message, l->message_size);
@@ -142,6 +168,7 @@ static void close_image(struct ckt_loading *l)
 		if (worker->image_places[--worker->image_count] >= 0)
 			close(worker->image_places[worker->image_count]);
 	ckt_memory_files_close(worker);
+	ckt_budget_uncharge(l->manifest_bytes);
 	ckt_moved_fini(&l->moved);
 	free(l->skip);
 }

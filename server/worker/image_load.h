@@ -27,6 +27,7 @@ struct ckt_loading {
 	_Atomic int driver_error;
 	char *message;
 	size_t message_size;
+	uint64_t manifest_bytes;	/* charged for the manifest */
 };
 
 /* Says why, and returns the error. */

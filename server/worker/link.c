@@ -5,6 +5,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/log.h"
 #include "server/worker/aside.h"
+#include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/jit.h"
 #include "server/worker/module_check.h"
@@ -16,6 +17,7 @@ struct link {
 	struct ckt_wcall *call;
 	struct ckt_jit jit;
 	struct ckt_jit_logs *logs;
+	uint64_t unpacked_max;
 	uint32_t count;
 	struct {
 		CUjitInputType type;
@@ -33,7 +35,7 @@ static CUresult link_check(const struct link *link)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (uint32_t i = 0; i < link->count && !result; i++) {
-		struct ckt_module_check check = {.unpacked_max = CKT_MODULE_UNPACKED_MAX};
+		struct ckt_module_check check = {.unpacked_max = link->unpacked_max};
 		const struct ckt_blob *blob = link->inputs[i].blob;
 		result = ckt_module_check_input(link->inputs[i].type, blob->data, blob->size, &check);
 		if (result) {
@@ -143,6 +145,7 @@ static CUresult link_prepare(struct ckt_worker *worker, struct link *link, const
 			name = end + 1;
 	}
 	link->count = args->input_types_len;
+	link->unpacked_max = ckt_budget_left() < CKT_MODULE_UNPACKED_MAX ? ckt_budget_left() : CKT_MODULE_UNPACKED_MAX;
 	return CUDA_SUCCESS;
 }
 

@@ -5,7 +5,11 @@
 #include <string.h>
 
 #include "rpc/sorted.h"
+#include "server/worker/budget.h"
 #include "server/worker/grow.h"
+
+/* An entry, and the room that grows ahead of it: the smallest block is hardly larger. */
+enum { BLOCK_BYTES = 2 * sizeof(struct ckt_block) };
 
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
@@ -56,6 +60,7 @@ void ckt_memory_fini(struct ckt_memory *memory)
 		struct ckt_extent *e = &memory->extents[i];
 		memory->ops->unmap(memory->opaque, memory->device, e->address, e->size, e->piece);
 	}
+	ckt_budget_uncharge(memory->block_count * BLOCK_BYTES);
 	free(memory->extents);
 	free(memory->blocks);
 	free(memory->accounts);
@@ -226,6 +231,7 @@ static void block_free(struct ckt_memory *memory, size_t index)
 	memory->used -= block.granted;
 	account_move(memory, block.pool, block.freeing ? 0 : -(int64_t)block.granted, -(int64_t)block.granted);
 	drop(memory->blocks, &memory->block_count, sizeof block, index);
+	ckt_budget_uncharge(BLOCK_BYTES);
 	if (block.granted > CKT_MEMORY_SMALL_MAX) {
 		extent_free(memory, block.address);
 		return;
@@ -286,9 +292,13 @@ CUresult ckt_memory_alloc(struct ckt_memory *memory, uint64_t size, uint64_t own
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > memory->size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!ckt_budget_charge(BLOCK_BYTES, "allocations"))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&memory->lock);
 	CUresult result = block_make(memory, size, owner, ret_address);
 	pthread_mutex_unlock(&memory->lock);
+	if (result)
+		ckt_budget_uncharge(BLOCK_BYTES);
 	return result;
 }
 
@@ -602,6 +612,8 @@ CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uin
 	} else {
 		good = address % CKT_MEMORY_ALIGNMENT == 0 && ckt_ranges_take_at(&memory->small, address, granted);
 	}
+	if (good)
+		ckt_budget_add(BLOCK_BYTES);
 	if (good)
 		block_insert(memory, (struct ckt_block){.address = address, .size = size, .granted = granted, .owner = owner});
 	pthread_mutex_unlock(&memory->lock);

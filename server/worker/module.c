@@ -6,6 +6,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/log.h"
 #include "server/worker/aside.h"
+#include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/jit.h"
 #include "server/worker/module_check.h"
@@ -69,6 +70,7 @@ struct load {
 	struct ckt_jit_logs *logs;
 	const struct ckt_blob *blob;	/* stays */
 	unsigned capability;		/* of its GPU */
+	uint64_t unpacked_max, unpacked;
 	CUmodule module;
 	CUresult result;
 };
@@ -89,6 +91,7 @@ static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 	load->blob = blob;
 	const struct ckt_worker_device *device = &worker->devices[worker->current->ctx.device];
 	load->capability = (unsigned)(device->major * 10 + device->minor);
+	load->unpacked_max = ckt_budget_left() < CKT_MODULE_UNPACKED_MAX ? ckt_budget_left() : CKT_MODULE_UNPACKED_MAX;
 	load->context = worker->current->id;
 	return CUDA_SUCCESS;
 }
@@ -96,13 +99,14 @@ static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 static void load_run(struct ckt_aside_job *job)
 {
 	struct load *load = (struct load *)job;
-	struct ckt_module_check check = {.capability = load->capability, .unpacked_max = CKT_MODULE_UNPACKED_MAX};
+	struct ckt_module_check check = {.capability = load->capability, .unpacked_max = load->unpacked_max};
 	load->result = ckt_module_check(load->blob->data, load->blob->size, &check);
 	if (load->result) {
 		ckt_warning("module 0x%llx is not loaded: %s", (unsigned long long)load->id, check.why);
 		ckt_jit_say(load->logs, check.why);
 		return;
 	}
+	load->unpacked = check.unpacked;
 	load->result = ckt_driver.cuModuleLoadDataEx(&load->module, load->blob->data, load->jit.count, load->jit.keys, load->jit.values);
 }
 
@@ -112,11 +116,14 @@ static CUresult load_enter(struct ckt_worker *worker, const struct load *load, s
 	struct ckt_object *object;
 	uint64_t id = load->id;
 	uint32_t count = load->count;
-	CUresult result = ckt_objects_add(&worker->objects, id, CKT_KIND_MODULE, false, &object);
+	CUresult result = ckt_budget_charge(load->unpacked, "a module, unpacked") ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result && (result = ckt_objects_add(&worker->objects, id, CKT_KIND_MODULE, false, &object)))
+		ckt_budget_uncharge(load->unpacked);
 	if (result) {
 		ckt_driver.cuModuleUnload(load->module);
 		return result;
 	}
+	object->module.host_bytes = load->unpacked;
 	object->real = load->module;
 	object->context = load->context;
 	memcpy(object->module.hash, load->hash, CKT_HASH_SIZE);
@@ -285,6 +292,7 @@ CUresult ckt_function_get(struct ckt_worker *worker, struct ckt_object *module, 
 	int local = 0;
 	if (ckt_driver.cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) == CUDA_SUCCESS && local > 0)
 		object->function.local_bytes = (uint32_t)local;
+	ckt_budget_add(strlen(name));
 	object->function.name = strdup(name);
 	if (!object->function.name) {
 		ckt_objects_remove(&worker->objects, object);

@@ -2,6 +2,12 @@
 #include "server/worker/object.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "server/worker/budget.h"
+
+/* With what the driver has on our side for it. */
+enum { OBJECT_BYTES = sizeof(struct ckt_object) + 256, LEAF_BYTES = CKT_OBJECT_LEAF * sizeof(struct ckt_object *) };
 
 CUresult ckt_objects_add(struct ckt_objects *objects, uint64_t id, enum ckt_kind kind, bool reserved, struct ckt_object **ret_object)
 {
@@ -11,14 +17,17 @@ CUresult ckt_objects_add(struct ckt_objects *objects, uint64_t id, enum ckt_kind
 	if (objects->count >= CKT_OBJECTS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct ckt_object ***leaf = &objects->root[slot >> CKT_OBJECT_LEAF_BITS];
-	if (!*leaf)
+	if (!*leaf && ckt_budget_charge(LEAF_BYTES, "objects")) {
 		*leaf = calloc(CKT_OBJECT_LEAF, sizeof **leaf);
+		if (!*leaf)
+			ckt_budget_uncharge(LEAF_BYTES);
+	}
 	if (!*leaf)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct ckt_object **place = &(*leaf)[slot & (CKT_OBJECT_LEAF - 1)];
 	if (*place)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct ckt_object *object = calloc(1, sizeof *object);
+	struct ckt_object *object = ckt_budget_charge(OBJECT_BYTES, "objects") ? calloc(1, sizeof *object) : NULL;
 	if (!object)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	object->id = id;
@@ -33,6 +42,7 @@ static void destroy(struct ckt_object *object)
 {
 	switch (ckt_handle_kind(object->id)) {
 	case CKT_KIND_MODULE:
+		ckt_budget_uncharge(object->module.host_bytes);
 		free(object->module.option_keys);
 		free(object->module.option_values);
 		for (uint32_t i = 0; i < object->module.seen_count; i++)
@@ -40,6 +50,8 @@ static void destroy(struct ckt_object *object)
 		free(object->module.seen);
 		break;
 	case CKT_KIND_FUNCTION:
+		if (object->function.name)
+			ckt_budget_uncharge(strlen(object->function.name));
 		free(object->function.name);
 		free(object->function.sets);
 		break;
@@ -58,6 +70,7 @@ static void destroy(struct ckt_object *object)
 		break;
 	}
 	free(object);
+	ckt_budget_uncharge(OBJECT_BYTES);
 }
 
 void ckt_objects_remove(struct ckt_objects *objects, struct ckt_object *object)
@@ -109,6 +122,8 @@ void ckt_objects_fini(struct ckt_objects *objects)
 	for (uint32_t cursor = 0; (object = ckt_objects_next(objects, &cursor));)
 		ckt_objects_remove(objects, object);
 	for (size_t i = 0; i < CKT_OBJECT_ROOT; i++) {
+		if (objects->root[i])
+			ckt_budget_uncharge(LEAF_BYTES);
 		free(objects->root[i]);
 		objects->root[i] = NULL;
 	}

@@ -57,6 +57,7 @@ struct ckt_object {
 			uint64_t *option_values;	/* owned */
 			char **seen;			/* variables whose addresses the client has asked for; owned */
 			uint32_t seen_count;
+			uint64_t host_bytes;		/* of the host's memory, for what the driver keeps of it unpacked */
 		} module;
 		struct {
 			char *name;			/* owned */

@@ -5,7 +5,11 @@
 #include <string.h>
 
 #include "rpc/sorted.h"
+#include "server/worker/budget.h"
 #include "server/worker/grow.h"
+
+/* With the memory that a small result has ahead. */
+enum { ENTRY_BYTES = sizeof(struct ckt_stored) + 512 };
 
 void ckt_replies_init(struct ckt_replies *replies)
 {
@@ -15,8 +19,10 @@ void ckt_replies_init(struct ckt_replies *replies)
 
 void ckt_replies_fini(struct ckt_replies *replies)
 {
-	for (size_t i = 0; i < replies->count; i++)
+	for (size_t i = 0; i < replies->count; i++) {
+		ckt_budget_uncharge(replies->list[replies->first + i].size + ENTRY_BYTES);
 		free(replies->list[replies->first + i].body);
+	}
 	free(replies->list);
 	pthread_mutex_destroy(&replies->lock);
 	*replies = (struct ckt_replies){0};
@@ -47,6 +53,7 @@ bool ckt_replies_acked(struct ckt_replies *replies, uint64_t acked)
 	while (replies->count && replies->list[replies->first].seq <= acked) {
 		struct ckt_stored *stored = &replies->list[replies->first];
 		replies->bytes -= stored->size;
+		ckt_budget_uncharge(stored->size + ENTRY_BYTES);
 		free(stored->body);
 		replies->first++;
 		replies->count--;
@@ -55,6 +62,14 @@ bool ckt_replies_acked(struct ckt_replies *replies, uint64_t acked)
 		replies->first = 0;
 	pthread_mutex_unlock(&replies->lock);
 	return true;
+}
+
+bool ckt_replies_full(struct ckt_replies *replies)
+{
+	pthread_mutex_lock(&replies->lock);
+	bool full = replies->count >= CKT_REPLIES_MAX || replies->bytes >= CKT_REPLIES_BYTES_MAX;
+	pthread_mutex_unlock(&replies->lock);
+	return full;
 }
 
 int ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc, uint32_t xid, uint64_t epoch)
@@ -69,8 +84,10 @@ int ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc,
 			error = CKT_GROW(replies->list, replies->room, replies->room, 64);
 		}
 	}
-	if (!error)
+	if (!error) {
 		replies->list[replies->first + replies->count++] = (struct ckt_stored){.seq = seq, .proc = proc, .xid = xid, .epoch = epoch};
+		ckt_budget_add(ENTRY_BYTES);
+	}
 	pthread_mutex_unlock(&replies->lock);
 	return error;
 }
@@ -92,4 +109,5 @@ void ckt_replies_store(struct ckt_replies *replies, struct ckt_stored *stored, u
 	stored->accept_stat = accept_stat;
 	stored->done = true;
 	replies->bytes += size;
+	ckt_budget_add(size);
 }

@@ -43,12 +43,20 @@ struct ckt_replies {
 	uint64_t bytes;
 };
 
+/*
+ * A client acknowledges what it has with its next command, so what is kept is what its threads wait for.  One that does not is not served
+ * on: it would fill our memory.
+ */
+enum { CKT_REPLIES_MAX = 1 << 16, CKT_REPLIES_BYTES_MAX = 64 << 20 };
+
 void ckt_replies_init(struct ckt_replies *replies);
 void ckt_replies_fini(struct ckt_replies *replies);
 
 enum ckt_seq_verdict ckt_replies_check(struct ckt_replies *replies, uint64_t seq);
 /* The client has everything up to and including acked.  false: it acknowledges what was never executed. */
 bool ckt_replies_acked(struct ckt_replies *replies, uint64_t acked);
+/* So many are kept that no further one may be. */
+bool ckt_replies_full(struct ckt_replies *replies);
 /* Makes the pending entry of a waited call; executed is advanced by the caller.  0 or -ENOMEM. */
 int ckt_replies_expect(struct ckt_replies *replies, uint64_t seq, uint32_t proc, uint32_t xid, uint64_t epoch);
 /*

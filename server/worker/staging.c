@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/place.h"
@@ -94,7 +95,7 @@ struct ckt_staging_piece *ckt_staging_to_host(struct ckt_staging *staging, size_
 
 struct ckt_staging_piece *ckt_staging_own(size_t size)
 {
-	struct ckt_staging_piece *piece = malloc(sizeof *piece + size);
+	struct ckt_staging_piece *piece = ckt_budget_charge(sizeof *piece + size, "bytes on their way to the client") ? malloc(sizeof *piece + size) : NULL;
 	if (piece)
 		*piece = (struct ckt_staging_piece){.data = (uint8_t *)(piece + 1), .size = size, .own = true};
 	return piece;
@@ -103,6 +104,7 @@ struct ckt_staging_piece *ckt_staging_own(size_t size)
 void ckt_staging_give(struct ckt_staging *staging, struct ckt_staging_piece *piece)
 {
 	if (piece->own) {
+		ckt_budget_uncharge(sizeof *piece + piece->size);
 		free(piece);
 		return;
 	}

@@ -19,6 +19,7 @@
 #include "rpc/net.h"
 #include "server/worker/crew.h"
 #include "server/worker/aside.h"
+#include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/hash.h"
 #include "server/worker/worker.h"
@@ -183,6 +184,7 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	if (worker->stats)
 		return 0;
 	worker->memory_limit = args->memory_limit_bytes;
+	ckt_budget_init(args->host_memory_bytes);
 	worker->started = time(NULL);
 	worker->generation = 1;
 	worker->stats = calloc(CKT_STATS, sizeof *worker->stats);

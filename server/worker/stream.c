@@ -12,6 +12,8 @@ static struct {
 	unsigned count;
 } pools[2];
 
+enum { ORPHANS_MAX = 4096 };
+
 static bool poolable(struct ckt_worker *worker, uint64_t context, unsigned flags, int priority)
 {
 	return context == ckt_handle_primary(0) && priority == 0 && (flags == CU_STREAM_DEFAULT || flags == CU_STREAM_NON_BLOCKING);
@@ -29,6 +31,9 @@ CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags,
 {
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	/* Streams that were destroyed with work before them live on in the driver. */
+	if (worker->current->ctx.fences->orphan_count >= ORPHANS_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct ckt_object *object;
 	CUresult result = ckt_objects_add(&worker->objects, id, CKT_KIND_STREAM, false, &object);
 	if (result)

@@ -580,7 +580,7 @@ class Configuration(ServerTest):
     def test_round_trip(self):
         path = os.path.join(self.dir, "config")
         options = ["--listen", "127.0.0.1:0", "--listen=[::1]:7000", "--socket", "/tmp/x y", "--driver", "/a/libcuda.so.1", "--gpus", "0,2-3",
-                   "--session-memory", "1536M", "--max-sessions", "7", "--token-file", "t", "--insecure", "--user", "u", "--grace", "3",
+                   "--session-memory", "1536M", "--session-host-memory", "3G", "--max-sessions", "7", "--token-file", "t", "--insecure", "--user", "u", "--grace", "3",
                    "--log-level", "debug", "--address-file", "a", "--claim-timeout", "9"]
         for some in ([], options):
             first = self.config(*some)

@@ -178,7 +178,8 @@ static void print_worker(void)
 	size_t size;
 	unsigned gpus[] = {0, 3};
 	struct ckt_worker_start_args start = {.session = "0123456789ab", .socket = "/run/cricket/socket", .driver = "libcuda.so.1",
-		.gpus = {2, gpus}, .memory_limit_bytes = 1ull << 30, .claim_timeout_ms = 10000, .disconnect_timeout_ms = 60000, .restore = FALSE};
+		.gpus = {2, gpus}, .memory_limit_bytes = 1ull << 30, .claim_timeout_ms = 10000, .disconnect_timeout_ms = 60000, .restore = FALSE,
+		.host_memory_bytes = 2ull << 30};
 	int error = ckt_net_encode_call(1, CRICKET_WORKER_PROG, CKT_WORKER_START, (xdrproc_t)xdr_ckt_worker_start_args, &start, &data, &size);
 	print_owned("worker: start", error, data, size);
 }

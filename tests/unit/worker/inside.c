@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "rpc/log.h"
+#include "rpc/net.h"
 #include "server/worker/aside.h"
 
 const char *inside_driver;
@@ -126,6 +127,8 @@ struct inside_reply *inside_call(const char *name, const uint8_t *args, size_t s
 	}
 	if (result != CKT_WCALL_LATER)
 		ckt_wcall_finish(call, (CUresult)result);
+	/* What ends beside the executor, unless the GPU is busy. */
+	ckt_aside_drain(worker, ckt_net_now_ms() + 1000);
 	reply.result = INSIDE_NONE;
 	if (batched) {
 		reply.result = atomic_exchange(&worker->deferred, 0);

@@ -228,7 +228,7 @@ static void test_save(void)
 {
 	make_objects();
 	uint64_t memory = inside_memory(3 << 20, 0x1234);
-	MUST(ckt_vmm_physical_make(&ckt_worker, ID(PHYSICAL, 61), 0, 2 << 20), CUDA_SUCCESS);
+	MUST(ckt_vmm_physical_make(&ckt_worker, ID(PHYSICAL, 61), 0, 2 << 20, 0), CUDA_SUCCESS);
 	IS(ASK(array_create, .id = ID(ARRAY, 61), .width = 16, .height = 4, .format = CU_AD_FORMAT_FLOAT, .channels = 1), CUDA_SUCCESS);
 	IS(ASK(pool_create, .id = ID(POOL, 62)), CUDA_SUCCESS);
 	long number = 0, failed = 0;

@@ -138,7 +138,8 @@ static int start(struct wire *wire, const char *worker, const char *driver, uint
 				      .memory_limit_bytes = memory_limit,
 				      .claim_timeout_ms = wire->claim_timeout_ms ? wire->claim_timeout_ms : 10000,
 				      .disconnect_timeout_ms = 1000,
-				      .restore = image_fd >= 0 || wire->memory_fds};
+				      .restore = image_fd >= 0 || wire->memory_fds,
+				      .host_memory_bytes = wire->host_memory};
 	if (wire->memory_fds)
 		send_memory(wire);
 	ckt_worker_start_res res = {0};
