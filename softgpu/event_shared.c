@@ -3,15 +3,19 @@
  *
  *	handle	magic | two random numbers, which name the page
  *
- * The page is a POSIX shared memory object that belongs to its maker's user.  It goes with the event, or stays where its maker was killed.
+ * The page is a POSIX shared memory object that belongs to its maker's user.  It goes with the event.  Its maker holds a lock on it as
+ * long as it lives, so that others see whose maker was killed: the next maker removes those, and so does a cricket-server when a worker ends.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -19,6 +23,9 @@
 #include <unistd.h>
 
 #include "softgpu/event_shared.h"
+
+/* server/daemon/leftovers.c knows it too. */
+#define CKT_SOFT_EVENT_PREFIX "cricket-shared-event-"
 
 static const char magic[8] = "SOFTEVT1";
 
@@ -30,6 +37,7 @@ struct page {
 struct ckt_soft_shared_event {
 	atomic_uint refs;
 	atomic_bool own;			/* not opened from a handle: its name is to be removed */
+	int lock_fd;				/* of a maker; -1 */
 	uint64_t id[2];
 	struct page *page;
 };
@@ -42,7 +50,7 @@ _Static_assert(sizeof(struct handle) <= sizeof(CUipcEventHandle), "it fits");
 
 static void name_of(const uint64_t id[2], char name[64])
 {
-	snprintf(name, 64, "/cricket-event-%016" PRIx64 "%016" PRIx64, id[0], id[1]);
+	snprintf(name, 64, "/" CKT_SOFT_EVENT_PREFIX "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
 }
 
 static struct ckt_soft_shared_event *map(const uint64_t id[2], bool own)
@@ -54,21 +62,49 @@ static struct ckt_soft_shared_event *map(const uint64_t id[2], bool own)
 	int fd = shared ? shm_open(name, O_RDWR | (own ? O_CREAT | O_EXCL : 0), 0600) : -1;
 	bool good = fd >= 0 && (!own || ftruncate(fd, sizeof(struct page)) == 0) && fstat(fd, &status) == 0 && status.st_size == sizeof(struct page);
 	void *page = good ? mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-	if (fd >= 0)
-		close(fd);
+	/* Whoever removes what is left may have come before the lock. */
+	if (own && page != MAP_FAILED && (flock(fd, LOCK_SH | LOCK_NB) || fstat(fd, &status) || !status.st_nlink)) {
+		munmap(page, sizeof(struct page));
+		page = MAP_FAILED;
+	}
 	if (page == MAP_FAILED) {
 		if (own && fd >= 0)
 			shm_unlink(name);
+		if (fd >= 0)
+			close(fd);
 		free(shared);
 		return NULL;
 	}
-	*shared = (struct ckt_soft_shared_event){.refs = 1, .own = own, .id = {id[0], id[1]}, .page = page};
+	if (!own)
+		close(fd);
+	*shared = (struct ckt_soft_shared_event){.refs = 1, .own = own, .lock_fd = own ? fd : -1, .id = {id[0], id[1]}, .page = page};
 	return shared;
+}
+
+/* Pages of this user's whose makers are gone. */
+void ckt_soft_shared_event_sweep(void)
+{
+	DIR *dir = opendir("/dev/shm");
+	struct stat status;
+	for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+		if (strncmp(entry->d_name, CKT_SOFT_EVENT_PREFIX, strlen(CKT_SOFT_EVENT_PREFIX)))
+			continue;
+		int fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (fstat(fd, &status) == 0 && status.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
+			unlinkat(dirfd(dir), entry->d_name, 0);
+		close(fd);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 struct ckt_soft_shared_event *ckt_soft_shared_event_new(void)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	uint64_t id[2];
+	pthread_once(&once, ckt_soft_shared_event_sweep);
 	return getrandom(id, sizeof(id), 0) == sizeof(id) ? map(id, true) : NULL;
 }
 
@@ -108,6 +144,8 @@ void ckt_soft_shared_event_put(struct ckt_soft_shared_event *shared)
 	if (!shared || atomic_fetch_sub(&shared->refs, 1) != 1)
 		return;
 	ckt_soft_shared_event_withdraw(shared);
+	if (shared->lock_fd >= 0)
+		close(shared->lock_fd);
 	munmap(shared->page, sizeof(*shared->page));
 	free(shared);
 }

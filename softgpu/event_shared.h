@@ -5,6 +5,8 @@
 
 struct ckt_soft_shared_event;
 
+/* Removes what makers that were killed left; the first one that a process makes does it. */
+void ckt_soft_shared_event_sweep(void);
 /* NULL where there is no memory. */
 struct ckt_soft_shared_event *ckt_soft_shared_event_new(void);
 /* NULL where the handle is none, or its owner is gone. */

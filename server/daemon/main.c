@@ -216,6 +216,7 @@ static int init(struct ckt_server *server, char *message)
 		return EXIT_FAILURE;
 	ckt_marks_watch(server);
 	ckt_session_adopt_all(server);
+	ckt_leftovers_sweep(server);
 	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
 }
 

@@ -123,6 +123,9 @@ void ckt_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const c
 /* Tells what was left out. */
 void ckt_log_limited_fini(struct ckt_server *server);
 
+/* leftovers.c: removes from /dev/shm what workers left that are gone. */
+void ckt_leftovers_sweep(const struct ckt_server *server);
+
 /* notify.c: tells systemd, where it asked to be told. */
 void ckt_notify(const char *state);
 

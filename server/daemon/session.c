@@ -160,6 +160,7 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	char id[CKT_SESSION_ID_SIZE + 1];
 	strcpy(id, session->id);
 	session_free(session, false);
+	ckt_leftovers_sweep(server);
 	inherit_name(server, id);
 	ckt_server_session_gone(server);
 }

@@ -5,11 +5,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <nettle/sha2.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -89,7 +91,7 @@ bool ckt_ptx_cache_find(const char *folder, const char *key, char *ret_path, siz
 	return true;
 }
 
-/* The folder of a compiler whose process ended meanwhile. */
+/* The folder of a compiler of an earlier version, or the file, whose process ended meanwhile. */
 static void remove_leftover(int dir, const char *name)
 {
 	char path[64];
@@ -97,7 +99,8 @@ static void remove_leftover(int dir, const char *name)
 	for (size_t k = 0; k < sizeof files / sizeof *files; k++)
 		if (snprintf(path, sizeof path, "%s/%s", name, files[k]) < (int)sizeof path)
 			unlinkat(dir, path, 0);
-	unlinkat(dir, name, AT_REMOVEDIR);
+	if (unlinkat(dir, name, AT_REMOVEDIR))
+		unlinkat(dir, name, 0);
 }
 
 void ckt_ptx_cache_sweep(const char *folder)
@@ -108,7 +111,7 @@ void ckt_ptx_cache_sweep(const char *folder)
 		return;
 	for (const struct dirent *entry; (entry = readdir(dir));)
 		if (!strncmp(entry->d_name, CKT_PTX_LEFTOVER, strlen(CKT_PTX_LEFTOVER)) && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
-		    S_ISDIR(st.st_mode) && is_ours(&st) && st.st_mtime < time(NULL) - LEFTOVER_SECONDS)
+		    is_ours(&st) && st.st_mtime < time(NULL) - LEFTOVER_SECONDS)
 			remove_leftover(dirfd(dir), entry->d_name);
 	closedir(dir);
 }
@@ -148,16 +151,60 @@ static void tidy(const char *folder)
 	closedir(dir);
 }
 
-int ckt_ptx_cache_store(const char *folder, const char *key, const char *file, char *ret_path, size_t size)
+static int copy(int from, int to)
 {
-	int r = object_path(folder, key, ret_path, size), fd = r ? -1 : open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (r)
-		return r;
-	if (fd < 0)
+	struct stat st;
+	off_t at = 0;
+	if (fstat(from, &st))
 		return -errno;
+	while (at < st.st_size) {
+		ssize_t n = sendfile(to, from, &at, (size_t)(st.st_size - at));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (!n)
+			return -EIO;
+	}
+	return 0;
+}
+
+/*
+ * A file in the folder that has no name until it is linked, so that a process that is killed leaves none.  Where the file system has no
+ * such files, one with a name, which goes by its age.
+ */
+static int unnamed(const char *folder, char ret_named[PATH_MAX])
+{
+	int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0500);
+	*ret_named = 0;
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
+		return fd < 0 ? -errno : fd;
+	if (snprintf(ret_named, PATH_MAX, "%s/" CKT_PTX_LEFTOVER "XXXXXX", folder) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	fd = mkostemp(ret_named, O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int ckt_ptx_cache_store(const char *folder, const char *key, int object, char *ret_path, size_t size)
+{
+	char named[PATH_MAX], own[32];
+	int r = object_path(folder, key, ret_path, size), fd = r ? -1 : unnamed(folder, named);
+	if (r || fd < 0)
+		return r ? r : fd;
+	snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
 	/* A name must not be there before its contents, or a crash leaves code of zeros. */
-	if (fchmod(fd, 0500) || fsync(fd) || rename(file, ret_path))
+	r = copy(object, fd);
+	if (!r && (fchmod(fd, 0500) || fsync(fd)))
 		r = -errno;
+	if (!r && *named && rename(named, ret_path))
+		r = -errno;
+	/* Another process that made the same was quicker, or something that is not taken is in the way. */
+	for (int tries = 2; !r && !*named && tries--;) {
+		if (linkat(AT_FDCWD, own, AT_FDCWD, ret_path, AT_SYMLINK_FOLLOW) == 0 || (errno == EEXIST && ckt_ptx_cache_find(folder, key, ret_path, size)))
+			break;
+		if (errno != EEXIST || !tries || unlink(ret_path))
+			r = -errno;
+	}
+	if (r && *named)
+		unlink(named);
 	close(fd);
 	if (!r)
 		tidy(folder);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,6 +63,10 @@ static const char *const options[] = {
 #endif
 	"-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv", "-fvisibility=hidden", "-fno-stack-protector",
 	"-fno-asynchronous-unwind-tables", "-w", "-shared", "-fPIC", "-nostdlib", NULL};
+/* What the compiler writes, as it names it: a descriptor that it inherits.  Nothing has a name that a process which is killed would leave. */
+#define OBJECT_FD 3
+#define OBJECT_NAME "/proc/self/fd/3"
+static const char *const files[] = {"-pipe", "-o", OBJECT_NAME, "-", NULL};
 
 static bool find_compiler(char *ret_path, size_t size)
 {
@@ -195,16 +200,15 @@ static char **compiler_environment(void)
 	return own;
 }
 
-/* Runs the compiler on a file; 0 or -errno. */
-static int run_compiler(const char *source, const char *object)
+/* Runs the compiler on the source; 0 or -errno. */
+static int run_compiler(int source, int object)
 {
-	const char *argv[32] = {setup.compiler};
+	const char *argv[40] = {setup.compiler};
 	size_t n = 1;
 	for (size_t k = 0; options[k]; k++)
 		argv[n++] = options[k];
-	argv[n++] = "-o";
-	argv[n++] = object;
-	argv[n++] = source;
+	for (size_t k = 0; files[k]; k++)
+		argv[n++] = files[k];
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none;
@@ -219,7 +223,8 @@ static int run_compiler(const char *source, const char *object)
 	sigemptyset(&none);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, source, 0);
+	posix_spawn_file_actions_adddup2(&actions, object, OBJECT_FD);
 	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
 	int r = -posix_spawn(&pid, setup.compiler, &actions, &attr, (char *const *)argv, environment);
@@ -230,18 +235,18 @@ static int run_compiler(const char *source, const char *object)
 		return r;
 	while (waitpid(pid, &status, 0) < 0) {
 		/* A process that ignores its children's ends loses them; then the object tells. */
+		struct stat st;
 		if (errno != EINTR)
-			return access(object, R_OK) ? -errno : 0;
+			return fstat(object, &st) || !st.st_size ? -errno : 0;
 	}
 	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EIO;
 }
 
-static int write_file(const char *path, const char *text)
+/* A file without a name that holds the text, to be read from its beginning. */
+static int source_new(const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), r = 0;
+	int fd = memfd_create("cricket-kernel.c", MFD_CLOEXEC), r = fd < 0 ? -errno : 0;
 	size_t size = strlen(text);
-	if (fd < 0)
-		return -errno;
 	while (size && !r) {
 		ssize_t n = write(fd, text, size);
 		if (n < 0 && errno != EINTR)
@@ -251,32 +256,43 @@ static int write_file(const char *path, const char *text)
 			size -= (size_t)n;
 		}
 	}
-	close(fd);
-	return r;
+	if (!r && lseek(fd, 0, SEEK_SET))
+		r = -errno;
+	if (r && fd >= 0)
+		close(fd);
+	return r ? r : fd;
 }
 
-/* Makes the object in a folder of its own, and the kept one of it where there is a place for those. */
+/*
+ * The loader takes two paths that read alike for one library, even where another file stands behind the number by now: so each has a
+ * spelling of its own.
+ */
+static void object_name(int fd, char ret_path[PATH_MAX])
+{
+	static _Atomic unsigned spellings;
+	unsigned number = atomic_fetch_add(&spellings, 1);
+	size_t used = (size_t)snprintf(ret_path, PATH_MAX, "/proc/self/fd/");
+	for (unsigned bit = 0; bit < 32; bit++)
+		used += (size_t)snprintf(ret_path + used, PATH_MAX - used, number >> bit & 1 ? "./" : "/");
+	snprintf(ret_path + used, PATH_MAX - used, "%d", fd);
+}
+
+/* Makes the object, and the kept one of it where there is a place for those. */
 static void make(struct ptx_compiled *c, const char *cache, const char *key)
 {
-	char folder[PATH_MAX], source[PATH_MAX + 16], object[PATH_MAX + 16], path[PATH_MAX];
-	const char *temporary = getenv("TMPDIR");
-	/* Beside the kept ones, since a file is renamed within a file system only. */
-	const char *place = cache ? cache : temporary && *temporary == '/' ? temporary : "/tmp";
-	int n = snprintf(folder, sizeof folder, "%s/" CKT_PTX_LEFTOVER "XXXXXX", place);
-	ckt_ptx_cache_sweep(place);
-	if (n < 0 || (size_t)n >= sizeof folder || !mkdtemp(folder))
-		return;
-	snprintf(source, sizeof source, "%s/kernel.c", folder);
-	snprintf(object, sizeof object, "%s/kernel.so", folder);
-	if (!write_file(source, c->text) && !run_compiler(source, object)) {
-		if (cache && !ckt_ptx_cache_store(cache, key, object, path, sizeof path))
-			load_object(c, path);
-		else
-			load_object(c, object);
+	char path[PATH_MAX];
+	int source = source_new(c->text), object = source < 0 ? -1 : memfd_create("cricket-kernel.so", MFD_CLOEXEC);
+	if (cache)
+		ckt_ptx_cache_sweep(cache);
+	if (object >= 0 && !run_compiler(source, object)) {
+		if (!cache || ckt_ptx_cache_store(cache, key, object, path, sizeof path))
+			object_name(object, path);
+		load_object(c, path);
 	}
-	unlink(source);
-	unlink(object);
-	rmdir(folder);
+	if (source >= 0)
+		close(source);
+	if (object >= 0)
+		close(object);
 }
 
 static void compile(struct ptx_compiled *c)

@@ -41,8 +41,8 @@ int ckt_ptx_cache_folder(char *ret_path, size_t size);
 void ckt_ptx_cache_key(const char *text, const char *maker, char ret_key[CKT_PTX_KEY]);
 /* Path of an object that is there and nobody else's; false where there is none. */
 bool ckt_ptx_cache_find(const char *folder, const char *key, char *ret_path, size_t size);
-/* Makes a finished file the object of the key and removes the oldest where there are too many.  0 or -errno. */
-int ckt_ptx_cache_store(const char *folder, const char *key, const char *file, char *ret_path, size_t size);
-/* Removes the folders of compilers in `folder` whose process ended meanwhile; they are named so, and old. */
+/* Keeps what that descriptor holds as the object of the key, and removes the oldest where there are too many.  0 or -errno. */
+int ckt_ptx_cache_store(const char *folder, const char *key, int object, char *ret_path, size_t size);
+/* Removes what processes that ended left in `folder`, on file systems without unnamed files; it is named so, and old. */
 #define CKT_PTX_LEFTOVER "cricket-kernel-"
 void ckt_ptx_cache_sweep(const char *folder);

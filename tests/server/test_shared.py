@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Who asks a worker for a session's exported memory: other users, wrong secrets, what is no question; and that the session does not mind."""
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -72,6 +73,35 @@ class Shared(Whole):
                 self.assertEqual(descriptors, 0)
                 self.assertIn((size, begin), ((0, "-"), (96, "00000000")))
         self.finish(self.program)
+
+    def test_killed_worker_leaves_nothing(self):
+        """The pages of its events, which others could open by name, go with the session."""
+        def pages(worker=None):
+            """Inodes of those that are there; of a worker: that it holds a lock on."""
+            if worker is None:
+                with os.scandir("/dev/shm") as entries:
+                    return {entry.inode() for entry in entries}
+            with open("/proc/locks", encoding="utf-8") as f:
+                locks = [line.split() for line in f]
+            return {int(words[5].split(":")[2]) for words in locks if words[1] == "FLOCK" and int(words[4]) == worker}
+
+        mine = pages(self.worker) & pages()
+        self.assertTrue(mine, "the program shares events")
+        os.kill(self.worker, signal.SIGKILL)
+        self.wait(lambda: not mine & pages())
+        self.program.process.kill()
+        # A server that is killed together with its worker: the next one removes what they left.
+        server = self.server("second")
+        second, _ = self.start(server, name="q")
+        (worker,) = server.workers()
+        mine = pages(worker) & pages()
+        self.assertTrue(mine)
+        server.kill()
+        os.kill(worker, signal.SIGKILL)
+        self.assertTrue(mine & pages())
+        self.server("third")
+        self.wait(lambda: not mine & pages())
+        second.process.kill()
 
     def test_no_question(self):
         good = self.question(0)

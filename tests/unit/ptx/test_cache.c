@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,30 +75,6 @@ static void test_key(void)
 	NO(!strcmp(a, b));
 }
 
-static void test_objects(void)
-{
-	char folder[256], file[300], path[512], found[512], key[CKT_PTX_KEY];
-	begin();
-	MUST(ckt_ptx_cache_folder(folder, sizeof folder), 0);
-	ckt_ptx_cache_key("text", "maker", key);
-	NO(ckt_ptx_cache_find(folder, key, path, sizeof path));
-	snprintf(file, sizeof file, "%s/new", folder);
-	IS(ckt_ptx_cache_store(folder, key, file, path, sizeof path), -ENOENT);
-	write_text(file, "object");
-	IS(ckt_ptx_cache_store(folder, key, file, path, sizeof path), 0);
-	YES(ckt_ptx_cache_find(folder, key, found, sizeof found));
-	TEXT(found, path);
-	IS(access(file, F_OK), -1);
-	/* One that others could have written is not taken, nor a link. */
-	IS(chmod(path, 0722), 0);
-	NO(ckt_ptx_cache_find(folder, key, found, sizeof found));
-	IS(unlink(path), 0);
-	write_text(file, "object");
-	IS(symlink(file, path), 0);
-	NO(ckt_ptx_cache_find(folder, key, found, sizeof found));
-	end();
-}
-
 static unsigned count(const char *folder)
 {
 	unsigned n = 0;
@@ -107,6 +84,45 @@ static unsigned count(const char *folder)
 	if (dir)
 		closedir(dir);
 	return n;
+}
+
+/* A descriptor without a name, as the compiler leaves it. */
+static int object_new(const char *text)
+{
+	int fd = memfd_create("object", MFD_CLOEXEC);
+	IS(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	return fd;
+}
+
+static void test_objects(void)
+{
+	char folder[256], file[300], path[512], found[512], key[CKT_PTX_KEY];
+	begin();
+	MUST(ckt_ptx_cache_folder(folder, sizeof folder), 0);
+	ckt_ptx_cache_key("text", "maker", key);
+	NO(ckt_ptx_cache_find(folder, key, path, sizeof path));
+	snprintf(file, sizeof file, "%s/new", folder);
+	IS(ckt_ptx_cache_store(folder, key, -1, path, sizeof path), -EBADF);
+	IS(count(folder), 0);
+	int object = object_new("object");
+	IS(ckt_ptx_cache_store(folder, key, object, path, sizeof path), 0);
+	YES(ckt_ptx_cache_find(folder, key, found, sizeof found));
+	TEXT(found, path);
+	/* Made twice it is there once; a name that is not taken gives way. */
+	IS(ckt_ptx_cache_store(folder, key, object, path, sizeof path), 0);
+	IS(count(folder), 1);
+	IS(chmod(path, 0722), 0);
+	IS(ckt_ptx_cache_store(folder, key, object, path, sizeof path), 0);
+	YES(ckt_ptx_cache_find(folder, key, found, sizeof found));
+	close(object);
+	/* One that others could have written is not taken, nor a link. */
+	IS(chmod(path, 0722), 0);
+	NO(ckt_ptx_cache_find(folder, key, found, sizeof found));
+	IS(unlink(path), 0);
+	write_text(file, "object");
+	IS(symlink(file, path), 0);
+	NO(ckt_ptx_cache_find(folder, key, found, sizeof found));
+	end();
 }
 
 static void test_bounded(void)
@@ -131,9 +147,10 @@ static void test_bounded(void)
 	ckt_ptx_cache_sweep(folder);
 	IS(count(folder), 1024 + 1);
 	snprintf(file, sizeof file, "%s/new", folder);
-	write_text(file, "object");
+	int object = object_new("object");
 	ckt_ptx_cache_key("new", "", key);
-	IS(ckt_ptx_cache_store(folder, key, file, path, sizeof path), 0);
+	IS(ckt_ptx_cache_store(folder, key, object, path, sizeof path), 0);
+	close(object);
 	IS(count(folder), 768 + 1);
 	IS(access(left, F_OK), 0);
 	YES(ckt_ptx_cache_find(folder, key, path, sizeof path));

@@ -429,7 +429,7 @@ static void test_no_compiler(void)
 	IS(mkdir(fake, 0700), 0);
 	snprintf(fake, sizeof fake, "%s/bin/cc", folder);
 	FILE *file = fopen(fake, "w");
-	fprintf(file, "#!/bin/sh\necho ran >> %s/ran\nexit 1\n", folder);
+	fprintf(file, "#!/bin/sh\necho ran >> %s/ran\nfind %s/cricket -name 'cricket-kernel-*' >> %s/named\nexit 1\n", folder, folder, folder);
 	fclose(file);
 	IS(chmod(fake, 0700), 0);
 	for (size_t k = 0; k < COUNT(paths); k++) {
@@ -443,6 +443,11 @@ static void test_no_compiler(void)
 	}
 	snprintf(fake, sizeof fake, "%s/ran", folder);
 	IS(access(fake, F_OK), 0);
+	/* While the compiler works there is nothing that a process which is killed would leave. */
+	struct stat st;
+	snprintf(fake, sizeof fake, "%s/named", folder);
+	IS(stat(fake, &st), 0);
+	IS(st.st_size, 0);
 }
 
 static int simple(void)

@@ -1,4 +1,7 @@
 /* softgpu/event_shared.h: records counted in a page that another process opens, and what is no handle. */
+#include <dirent.h>
+#include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +56,56 @@ static void test_processes(void)
 	ckt_soft_shared_event_put(own);
 }
 
+static unsigned pages(void)
+{
+	unsigned n = 0;
+	DIR *dir = opendir("/dev/shm");
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		n += strncmp(entry->d_name, "cricket-shared-event-", 21) == 0;
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* A process that is killed leaves its page; it goes with the next process that makes one, and what is alive stays. */
+static void test_killed(void)
+{
+	CUipcEventHandle handle;
+	int pipe_fds[2], status;
+	char byte;
+	struct ckt_soft_shared_event *own = ckt_soft_shared_event_new();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(own);
+	YES(ckt_soft_shared_event_handle(own, &handle));
+	unsigned before = pages();
+	IS(pipe(pipe_fds), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		if (ckt_soft_shared_event_new() && write(pipe_fds[1], "x", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	IS(read(pipe_fds[0], &byte, 1), 1);
+	IS(pages(), before + 1);
+	kill(child, SIGKILL);
+	IS(waitpid(child, &status, 0), child);
+	IS(pages(), before + 1);
+	/* Once in a process: this one has looked already. */
+	child = fork();
+	if (child == 0) {
+		ckt_soft_shared_event_sweep();
+		_exit(0);
+	}
+	IS(waitpid(child, &status, 0), child);
+	IS(pages(), before);
+	struct ckt_soft_shared_event *again = ckt_soft_shared_event_open(&handle);
+	CU_ASSERT_PTR_NOT_NULL(again);
+	ckt_soft_shared_event_put(again);
+	ckt_soft_shared_event_put(own);
+	IS(pages(), before - 1);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+}
+
 static void test_wrong(void)
 {
 	CUipcEventHandle handle, wrong;
@@ -73,4 +126,4 @@ static void test_wrong(void)
 	CU_ASSERT_PTR_NULL(ckt_soft_shared_event_open(&handle));
 }
 
-UNIT_SUITE(softgpu/event_shared, {"counts", test_counts}, {"processes", test_processes}, {"wrong", test_wrong})
+UNIT_SUITE(softgpu/event_shared, {"counts", test_counts}, {"processes", test_processes}, {"killed", test_killed}, {"wrong", test_wrong})

@@ -1,0 +1,36 @@
+/*
+ * What workers on the soft GPU leave in /dev/shm when they are killed: pages of events that other processes may open
+ * (softgpu/event_shared.c).  Their maker holds a lock on each as long as it lives, so one that can be locked is nobody's.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server.h"
+
+#define EVENT_PREFIX "cricket-shared-event-"
+
+static bool is_nobodys(int dir, const char *name, uid_t owner)
+{
+	struct stat st;
+	/* Neither a link nor a pipe, which anybody may put there, is followed or waited for. */
+	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool result = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == owner && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+void ckt_leftovers_sweep(const struct ckt_server *server)
+{
+	uid_t owner = server->user.change ? server->user.uid : geteuid();
+	DIR *dir = server->driver.soft ? opendir("/dev/shm") : NULL;
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		if (strncmp(entry->d_name, EVENT_PREFIX, strlen(EVENT_PREFIX)) == 0 && is_nobodys(dirfd(dir), entry->d_name, owner))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+}
