@@ -7,19 +7,32 @@ struct option {
 	const char *name;
 	bool everywhere;
 	size_t flag_offset, value_offset;	/* one of the two; SIZE_MAX: not */
+	const char *value, *help;		/* what --help of a subcommand says; value: NULL for a flag */
 };
 
-#define FLAG(member) offsetof(struct ckt_ctl_args, member), SIZE_MAX
-#define VALUE(member) SIZE_MAX, offsetof(struct ckt_ctl_args, member)
+#define FLAG(member) offsetof(struct ckt_ctl_args, member), SIZE_MAX, NULL
+#define VALUE(member, name) SIZE_MAX, offsetof(struct ckt_ctl_args, member), name
 
 static const struct option options[] = {
-	{"server", true, VALUE(server)},    {"json", true, FLAG(json)},	      {"help", true, FLAG(help)}, {"version", true, FLAG(version)},
-	{"stop", false, FLAG(stop)},	    {"deadline", false, VALUE(deadline)}, {"gpu", false, VALUE(gpu)},
-	{"to", false, VALUE(to)},	    {"client-address", false, VALUE(client_address)},
-	{"incremental", false, VALUE(incremental)}, {"every", false, VALUE(every)}, {"keep", false, VALUE(keep)},
-	{"server-side", false, VALUE(server_side)}, {"to-memory", false, FLAG(to_memory)}, {"compress", false, FLAG(compress)},
-	{"with-client", false, FLAG(with_client)},
-	{"for", false, VALUE(pause_for)},   {"until", false, VALUE(until)},   {"follow", false, FLAG(follow)},
+	{"server", true, VALUE(server, "ADDRESS"), "host, host:port, unix:/path or file:PATH (default: REMOTE_GPU_ADDRESS, then the local socket)"},
+	{"json", true, FLAG(json), "print JSON"},
+	{"help", true, FLAG(help), "print this, and end"},
+	{"version", true, FLAG(version), "print the version, and end"},
+	{"stop", false, FLAG(stop), "end the session once its image is complete"},
+	{"with-client", false, FLAG(with_client), "the program's process too, by CRIU"},
+	{"deadline", false, VALUE(deadline, "SECONDS"), "how long the GPU may take to finish what it is doing (default 60)"},
+	{"server-side", false, VALUE(server_side, "NAME"), "an image in the server's --image-dir instead of DIR"},
+	{"to-memory", false, FLAG(to_memory), "keep the image in the memory of the server's host"},
+	{"compress", false, FLAG(compress), "compress the contents with zstd"},
+	{"incremental", false, VALUE(incremental, "BASE"), "write only what changed since that image of the session"},
+	{"every", false, VALUE(every, "30s"), "a chain of images in DIR, one each time, until the session ends"},
+	{"keep", false, VALUE(keep, "N"), "of --every: images of a chain before a new one begins (default 3)"},
+	{"to", false, VALUE(to, "ADDRESS"), "the server where the session goes or is"},
+	{"gpu", false, VALUE(gpu, "N"), "the GPU that the session's first one becomes"},
+	{"client-address", false, VALUE(client_address, "ADDRESS"), "where the client reaches that server, if elsewhere"},
+	{"for", false, VALUE(pause_for, "30m"), "let it go on by itself after a time (s, m, h, d)"},
+	{"until", false, VALUE(until, "18:00"), "let it go on by itself at a time of this clock"},
+	{"follow", false, FLAG(follow), "go on printing what happens"},
 };
 
 static int usage(const char *format, const char *a, const char *b)
@@ -48,6 +61,23 @@ static const struct option *find_option(const char *name, size_t length)
 		if (strlen(options[i].name) == length && strncmp(options[i].name, name, length) == 0)
 			return &options[i];
 	return NULL;
+}
+
+static void print_option(const struct option *option)
+{
+	char text[64];
+	snprintf(text, sizeof text, "--%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
+	printf("  %-24s %s\n", text, option->help);
+}
+
+void ckt_ctl_print_options(const struct ckt_ctl_command *command)
+{
+	for (size_t i = 0; command && i < sizeof options / sizeof *options; i++)
+		if (!options[i].everywhere && has_word(command->options, options[i].name))
+			print_option(&options[i]);
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+		if (options[i].everywhere)
+			print_option(&options[i]);
 }
 
 /* *at is the index of the option and moves past its value.  used: bit of each option met, to be checked against the subcommand. */

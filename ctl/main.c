@@ -11,7 +11,8 @@ static const struct ckt_ctl_command commands[] = {
 	{"kill", 1, 1, false, "", "kill SESSION", "end a session", ckt_ctl_kill},
 	{"stats", 1, 1, false, "", "stats SESSION", "calls of a session, by name", ckt_ctl_stats},
 	{"checkpoint", 1, 2, false, "stop with-client deadline server-side compress incremental every keep to-memory",
-	 "checkpoint SESSION DIR|--to-memory [NAME] [--stop] [--with-client] [--incremental BASE] [--every 30s [--keep 3]] [--compress] ...",
+	 "checkpoint SESSION DIR|--to-memory [NAME] [--stop] [--with-client] [--incremental BASE]\n"
+	 "             [--every 30s [--keep 3]] [--compress] [--server-side NAME] [--deadline SECONDS]",
 	 "write a session to DIR; --stop ends it then", ckt_ctl_checkpoint,
 	 "Images, those of --every too, do not rescue a program that has gone on since: when its worker dies, an older image of its session\n"
 	 "is refused.  Use migrate, --stop or --with-client.\n"},
@@ -23,9 +24,9 @@ static const struct ckt_ctl_command commands[] = {
 	{"image", 1, 3, false, "", "image show|verify|diff|flatten DIR [DIR], image list, image remove memory:NAME",
 	 "look into images, check them, make one of a chain; those in memory", ckt_ctl_image},
 	{"migrate", 1, 1, false, "to gpu client-address deadline",
-	 "migrate SESSION [--to ADDRESS] [--gpu N] [--client-address ADDRESS]", "move a running session to another server or GPU",
+	 "migrate SESSION [--to ADDRESS] [--gpu N] [--client-address ADDRESS] [--deadline SECONDS]", "move a running session to another server or GPU",
 	 ckt_ctl_migrate},
-	{"pause", 1, 1, false, "for until deadline", "pause SESSION [--for 30m | --until 18:00]", "give up a session's GPU memory for a while",
+	{"pause", 1, 1, false, "for until deadline", "pause SESSION [--for 30m | --until 18:00] [--deadline SECONDS]", "give up a session's GPU memory for a while",
 	 ckt_ctl_pause},
 	{"resume", 1, 1, false, "", "resume SESSION", "let a paused session go on", ckt_ctl_resume},
 	{"events", 0, 0, false, "follow", "events [--follow]", "what happens to sessions", ckt_ctl_events},
@@ -37,20 +38,17 @@ static const struct ckt_ctl_command commands[] = {
 static void print_help(const struct ckt_ctl_command *one)
 {
 	printf("usage: cricketctl [--server ADDRESS] [--json] %s\n", one ? one->synopsis : "SUBCOMMAND ...");
-	for (const struct ckt_ctl_command *command = one ? one : commands; command->name; command++) {
-		printf("%s  %-52s %s\n", command == commands && !one ? "\n" : "", command->synopsis, command->help);
-		if (one)
-			break;
-	}
+	if (one)
+		printf("\n%s\n", one->help);
+	for (const struct ckt_ctl_command *command = commands; !one && command->name; command++)
+		printf("%s  %s\n        %s\n", command == commands ? "\n" : "", command->synopsis, command->help);
 	if (one && one->note)
 		printf("\n%s", one->note);
-	printf("\n"
-	       "  --server ADDRESS  host, host:port, unix:/path or file:PATH (default: REMOTE_GPU_ADDRESS, then the local socket)\n"
-	       "  --json            print JSON\n"
-	       "  --help            print this, and end\n"
-	       "  --version         print the version, and end\n\n"
-	       "SESSION may be any part of an id from its beginning that fits one session only.\n"
-	       "Exit status: 0 done, 1 refused, 2 wrong usage, 3 no server, 4 no such session.  See cricketctl(1).\n");
+	printf("\n");
+	ckt_ctl_print_options(one);
+	printf("\n%sSESSION may be any part of an id from its beginning that fits one session only.\n"
+	       "Exit status: 0 done, 1 refused, 2 wrong usage, 3 no server, 4 no such session.  See cricketctl(1).\n",
+	       one ? "" : "cricketctl SUBCOMMAND --help tells its options.\n");
 }
 
 int main(int argc, char **argv)

@@ -33,6 +33,41 @@ class Papers(unittest.TestCase):
         for option in re.findall(r"--[a-z]+", text):
             self.assertIn(option, page)
 
+    def test_options_of_subcommands(self):
+        """Help, manual page and completion of each subcommand name the options that it takes, and no others."""
+        table = dict(re.findall(r'^\t\{"([a-z]+)", \d+, \d+, \w+, "([a-z -]*)"', read("ctl", "main.c"), re.M))
+        self.assertIn("checkpoint", table)
+        everywhere = {"server", "json", "help", "version"}
+        page, completion = read("docs", "man", "cricketctl.1"), read("completion", "cricket.bash")
+        # The part of the page between a subcommand's head and the next.
+        parts = {re.match(r"\w+", part).group(): part for part in re.split(r"\.TP\n\.B[IR]? \"?", page) if re.match(r"\w+", part)}
+        completed = {name: set(re.findall(r"--([a-z-]+)", words)) for name, words in re.findall(r'^\t\t([a-z]+)\) options\+="([^"]*)"', completion, re.M)}
+        for name, words in table.items():
+            wanted = set(words.split())
+            with self.subTest(subcommand=name):
+                text = output("CKT_TEST_CTL", name, "--help")
+                self.assertEqual(set(re.findall(r"^  --([a-z-]+)", text, re.M)) - everywhere, wanted)
+                # Its first lines are the form of the command, with all of them.
+                self.assertEqual(set(re.findall(r"--([a-z-]+)", text[:text.index("\n\n")])) - everywhere, wanted)
+                self.assertEqual(completed.get(name, set()), wanted)
+                self.assertEqual(wanted - set(re.findall(r"--([a-z-]+)", parts[name])), set())
+        self.assertEqual(set(completed) - set(table), set())
+
+    def test_options_of_run(self):
+        taken = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", output("CKT_TEST_RUN", "--help"), re.M))
+        self.assertGreater(len(taken), 3)
+        page, completion = read("docs", "man", "cricket-run.1"), read("completion", "cricket.bash")
+        part = completion[completion.index("_cricket_run()"):completion.index("_cricket_server()")]
+        self.assertEqual(set(re.findall(r"--([a-z-]+)", part)) | {"server"}, taken | {"server"})
+        for option in taken:
+            self.assertIn("--" + option, page)
+
+    def test_completion_of_the_server(self):
+        options = set(re.findall(r"^  --([a-z-]+)", output("CKT_TEST_SERVER", "--help"), re.M))
+        part = read("completion", "cricket.bash")
+        part = part[part.index("_cricket_server()"):]
+        self.assertEqual(set(re.findall(r"--([a-z-]+)", part[part.index("*) mapfile"):])), options)
+
     def test_what_images_cannot_do(self):
         """As long as a program cannot outlive its worker, every place that offers images says so."""
         for text in (read("README.md"), read("docs", "man", "cricketctl.1"), output("CKT_TEST_CTL", "checkpoint", "--every", "30s", "--help")):
