@@ -92,5 +92,29 @@ class Operators(unittest.TestCase):
         self.assertEqual(len(self.opdb.expectations(os.path.join(GPU, "opdb_expected.txt"))), 100)
 
 
+class Samples(unittest.TestCase):
+    gpu = program("run")
+
+    def test_numbers(self):
+        native = "sum 4096 in 1.25 ms, error = 1.5e-07\n"
+        same = self.gpu.text_difference
+        self.assertEqual(same(native, "sum 4096 in 3.00 ms, error = 1.5e-07\n", "sum 4096 in 9.10 ms, error = 1.5e-07\n"), "")
+        self.assertEqual(same(native, native, "sum 4095 in 1.25 ms, error = 1.5e-07\n"), "numbers, such as 4095 instead of 4096")
+        self.assertIn("numbers", same(native, native, native.replace("1.5e-07", "2.5e-07")))
+        # Times and rates that happen to be the same twice.
+        for text in ("took 1.00 ms", "took 1.00 (ms)", "1.00 GB/s", "1.00 GFlop/s", "1.00 seconds", "1.00 MHz"):
+            self.assertEqual(same(text, text, text.replace("1.00", "2.00")), "", text)
+        self.assertEqual(same("sum 1 ok", "sum 1 ok", "sum 1 failed"), "words")
+        # What varies natively says nothing.
+        self.assertEqual(same("at 17", "at 18", "at 19"), "")
+        self.assertEqual(same("a", "a b", "c"), "")
+
+    def test_by_name(self):
+        listed = {"known": "words"}
+        for name, difference, code in (("other", "", 0), ("other", "words", 1), ("known", "words", 0), ("known", "", 1), ("known", "numbers, such as 1", 1)):
+            self.assertEqual(self.gpu.text_verdict(name, difference, listed)[0], code)
+        self.assertIn("deviceQuery", self.gpu.samples_expected())
+
+
 if __name__ == "__main__":
     unittest.main()
