@@ -21,9 +21,7 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 	if (ckt_range_room())
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
-	/* What was freed on a stream is there once the stream is. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
-		result = CKT_WAITED(mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
+	/* What was freed on a stream is not there before the program waited for it: as CUDA has it. */
 	if (result)
 		return result;
 	if (!ckt_mem_alloc_res_get(&reply.results, &res)) {

@@ -283,7 +283,7 @@ int ckt_worker_array_create(struct ckt_wcall *call)
 	if (args.flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = ckt_array_make(worker, args.id, &desc, args.levels, &object);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && worker->current && ckt_pools_release(worker, worker->current->ctx.device))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && worker->current && ckt_pools_release(worker, worker->current->ctx.device, true))
 		result = ckt_array_make(worker, args.id, &desc, args.levels, &object);
 	return result;
 }

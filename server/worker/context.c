@@ -292,7 +292,7 @@ int ckt_worker_ctx_synchronize(struct ckt_wcall *call)
 	}
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	worker->pools.synchronized = true;
+	ckt_pools_waited(worker, 0, worker->current->ctx.fences);
 	struct ckt_fences *fences = worker->current->ctx.fences;
 	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_WAIT, worker->current->id);
 	if (!pending)

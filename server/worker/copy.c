@@ -19,7 +19,7 @@ static CUresult allocate(struct ckt_wcall *call, uint32_t ordinal, uint64_t size
 		return CUDA_ERROR_INVALID_DEVICE;
 	uint64_t owner = call->header.context ? call->header.context : ckt_handle_primary(ordinal);
 	CUresult result = ckt_memory_alloc(&device->memory, size, owner, ret_address);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pools_release(call->worker, ordinal))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pools_release(call->worker, ordinal, true))
 		result = ckt_memory_alloc(&device->memory, size, owner, ret_address);
 	return result;
 }
@@ -45,6 +45,7 @@ static int free_behind_work(struct ckt_wcall *call, uint64_t address)
 	CUresult result = device ? ckt_memory_free_begin(&device->memory, address, &owner) : CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;
+	worker->pools.freed = worker->pools.synchronized = true;
 	struct ckt_pending *pending = ckt_pending_new(call, CKT_PENDING_FREE, address);
 	if (!pending) {
 		ckt_memory_free_cancel(&device->memory, address);

@@ -135,7 +135,8 @@ int ckt_worker_event_synchronize(struct ckt_wcall *call)
 	if (result)
 		return result;
 	result = ckt_driver.cuEventQuery(event);
-	worker->pools.synchronized = true;
+	/* Of which stream the event is does not matter much: what is not done stays. */
+	ckt_pools_waited(worker, CKT_POOL_ALL_STREAMS, NULL);
 	if (result != CUDA_ERROR_NOT_READY) {
 		if (!result)
 			result = ckt_driver.cuEventSynchronize(event);

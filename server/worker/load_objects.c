@@ -115,7 +115,7 @@ int ckt_load_pools(struct ckt_loading *l)
 		pool->destroyed = saved->destroyed;
 		struct ckt_memory *memory = &worker->devices[pool->device].memory;
 		for (unsigned k = 0; k < saved->blocks.blocks_len; k++) {
-			ckt_memory_assign(memory, saved->blocks.blocks_val[k].address, pool->id);
+			ckt_memory_assign(memory, saved->blocks.blocks_val[k].address, pool->id, CKT_POOL_ARENA_NOBODY);
 			if (saved->blocks.blocks_val[k].kept)
 				result = ckt_pool_adopt_kept(worker, pool->device, saved->blocks.blocks_val[k].address);
 			if (result)

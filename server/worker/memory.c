@@ -63,6 +63,8 @@ void ckt_memory_fini(struct ckt_memory *memory)
 	ckt_budget_uncharge(memory->block_count * BLOCK_BYTES);
 	free(memory->extents);
 	free(memory->blocks);
+	for (size_t i = 0; i < memory->account_count; i++)
+		ckt_pool_arena_fini(&memory->accounts[i].arena);
 	free(memory->accounts);
 	ckt_ranges_fini(&memory->addresses);
 	ckt_ranges_fini(&memory->small);
@@ -199,6 +201,16 @@ static void account_move(struct ckt_memory *memory, uint64_t pool, int64_t used,
 		account->reserved_high = account->reserved;
 }
 
+/* The block is the program's, whatever it was before: to its pool's figures. */
+static void pool_take(struct ckt_memory *memory, const struct ckt_block *block, uint64_t stream)
+{
+	if (!block->pool)
+		return;
+	struct ckt_pool_arena *arena = &account_get(memory, block->pool)->arena;
+	ckt_pool_arena_drop(arena, block->address);
+	ckt_pool_arena_take(arena, block->address, block->size, stream);
+}
+
 /* ---- Blocks */
 
 /* Room for one more block and for the account of its pool. */
@@ -230,6 +242,8 @@ static void block_free(struct ckt_memory *memory, size_t index)
 	struct ckt_block block = memory->blocks[index];
 	memory->used -= block.granted;
 	account_move(memory, block.pool, block.freeing ? 0 : -(int64_t)block.granted, -(int64_t)block.granted);
+	if (block.pool)
+		ckt_pool_arena_drop(&account_get(memory, block.pool)->arena, block.address);
 	drop(memory->blocks, &memory->block_count, sizeof block, index);
 	ckt_budget_uncharge(BLOCK_BYTES);
 	if (block.granted > CKT_MEMORY_SMALL_MAX) {
@@ -310,6 +324,8 @@ CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address, uint
 	if (good) {
 		block->freeing = true;
 		account_move(memory, block->pool, -(int64_t)block->granted, 0);
+		if (block->pool)
+			ckt_pool_arena_hold(&account_get(memory, block->pool)->arena, address, CKT_POOL_ARENA_NOBODY);
 		*ret_owner = block->owner;
 	}
 	pthread_mutex_unlock(&memory->lock);
@@ -323,6 +339,7 @@ void ckt_memory_free_cancel(struct ckt_memory *memory, uint64_t address)
 	if (block && block->freeing) {
 		block->freeing = false;
 		account_move(memory, block->pool, (int64_t)block->granted, 0);
+		pool_take(memory, block, CKT_POOL_ARENA_NOBODY);
 	}
 	pthread_mutex_unlock(&memory->lock);
 }
@@ -411,14 +428,55 @@ void ckt_memory_trim(struct ckt_memory *memory)
 
 /* ---- Blocks of pools */
 
-void ckt_memory_assign(struct ckt_memory *memory, uint64_t address, uint64_t pool)
+void ckt_memory_assign(struct ckt_memory *memory, uint64_t address, uint64_t pool, uint64_t stream)
 {
 	pthread_mutex_lock(&memory->lock);
 	struct ckt_block *block = block_find(memory, address);
 	if (block && !block->pool) {
 		block->pool = pool;
 		account_move(memory, pool, block->freeing ? 0 : (int64_t)block->granted, (int64_t)block->granted);
+		if (!block->freeing)
+			pool_take(memory, block, stream);
 	}
+	pthread_mutex_unlock(&memory->lock);
+}
+
+void ckt_memory_pool_hold(struct ckt_memory *memory, uint64_t address, uint64_t stream)
+{
+	pthread_mutex_lock(&memory->lock);
+	const struct ckt_block *block = block_find(memory, address);
+	struct ckt_account *account = block && block->pool ? account_find(memory, block->pool) : NULL;
+	if (account)
+		ckt_pool_arena_hold(&account->arena, address, stream);
+	pthread_mutex_unlock(&memory->lock);
+}
+
+void ckt_memory_pool_done(struct ckt_memory *memory, uint64_t address)
+{
+	pthread_mutex_lock(&memory->lock);
+	const struct ckt_block *block = block_find(memory, address);
+	struct ckt_account *account = block && block->pool && block->freeing ? account_find(memory, block->pool) : NULL;
+	if (account)
+		ckt_pool_arena_drop(&account->arena, address);
+	pthread_mutex_unlock(&memory->lock);
+}
+
+uint64_t ckt_memory_pool_growth(struct ckt_memory *memory, uint64_t pool, uint64_t size, uint64_t stream)
+{
+	static const struct ckt_pool_arena empty;
+	pthread_mutex_lock(&memory->lock);
+	const struct ckt_account *account = account_find(memory, pool);
+	uint64_t growth = ckt_pool_arena_growth(account ? &account->arena : &empty, size, stream);
+	pthread_mutex_unlock(&memory->lock);
+	return growth;
+}
+
+void ckt_memory_pool_trim(struct ckt_memory *memory, uint64_t pool, uint64_t keep_bytes)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_account *account = account_find(memory, pool);
+	if (account)
+		ckt_pool_arena_trim(&account->arena, keep_bytes);
 	pthread_mutex_unlock(&memory->lock);
 }
 
@@ -432,7 +490,7 @@ uint64_t ckt_memory_pool_of(struct ckt_memory *memory, uint64_t address, uint64_
 	return pool;
 }
 
-void ckt_memory_reuse(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner)
+void ckt_memory_reuse(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner, uint64_t stream)
 {
 	pthread_mutex_lock(&memory->lock);
 	struct ckt_block *block = block_find(memory, address);
@@ -441,6 +499,7 @@ void ckt_memory_reuse(struct ckt_memory *memory, uint64_t address, uint64_t size
 		block->size = size;
 		block->owner = owner;
 		account_move(memory, block->pool, (int64_t)block->granted, 0);
+		pool_take(memory, block, stream);
 	}
 	pthread_mutex_unlock(&memory->lock);
 }
@@ -464,6 +523,9 @@ void ckt_memory_account_marks(struct ckt_memory *memory, uint64_t pool, uint64_t
 	}
 	account->used_high = used_high > account->used ? used_high : account->used;
 	account->reserved_high = reserved_high > account->reserved ? reserved_high : account->reserved;
+	struct ckt_pool_arena *arena = &account->arena;
+	arena->used_high = used_high > arena->used ? used_high : arena->used;
+	arena->reserved_high = reserved_high > arena->reserved ? reserved_high : arena->reserved;
 	pthread_mutex_unlock(&memory->lock);
 }
 
@@ -471,8 +533,10 @@ void ckt_memory_account_drop(struct ckt_memory *memory, uint64_t pool)
 {
 	pthread_mutex_lock(&memory->lock);
 	struct ckt_account *account = account_find(memory, pool);
-	if (account && !account->reserved)
+	if (account && !account->reserved) {
+		ckt_pool_arena_fini(&account->arena);
 		drop(memory->accounts, &memory->account_count, sizeof *account, (size_t)(account - memory->accounts));
+	}
 	pthread_mutex_unlock(&memory->lock);
 }
 

@@ -14,6 +14,7 @@
 #include <cuda.h>
 #include <pthread.h>
 
+#include "rpc/pool_arena.h"
 #include "server/worker/ranges.h"
 
 enum {
@@ -53,6 +54,7 @@ struct ckt_account {
 	uint64_t pool;
 	uint64_t used, used_high;		/* sum of granted of the blocks that the program has */
 	uint64_t reserved, reserved_high;	/* of all its blocks */
+	struct ckt_pool_arena arena;		/* what CUDA's attributes tell of it */
 };
 
 struct ckt_memory {
@@ -109,12 +111,20 @@ void ckt_memory_trim(struct ckt_memory *memory);
 
 /* What a request of that size is given. */
 uint64_t ckt_memory_granted(uint64_t size);
-/* The block at the address belongs to the pool from now on. */
-void ckt_memory_assign(struct ckt_memory *memory, uint64_t address, uint64_t pool);
+/* The block at the address belongs to the pool from now on; stream: that it was allocated on, for the pool's figures (pool_arena.h). */
+void ckt_memory_assign(struct ckt_memory *memory, uint64_t address, uint64_t pool, uint64_t stream);
 /* The pool that the block at the address belongs to; 0 for none, and where there is no block. */
 uint64_t ckt_memory_pool_of(struct ckt_memory *memory, uint64_t address, uint64_t *ret_granted);
 /* Hands a block that ckt_memory_free_begin marked out again, for a request that is granted the same. */
-void ckt_memory_reuse(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner);
+void ckt_memory_reuse(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner, uint64_t stream);
+/* The block that ckt_memory_free_begin marked was freed on the stream; CKT_POOL_ARENA_NOBODY: of no stream, until it is done. */
+void ckt_memory_pool_hold(struct ckt_memory *memory, uint64_t address, uint64_t stream);
+/* Nothing queued uses the block any more: to the pool's figures it is free, though it may be kept. */
+void ckt_memory_pool_done(struct ckt_memory *memory, uint64_t address);
+/* How much more the pool would have reserved with a block of that size. */
+uint64_t ckt_memory_pool_growth(struct ckt_memory *memory, uint64_t pool, uint64_t size, uint64_t stream);
+/* The figures of the pool give back what is more than that. */
+void ckt_memory_pool_trim(struct ckt_memory *memory, uint64_t pool, uint64_t keep_bytes);
 /* All zeros for a pool without blocks here. */
 struct ckt_account ckt_memory_account(struct ckt_memory *memory, uint64_t pool);
 /* Sets the high marks, which are never below what there is now. */

@@ -73,6 +73,8 @@ static void kept_settle(struct ckt_pool_kept *kept)
 	if (kept->fences)
 		ckt_fences_event_give(kept->fences, kept->event);
 	kept->fences = NULL;
+	if (kept->pool)
+		ckt_memory_pool_done(kept->memory, kept->address);
 }
 
 static void kept_remove(struct ckt_pools *pools, size_t index)
@@ -122,9 +124,23 @@ static void trim(struct ckt_worker *worker, uint64_t id, uint64_t keep_bytes)
 			continue;
 		}
 		if (ckt_memory_account(memory_of(worker, pool), id).reserved <= keep_bytes)
-			return;
+			break;
 		free_kept(worker, i);
 		pool = ckt_pool_find(worker, id);
+	}
+	if (pool)
+		ckt_memory_pool_trim(memory_of(worker, pool), id, keep_bytes);
+}
+
+/* All pools, to their thresholds. */
+static void trim_figures(struct ckt_worker *worker)
+{
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		struct ckt_memory *memory = &worker->devices[d].memory;
+		for (size_t i = 0; i < memory->account_count; i++) {
+			const struct ckt_pool *pool = ckt_pool_find(worker, memory->accounts[i].pool);
+			ckt_memory_pool_trim(memory, memory->accounts[i].pool, pool ? pool->release_threshold : 0);
+		}
 	}
 }
 
@@ -132,27 +148,48 @@ void ckt_pools_poll(struct ckt_worker *worker)
 {
 	struct ckt_pools *pools = &worker->pools;
 	bool unfinished = false;
+	for (size_t i = 0; i < pools->kept_count; i++)
+		unfinished |= !is_done(&pools->kept[i]);
 	for (size_t i = 0; i < pools->kept_count;) {
 		struct ckt_pool_kept *kept = &pools->kept[i];
-		bool done = is_done(kept);
 		struct ckt_pool *pool = kept->pool ? ckt_pool_find(worker, kept->pool) : NULL;
-		unfinished |= !done;
-		if (done && (!pool || pool->destroyed ||
-			     (pools->synchronized && ckt_memory_account(memory_of(worker, pool), pool->id).reserved > pool->release_threshold)))
+		bool goes = !kept->fences && (!pool || pool->destroyed);
+		if (!kept->fences && pool && kept->due) {
+			goes |= ckt_memory_account(kept->memory, pool->id).arena.reserved > pool->release_threshold;
+			ckt_memory_pool_trim(kept->memory, pool->id, pool->release_threshold);
+			kept->due = false;
+		}
+		if (goes)
 			free_kept(worker, i);
 		else
 			i++;
 	}
+	if (pools->freed)
+		trim_figures(worker);
+	pools->freed = false;
 	if (!unfinished)
 		pools->synchronized = false;
 }
 
-bool ckt_pools_release(struct ckt_worker *worker, unsigned device)
+void ckt_pools_waited(struct ckt_worker *worker, uint64_t stream, const struct ckt_fences *fences)
+{
+	struct ckt_pools *pools = &worker->pools;
+	pools->synchronized = true;
+	/* The default stream waits for the others of its context. */
+	bool all = stream == CKT_POOL_ALL_STREAMS || stream <= 1;
+	for (size_t i = 0; i < pools->kept_count; i++) {
+		struct ckt_pool_kept *kept = &pools->kept[i];
+		if (stream == CKT_POOL_ALL_STREAMS || !kept->home || (kept->home == fences && (all || kept->stream == stream)))
+			kept->waited = kept->due = true;
+	}
+}
+
+bool ckt_pools_release(struct ckt_worker *worker, unsigned device, bool waited)
 {
 	struct ckt_pools *pools = &worker->pools;
 	bool any = false;
 	for (size_t i = 0; i < pools->kept_count;) {
-		if (pools->kept[i].device == device && is_done(&pools->kept[i])) {
+		if (pools->kept[i].device == device && is_done(&pools->kept[i]) && (pools->kept[i].waited || !waited || !pools->kept[i].pool)) {
 			free_kept(worker, i);
 			any = true;
 		} else {
@@ -182,11 +219,12 @@ CUresult ckt_pool_adopt_kept(struct ckt_worker *worker, unsigned device, uint64_
 	struct ckt_memory *memory = &worker->devices[device].memory;
 	uint64_t pool = ckt_memory_pool_of(memory, address, &granted);
 	CUresult result = kept_room(&worker->pools) ? CUDA_ERROR_OUT_OF_MEMORY : ckt_memory_free_begin(memory, address, &owner);
-	if (!result)
-		kept_add(&worker->pools, (struct ckt_pool_kept){
-						 .address = address, .granted = granted, .pool = pool, .owner = owner, .device = device,
-						 .stream = CKT_POOL_NO_STREAM});
-	return result;
+	if (result)
+		return result;
+	kept_add(&worker->pools, (struct ckt_pool_kept){.address = address, .granted = granted, .pool = pool, .owner = owner, .device = device,
+							.stream = CKT_POOL_NO_STREAM, .memory = memory, .waited = true});
+	ckt_memory_pool_done(memory, address);
+	return CUDA_SUCCESS;
 }
 
 /* ---- Handlers */
@@ -237,10 +275,10 @@ int ckt_worker_pool_set_attribute(struct ckt_wcall *call)
 		pool->release_threshold = args.value;
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		ckt_memory_account_marks(memory, pool->id, account.used_high, 0);
+		ckt_memory_account_marks(memory, pool->id, account.arena.used_high, 0);
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		ckt_memory_account_marks(memory, pool->id, 0, account.reserved_high);
+		ckt_memory_account_marks(memory, pool->id, 0, account.arena.reserved_high);
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -269,16 +307,16 @@ int ckt_worker_pool_get_attribute(struct ckt_wcall *call)
 		res.value = pool->release_threshold;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		res.value = account.reserved;
+		res.value = account.arena.reserved;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		res.value = account.reserved_high;
+		res.value = account.arena.reserved_high;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-		res.value = account.used;
+		res.value = account.arena.used;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		res.value = account.used_high;
+		res.value = account.arena.used_high;
 		break;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -311,21 +349,40 @@ static bool same_stream(const struct ckt_pool_kept *kept, uint64_t stream, const
 	return (kept->stream <= 1 ? 1 : kept->stream) == (stream <= 1 ? 1 : stream) && kept->fences == fences;
 }
 
-/* A kept block for an allocation on the stream, the best of them; kept_count where there is none. */
-static size_t choose(struct ckt_worker *worker, const struct ckt_pool *pool, uint64_t granted, uint64_t stream, const struct ckt_fences *fences)
+/* A stream's own name among those of all contexts, for the pools' figures. */
+static uint64_t name_of(uint64_t stream, const struct ckt_fences *fences)
 {
-	struct ckt_pools *pools = &worker->pools;
-	size_t waiting = pools->kept_count;
+	return stream <= 2 ? (uint64_t)(uintptr_t)fences + (stream == 2) : stream;
+}
+
+/* A kept block for an allocation on the stream; wait: also one that other streams may still use.  kept_count where there is none. */
+static size_t choose(struct ckt_pools *pools, const struct ckt_pool *pool, uint64_t granted, uint64_t stream, const struct ckt_fences *fences,
+		     bool wait)
+{
 	for (size_t i = pools->kept_count; i-- > 0;) {
 		struct ckt_pool_kept *kept = &pools->kept[i];
-		if (kept->pool != pool->id || kept->granted != granted)
-			continue;
-		if (same_stream(kept, stream, fences) || is_done(kept))
+		if (kept->pool == pool->id && kept->granted == granted && (wait || same_stream(kept, stream, fences) || is_done(kept)))
 			return i;
-		if (pool->reuse >> (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES - 1) & 1)
-			waiting = i;
 	}
-	return waiting;
+	return pools->kept_count;
+}
+
+/* Whether the pool may have as much as it would with the block; where it grows, what other streams are done with is looked for first. */
+static bool may_grow(struct ckt_worker *worker, const struct ckt_pool *pool, uint64_t size, uint64_t name)
+{
+	struct ckt_memory *memory = memory_of(worker, pool);
+	uint64_t limit = ckt_pool_arena_limit(pool->max_bytes), id = pool->id, growth = ckt_memory_pool_growth(memory, id, size, name);
+	if (!growth)
+		return true;
+	for (size_t i = 0; i < worker->pools.kept_count; i++)
+		if (worker->pools.kept[i].pool == id)
+			is_done(&worker->pools.kept[i]);
+	growth = ckt_memory_pool_growth(memory, id, size, name);
+	if (limit && growth <= limit && ckt_memory_account(memory, id).arena.reserved + growth > limit) {
+		trim(worker, id, limit - growth);
+		growth = ckt_memory_pool_growth(memory, id, size, name);
+	}
+	return !limit || ckt_memory_account(memory, id).arena.reserved + growth <= limit;
 }
 
 static CUresult reuse(struct ckt_worker *worker, size_t index, uint64_t size, uint64_t owner, CUstream stream, uint64_t stream_id,
@@ -338,25 +395,21 @@ static CUresult reuse(struct ckt_worker *worker, size_t index, uint64_t size, ui
 			return result;
 	}
 	*ret_address = kept->address;
-	ckt_memory_reuse(&worker->devices[kept->device].memory, kept->address, size, owner);
+	ckt_memory_reuse(&worker->devices[kept->device].memory, kept->address, size, owner, name_of(stream_id, fences));
 	kept_remove(&worker->pools, index);
 	return CUDA_SUCCESS;
 }
 
-static CUresult allocate(struct ckt_worker *worker, const struct ckt_pool *pool, uint64_t size, uint64_t owner, uint64_t *ret_address)
+static CUresult allocate(struct ckt_worker *worker, const struct ckt_pool *pool, uint64_t size, uint64_t owner, uint64_t name, uint64_t *ret_address)
 {
 	struct ckt_memory *memory = memory_of(worker, pool);
-	uint64_t granted = ckt_memory_granted(size);
-	if (pool->max_bytes && ckt_memory_account(memory, pool->id).reserved + granted > pool->max_bytes) {
-		trim(worker, pool->id, pool->max_bytes > granted ? pool->max_bytes - granted : 0);
-		if (ckt_memory_account(memory, pool->id).reserved + granted > pool->max_bytes)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-	}
+	if (!may_grow(worker, pool, size, name))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = ckt_memory_alloc(memory, size, owner, ret_address);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pools_release(worker, pool->device))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pools_release(worker, pool->device, false))
 		result = ckt_memory_alloc(memory, size, owner, ret_address);
 	if (!result)
-		ckt_memory_assign(memory, *ret_address, pool->id);
+		ckt_memory_assign(memory, *ret_address, pool->id, name);
 	return result;
 }
 
@@ -378,11 +431,19 @@ int ckt_worker_mem_alloc_async(struct ckt_wcall *call)
 		return !pool || pool->destroyed || !args.size ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 	uint64_t owner = worker->current->id;
 	const struct ckt_fences *fences = fences_of(worker, args.stream);
-	size_t index = choose(worker, pool, ckt_memory_granted(args.size), args.stream, fences);
+	uint64_t granted = ckt_memory_granted(args.size);
+	bool may_wait = pool->reuse >> (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES - 1) & 1;
+	size_t index = choose(&worker->pools, pool, granted, args.stream, fences, false);
 	if (index < worker->pools.kept_count)
 		result = reuse(worker, index, args.size, owner, stream, args.stream, fences, &res.address);
 	else
-		result = allocate(worker, pool, args.size, owner, &res.address);
+		result = allocate(worker, pool, args.size, owner, name_of(args.stream, fences), &res.address);
+	/* A pool grows rather than make a stream wait for another, as long as it can. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && may_wait) {
+		index = choose(&worker->pools, pool, granted, args.stream, fences, true);
+		if (index < worker->pools.kept_count)
+			result = reuse(worker, index, args.size, owner, stream, args.stream, fences, &res.address);
+	}
 	if (result)
 		return result;
 	ckt_mem_alloc_async_res_put(ckt_wcall_results(call, ckt_mem_alloc_async_res_size(&res)), &res);
@@ -410,8 +471,11 @@ int ckt_worker_mem_free_async(struct ckt_wcall *call)
 				     .owner = owner,
 				     .device = (unsigned)(device - worker->devices),
 				     .stream = args.stream,
-				     .fences = fences_of(worker, args.stream)};
+				     .fences = fences_of(worker, args.stream),
+				     .memory = &device->memory};
+	kept.home = kept.fences;
 	kept.pool = ckt_memory_pool_of(&device->memory, args.address, &kept.granted);
+	ckt_memory_pool_hold(&device->memory, args.address, name_of(args.stream, kept.fences));
 	result = ckt_fences_event_take(kept.fences, &kept.event);
 	if (!result) {
 		result = ckt_driver.cuEventRecord(kept.event, stream);
@@ -419,8 +483,10 @@ int ckt_worker_mem_free_async(struct ckt_wcall *call)
 			ckt_fences_event_give(kept.fences, kept.event);
 	}
 	/* In a context that has failed nothing runs any more. */
-	if (result)
+	if (result) {
 		kept.fences = NULL;
+		ckt_memory_pool_done(kept.memory, kept.address);
+	}
 	kept_add(&worker->pools, kept);
 	return result;
 }

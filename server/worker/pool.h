@@ -41,6 +41,10 @@ struct ckt_pool_kept {
 	uint64_t stream;		/* the wire's id */
 	struct ckt_fences *fences;	/* of the event's and the stream's context; NULL once the event is done */
 	CUevent event;
+	const struct ckt_fences *home;	/* the stream's context, also then; NULL for NO_STREAM */
+	struct ckt_memory *memory;	/* the device's */
+	bool waited;			/* the program waited for the stream since: others may have the memory */
+	bool due;			/* and it goes now, where the pool should not keep it */
 };
 
 struct ckt_pools {
@@ -48,7 +52,10 @@ struct ckt_pools {
 	struct ckt_pool_kept *kept;	/* in the order of freeing */
 	size_t kept_count, kept_room;
 	bool synchronized;		/* the program waited for something since the last look: what a pool should not keep goes */
+	bool freed;			/* or it freed memory that waits by itself */
 };
+
+#define CKT_POOL_ALL_STREAMS UINT64_MAX
 
 /* 0 or -ENOMEM. */
 int ckt_pools_init(struct ckt_worker *worker);
@@ -59,7 +66,12 @@ CUresult ckt_pool_make(struct ckt_worker *worker, uint64_t id, unsigned device, 
 CUresult ckt_pool_adopt_kept(struct ckt_worker *worker, unsigned device, uint64_t address);
 /* Looks which events are done, frees what is waiting only for that, and, after a wait of the program, what pools should not keep. */
 void ckt_pools_poll(struct ckt_worker *worker);
-/* Frees every kept block of the device that nothing uses any more; false where there was none. */
-bool ckt_pools_release(struct ckt_worker *worker, unsigned device);
+/* The program waits for a stream (of the context with these fences), or for all of them. */
+void ckt_pools_waited(struct ckt_worker *worker, uint64_t stream, const struct ckt_fences *fences);
+/*
+ * Frees every kept block of the device that nothing uses any more; false where there was none.  waited: only those that the program waited for, as for an
+ * allocation that is none of a pool.
+ */
+bool ckt_pools_release(struct ckt_worker *worker, unsigned device, bool waited);
 /* The context ends, its streams have finished, and its blocks go with it. */
 void ckt_pools_forget_context(struct ckt_worker *worker, struct ckt_object *context);

@@ -195,8 +195,8 @@ static int take_pool(struct ckt_saving *s, const struct ckt_pool *pool)
 				  .reuse = pool->reuse,
 				  .release_threshold = pool->release_threshold,
 				  .destroyed = pool->destroyed,
-				  .used_high = account.used_high,
-				  .reserved_high = account.reserved_high};
+				  .used_high = account.arena.used_high,
+				  .reserved_high = account.arena.reserved_high};
 	saved->blocks.blocks_val = ckt_save_list(s, memory->block_count, sizeof(ckt_image_pool_block));
 	for (size_t i = 0; i < memory->block_count && !s->no_memory; i++)
 		if (memory->blocks[i].pool == pool->id)

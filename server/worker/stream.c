@@ -107,7 +107,8 @@ int ckt_worker_stream_synchronize(struct ckt_wcall *call)
 	CUresult result = ckt_object_stream(worker, args.stream, &stream);
 	if (result)
 		return result;
-	worker->pools.synchronized = true;
+	if (worker->current)
+		ckt_pools_waited(worker, args.stream, fences_of(worker, args.stream));
 	result = ckt_driver.cuStreamQuery(stream);
 	if (result != CUDA_ERROR_NOT_READY) {
 		/* Done or failed: the driver's wait does not block, and writes out what kernels printed. */

@@ -267,8 +267,8 @@ static void test_accounts(void)
 	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 1000, 7, &a), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 3 << 20, 7, &b), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 4096, 7, &c), CUDA_SUCCESS);
-	ckt_memory_assign(&memory, a, 11);
-	ckt_memory_assign(&memory, b, 11);
+	ckt_memory_assign(&memory, a, 11, CKT_POOL_ARENA_NOBODY);
+	ckt_memory_assign(&memory, b, 11, CKT_POOL_ARENA_NOBODY);
 	CU_ASSERT_EQUAL(ckt_memory_pool_of(&memory, b, &granted), 11);
 	CU_ASSERT_EQUAL(granted, 4 << 20);
 	CU_ASSERT_EQUAL(ckt_memory_pool_of(&memory, c, &granted), 0);
@@ -281,7 +281,7 @@ static void test_accounts(void)
 	account = ckt_memory_account(&memory, 11);
 	CU_ASSERT_EQUAL(account.used, 1024);
 	CU_ASSERT_EQUAL(account.reserved, 1024 + (4 << 20));
-	ckt_memory_reuse(&memory, b, (4 << 20) - 5, 8);
+	ckt_memory_reuse(&memory, b, (4 << 20) - 5, 8, CKT_POOL_ARENA_NOBODY);
 	CU_ASSERT_TRUE(ckt_memory_holds(&memory, b, (4 << 20) - 5));
 	CU_ASSERT_EQUAL(ckt_memory_account(&memory, 11).used, 1024 + (4 << 20));
 	CU_ASSERT_EQUAL(ckt_memory_free_begin(&memory, b, &owner), CUDA_SUCCESS);

@@ -3,7 +3,7 @@
 
 #include "tests/unit/worker/inside.h"
 
-enum { MIB = 1 << 20 };
+enum { MIB = 1 << 20, PAGE = 32 << 20 };	/* what an H200 reserves at once */
 
 static uint64_t pool(void)
 {
@@ -32,7 +32,7 @@ static uint64_t alloc(uint64_t size, uint64_t stream, int *ret_result)
 static void test_reuse(void)
 {
 	int result;
-	IS(ASK(pool_create, .id = pool(), .device = 0), CUDA_SUCCESS);
+	IS(ASK(pool_create, .id = pool(), .device = 0, .max_bytes = 14 * MIB), CUDA_SUCCESS);
 	IS(ASK(pool_create, .id = pool(), .device = 0), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(pool_create, .id = ID(POOL, 2), .device = 9), CUDA_ERROR_INVALID_DEVICE);
 	IS(ASK(pool_set_attribute, .pool = pool(), .attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, .value = UINT64_MAX), CUDA_SUCCESS);
@@ -49,41 +49,44 @@ static void test_reuse(void)
 	IS(ASK(mem_free_async, .address = a, .stream = ID(STREAM, 1)), CUDA_ERROR_INVALID_VALUE);
 	IS(ckt_worker.pools.kept_count, 1);
 	IS(get(pool(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
-	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 4 * MIB);
+	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), PAGE);
 	IS(alloc(4 * MIB, ID(STREAM, 1), &result), a);
 	IS(ckt_worker.pools.kept_count, 0);
 	IS(ASK(mem_free_async, .address = a, .stream = ID(STREAM, 1)), CUDA_SUCCESS);
-	/* Another size does not take it, and another stream only where it may wait for it. */
-	uint64_t other = alloc(6 * MIB, ID(STREAM, 1), &result);
+	/* Another size does not take it, and another stream only where it may wait for it and the pool cannot have more. */
+	uint64_t other = alloc(6 * MIB, ID(STREAM, 2), &result);
 	YES(other != a && ckt_worker.pools.kept_count == 1);
 	IS(ASK(pool_set_attribute, .pool = pool(), .attribute = CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, .value = 0), CUDA_SUCCESS);
 	uint64_t b = alloc(4 * MIB, ID(STREAM, 2), &result);
 	YES(b != a && ckt_worker.pools.kept_count == 1);
 	IS(ASK(pool_set_attribute, .pool = pool(), .attribute = CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, .value = 1), CUDA_SUCCESS);
+	uint64_t rest = alloc(18 * MIB, ID(STREAM, 2), &result);
+	YES(rest != a && ckt_worker.pools.kept_count == 1);
 	IS(alloc(4 * MIB, ID(STREAM, 2), &result), a);
+	alloc(1, ID(STREAM, 2), &result);
+	IS(result, CUDA_ERROR_OUT_OF_MEMORY);
 	CUstream second;
 	MUST(ckt_object_stream(&ckt_worker, ID(STREAM, 2), &second), CUDA_SUCCESS);
 	IS(ckt_driver.cuStreamQuery(second), CUDA_ERROR_NOT_READY);	/* behind the first one's work */
 	inside_stop();
 	IS(ckt_driver.cuStreamSynchronize(second), CUDA_SUCCESS);
-	IS(get(pool(), CU_MEMPOOL_ATTR_USED_MEM_HIGH), 14 * MIB);
+	IS(get(pool(), CU_MEMPOOL_ATTR_USED_MEM_HIGH), PAGE);
 	IS(ASK(pool_set_attribute, .pool = pool(), .attribute = CU_MEMPOOL_ATTR_USED_MEM_HIGH, .value = 0), CUDA_SUCCESS);
-	uint64_t blocks[] = {a, b, other};
-	for (int i = 0; i < 3; i++)
+	uint64_t blocks[] = {a, b, other, rest};
+	for (int i = 0; i < 4; i++)
 		IS(ASK(mem_free_async, .address = blocks[i], .stream = ID(STREAM, 2)), CUDA_SUCCESS);
 	IS(ckt_driver.cuStreamSynchronize(second), CUDA_SUCCESS);
 	IS(get(pool(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
-	IS(get(pool(), CU_MEMPOOL_ATTR_USED_MEM_HIGH), 14 * MIB);	/* as much as was used when it was set back */
-	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 14 * MIB);
+	IS(get(pool(), CU_MEMPOOL_ATTR_USED_MEM_HIGH), PAGE);	/* as much as was used when it was set back */
+	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), PAGE);
 }
 
 static void test_trim(void)
 {
-	/* The oldest first, until no more than that is left. */
-	IS(ASK(pool_trim, .pool = pool(), .keep_bytes = 20 * MIB), CUDA_SUCCESS);
-	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 14 * MIB);
+	/* What it keeps goes, and pages go as a whole. */
 	IS(ASK(pool_trim, .pool = pool(), .keep_bytes = 12 * MIB), CUDA_SUCCESS);
-	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 10 * MIB);
+	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), PAGE);
+	YES(ckt_worker.pools.kept_count < 4);
 	IS(ASK(pool_trim, .pool = pool(), .keep_bytes = 0), CUDA_SUCCESS);
 	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
 	IS(ckt_worker.pools.kept_count, 0);
@@ -95,9 +98,14 @@ static void test_trim(void)
 	ckt_driver.cuCtxSynchronize();
 	ckt_pools_poll(&ckt_worker);
 	IS(ckt_worker.pools.kept_count, 1);
-	ckt_worker.pools.synchronized = true;
+	/* Not for a wait for another stream. */
+	ckt_pools_waited(&ckt_worker, ID(STREAM, 1), ckt_worker.current->ctx.fences);
+	ckt_pools_poll(&ckt_worker);
+	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), PAGE);
+	ckt_pools_waited(&ckt_worker, 0, ckt_worker.current->ctx.fences);
 	ckt_pools_poll(&ckt_worker);
 	IS(ckt_worker.pools.kept_count, 0);
+	IS(get(pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
 	NO(ckt_worker.pools.synchronized);
 }
 
@@ -109,7 +117,8 @@ static void test_limits(void)
 	struct ckt_mem_alloc_async_res res = {0};
 	IS(reply->result, CUDA_SUCCESS);
 	YES(ckt_mem_alloc_async_res_get(&reply->results, &res));
-	IS(ASK(mem_alloc_async, .pool = ID(POOL, 3), .size = 1, .stream = 0), CUDA_ERROR_OUT_OF_MEMORY);
+	/* The limit is a whole page. */
+	IS(ASK(mem_alloc_async, .pool = ID(POOL, 3), .size = 28 * MIB + 1, .stream = 0), CUDA_ERROR_OUT_OF_MEMORY);
 	/* Destroyed: no more from it, and it goes with its last block. */
 	IS(ASK(pool_destroy, .id = ID(POOL, 3)), CUDA_SUCCESS);
 	IS(ASK(pool_destroy, .id = ID(POOL, 3)), CUDA_ERROR_INVALID_VALUE);
