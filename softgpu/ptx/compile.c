@@ -63,6 +63,7 @@ static const char *const options[] = {
 #endif
 	"-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv", "-fvisibility=hidden", "-fno-stack-protector",
 	"-fno-asynchronous-unwind-tables", "-w", "-shared", "-fPIC", "-nostdlib", NULL};
+#define DEFAULT_PATH "/usr/bin:/bin"
 /* What the compiler writes, as it names it: a descriptor that it inherits.  Nothing has a name that a process which is killed would leave. */
 #define OBJECT_FD 3
 #define OBJECT_NAME "/proc/self/fd/3"
@@ -73,7 +74,7 @@ static bool find_compiler(char *ret_path, size_t size)
 	static const char *const names[] = {"cc", "gcc", "clang"};
 	const char *path = getenv("PATH");
 	for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-		for (const char *at = path && *path ? path : "/usr/bin:/bin", *end; at; at = *end ? end + 1 : NULL) {
+		for (const char *at = path && *path ? path : DEFAULT_PATH, *end; at; at = *end ? end + 1 : NULL) {
 			end = at + strcspn(at, ":");
 			/* Only whole paths: what lies in the current directory is not asked. */
 			if (*at == '/' && snprintf(ret_path, size, "%.*s/%s", (int)(end - at), at, names[n]) < (int)size && !access(ret_path, X_OK))
@@ -193,10 +194,14 @@ static char **compiler_environment(void)
 	size_t n = 0;
 	while (environ[n])
 		n++;
-	char **own = calloc(n + 1, sizeof *own);
-	for (size_t k = 0, at = 0; own && k < n; k++)
+	char **own = calloc(n + 2, sizeof *own);
+	size_t at = 0;
+	for (size_t k = 0; own && k < n; k++)
 		if (strncmp(environ[k], "LD_", 3))
 			own[at++] = environ[k];
+	/* A server's workers have none, and gcc finds no linker then. */
+	if (own && !getenv("PATH"))
+		own[at] = (char *)"PATH=" DEFAULT_PATH;
 	return own;
 }
 

@@ -456,7 +456,9 @@ static int simple(void)
 		"mov.u32 r, 2; mul.lo.u32 r, r, 3; st.global.u32 [x], r; ret; }\n"}, 1, NULL);
 	uint32_t *out = unit_alloc(4096);
 	int fault = unit_run(module, &(struct unit_launch){.kernel = "k", .grid = 1, .block = 1, .args = {(uintptr_t)out}});
-	printf("%d %u\n", fault, out[0]);
+	const struct ckt_ptx_function *f = ckt_ptx_module_find_function(module, "k");
+	ptx_runner *const *runners = f ? ckt_ptx_compile_runners(f->prepared) : NULL;
+	printf("%d %u%s\n", fault, out[0], runners && runners[f->index] ? " as machine code" : "");
 	ckt_ptx_module_destroy(module);
 	return 0;
 }
@@ -481,6 +483,17 @@ static int hot(void)
 	printf("%u %d\n", wrong, ckt_ptx_compile_runners(f->prepared) != NULL);
 	ckt_ptx_module_destroy(module);
 	return 0;
+}
+
+/* A server's workers have no PATH: the compiler's own programs are found all the same. */
+static void test_no_path(void)
+{
+	char command[700], line[64] = "";
+	snprintf(command, sizeof command, "/usr/bin/env -u PATH CRICKET_SOFT_COMPILE=1 XDG_CACHE_HOME=%s/cold '%s' simple", folder, self);
+	FILE *ran = popen(command, "r");
+	IS(ran && fgets(line, sizeof line, ran), 1);
+	TEXT(line, "0 6 as machine code\n");
+	IS(ran ? pclose(ran) : 1, 0);
 }
 
 static void test_hot(void)
@@ -527,4 +540,4 @@ void unit_teardown(int status)
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-UNIT_SUITE(compile, {"equal", test_equal}, {"compiled", test_compiled}, {"no compiler", test_no_compiler}, {"hot", test_hot})
+UNIT_SUITE(compile, {"equal", test_equal}, {"compiled", test_compiled}, {"no compiler", test_no_compiler}, {"no PATH", test_no_path}, {"hot", test_hot})
