@@ -38,7 +38,7 @@ enum { BAD = CUDA_ERROR_INVALID_VALUE };
 
 /* Of device 0, current on the test's thread. */
 extern CUcontext primary;
-/* add(u64 out, u32 n): *out += n, by each thread; a u32 `counter`, and a managed `shared`. */
+/* add(u64 out, u32 n): *out += n, by each thread; and a u32 `counter`. */
 extern const char relay_ptx[];
 CUmodule relay_module(void);
 CUfunction relay_add(void);

@@ -21,6 +21,8 @@ static void test_functions(void)
 	LOCAL(cuFuncGetParamInfo(f, 1, &offset, &size), CUDA_SUCCESS);
 	IS(offset * 10 + size, 84);
 	LOCAL(cuFuncGetParamInfo(f, 2, &offset, &size), BAD);
+	IS(cuFuncSetCacheConfig(f, CU_FUNC_CACHE_PREFER_EQUAL), CUDA_SUCCESS);
+	LOCAL(cuFuncSetCacheConfig(f, (CUfunc_cache)(CU_FUNC_CACHE_PREFER_EQUAL + 1)), BAD);
 	CUmodule of = NULL;
 	LOCAL(cuFuncGetModule(&of, f), CUDA_SUCCESS);
 	YES(of == module);

@@ -29,6 +29,8 @@ static void test_registered(void)
 	unsigned flags;
 	LOCAL(cuMemHostRegister(memory, 8192, 0), CUDA_SUCCESS);
 	LOCAL(cuMemHostRegister(memory + 4096, 10, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	/* Into what is registered, from before it. */
+	LOCAL(cuMemHostRegister(memory - 4096, 4097, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	LOCAL(cuMemHostRegister(NULL, 10, 0), BAD);
 	LOCAL(cuMemHostRegister(memory, 0, 0), BAD);
 	LOCAL(cuMemHostRegister(memory, 10, 0x80), BAD);

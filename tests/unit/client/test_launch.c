@@ -101,6 +101,7 @@ static void test_cooperative(void)
 	IS(word_at(out), 64);
 	relay_mark();
 	IS(cuLaunchCooperativeKernel(add, 1 << 20, 1, 1, 32, 1, 1, 0, NULL, params), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	IS(cuLaunchCooperativeKernel(add, 1, 1, 1 << 15, 32, 1, 1, 0, NULL, params), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	relay_settle();
 	IS(relay_count("launch_kernel"), 0);
 	IS(cuMemFree(out), CUDA_SUCCESS);

@@ -18,6 +18,8 @@ static void test_launch(void)
 	LOCAL(cuLaunchGrid(f, 0, 1), BAD);
 	LOCAL(cuParamSetv((CUfunction)0x1234, 0, &memory, 8), CUDA_ERROR_INVALID_HANDLE);
 	LOCAL(cuParamSetv(f, 5000, &memory, 8), BAD);
+	LOCAL(cuParamSetv(f, 4092, &memory, 8), BAD);
+	LOCAL(cuParamSetv(f, 4088, &memory, 8), CUDA_SUCCESS);
 	LOCAL(cuLaunch((CUfunction)0x1234), CUDA_ERROR_INVALID_HANDLE);
 	IS(cuMemFree(memory), CUDA_SUCCESS);
 }

@@ -35,6 +35,19 @@ static void test_attributes(void)
 	IS(value, 1);
 	LOCAL(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory), BAD);
 	LOCAL(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)(uintptr_t)pinned), BAD);
+	/* A managed variable of a module is managed memory, another one is not. */
+	CUmodule module;
+	CUdeviceptr shared, counter;
+	bool managed = false;
+	MUST(cuModuleLoadData(&module, ".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .attribute(.managed) .align 4 .u32 shared;\n"
+		".visible .global .align 4 .u32 counter;\n"), CUDA_SUCCESS);
+	IS(cuModuleGetGlobal(&shared, &size, module, "shared"), CUDA_SUCCESS);
+	IS(cuModuleGetGlobal(&counter, &size, module, "counter"), CUDA_SUCCESS);
+	LOCAL(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, shared), CUDA_SUCCESS);
+	YES(managed);
+	LOCAL(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, counter), CUDA_SUCCESS);
+	NO(managed);
+	IS(cuModuleUnload(module), CUDA_SUCCESS);
 	IS(cuMemFreeHost(pinned), CUDA_SUCCESS);
 	IS(cuMemFree(memory), CUDA_SUCCESS);
 	LOCAL(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory), BAD);

@@ -17,6 +17,11 @@ static void test_streams(void)
 	COST(cuStreamCreateWithPriority(&other, 0, -1000), CUDA_SUCCESS, 0, 1);
 	LOCAL(cuStreamGetPriority(other, &priority), CUDA_SUCCESS);
 	IS(priority, greatest);	/* cut to what there is */
+	CUstream beyond;
+	IS(cuStreamCreateWithPriority(&beyond, 0, greatest - 1), CUDA_SUCCESS);
+	LOCAL(cuStreamGetPriority(beyond, &priority), CUDA_SUCCESS);
+	IS(priority, greatest);
+	IS(cuStreamDestroy(beyond), CUDA_SUCCESS);
 	LOCAL(cuStreamGetFlags(stream, &flags), CUDA_SUCCESS);
 	IS(flags, CU_STREAM_NON_BLOCKING);
 	LOCAL(cuStreamGetDevice(stream, &device), CUDA_SUCCESS);

@@ -43,6 +43,8 @@ static void test_mappings(void)
 	COST(cuMemMap(at, MIB2, 0, handle, 0), CUDA_SUCCESS, 1, 0);
 	LOCAL(cuMemMap(at, MIB2, 0, handle, 0), BAD);	/* there is something */
 	LOCAL(cuMemGetAccess(&flags, &access.location, at), CUDA_SUCCESS);
+	CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST, .id = access.location.id};
+	LOCAL(cuMemGetAccess(&flags, &host, at), BAD);
 	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	LOCAL(cuMemSetAccess(at, 2 * MIB2, &access, 1), BAD);	/* half of it is not mapped */
 	LOCAL(cuMemSetAccess(at, MIB2, &access, 0), BAD);

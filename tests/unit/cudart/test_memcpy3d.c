@@ -9,6 +9,13 @@ static void test_boxes(void)
 		.srcPtr = {in, 8, 8, 2}, .dstPtr = {memory, 8, 8, 2}, .extent = {8, 2, 2}, .kind = cudaMemcpyHostToDevice};
 	IS(cudaMemcpy3D(&p), OK);
 	IS(files_word(memory + 7), 8);
+	/* Slices of one row each lie apart by the slice, not by the row. */
+	uint32_t apart[8] = {10, 11, 12, 13, 14, 15, 16, 17};
+	struct cudaMemcpy3DParms slices = {
+		.srcPtr = {apart, 8, 8, 2}, .dstPtr = {memory, 8, 8, 2}, .extent = {8, 1, 2}, .kind = cudaMemcpyHostToDevice};
+	IS(cudaMemcpy3D(&slices), OK);
+	YES(files_word(memory) == 10 && files_word(memory + 1) == 11 && files_word(memory + 2) == 3 && files_word(memory + 3) == 4);
+	YES(files_word(memory + 4) == 14 && files_word(memory + 5) == 15 && files_word(memory + 6) == 7);
 	IS(cudaMemcpy3D(NULL), BAD);
 	struct {
 		struct cudaPitchedPtr from;

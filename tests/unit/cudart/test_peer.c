@@ -14,6 +14,7 @@ static void test_peers(void)
 	IS(can, 0);	/* a device is no peer of itself */
 	IS(cudaDeviceCanAccessPeer(NULL, 0, 1), BAD);
 	IS(cudaDeviceEnablePeerAccess(1, 1), BAD);
+	IS(cudaDeviceEnablePeerAccess(0, 0), cudaErrorPeerAccessUnsupported);	/* itself */
 	IS(cudaDeviceEnablePeerAccess(2, 0), cudaErrorInvalidDevice);
 	IS(cudaDeviceDisablePeerAccess(0), cudaErrorPeerAccessNotEnabled);
 	IS(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
