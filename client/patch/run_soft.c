@@ -5,8 +5,10 @@
  *	              `-- COMMAND          this process group
  *
  * DIRECTORY is a fresh 0700 one that holds the server's socket; it is removed at the end.  Signals are blocked and read with
- * sigwaitinfo, so nothing here runs in a handler.  Should cricket-run itself be killed, the kernel ends the server.
+ * sigwaitinfo, so nothing here runs in a handler.  Should cricket-run itself be killed, the kernel ends the server, and
+ * the next cricket-run removes the directory.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,6 +36,7 @@ enum {
 
 struct soft {
 	char directory[PATH_MAX];
+	int lock;			/* on the directory */
 	char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	char log[PATH_MAX];
 	sigset_t waited, before;	/* signals read here; the mask that children get back */
@@ -42,16 +46,68 @@ struct soft {
 	bool program_done;
 };
 
+#define DIRECTORY_PREFIX "cricket-soft-"
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *position)
+{
+	remove(path);
+	return 0;
+}
+
+static void remove_directory(const char *path)
+{
+	nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* Its cricket-run holds a lock on it for as long as it lives. */
+static bool is_nobodys(int base, const char *name)
+{
+	struct stat status;
+	int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool result = fd >= 0 && fstat(fd, &status) == 0 && status.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* What was left where cricket-run was killed. */
+static void sweep(const char *base)
+{
+	char path[PATH_MAX];
+	DIR *dir = opendir(base);
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		if (strncmp(entry->d_name, DIRECTORY_PREFIX, strlen(DIRECTORY_PREFIX)) == 0 && is_nobodys(dirfd(dir), entry->d_name) &&
+		    snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) < (int)sizeof(path))
+			remove_directory(path);
+	if (dir)
+		closedir(dir);
+}
+
+/* Locked before anybody takes it for left over; false: one who did was quicker. */
+static bool lock_directory(struct soft *soft)
+{
+	struct stat status;
+	soft->lock = open(soft->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (soft->lock >= 0 && flock(soft->lock, LOCK_SH | LOCK_NB) == 0 && stat(soft->directory, &status) == 0)
+		return true;
+	if (soft->lock >= 0)
+		close(soft->lock);
+	return false;
+}
+
 static bool make_directory(struct soft *soft)
 {
 	const char *bases[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
 
 	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
 		if (!bases[i] || bases[i][0] != '/' ||
-		    snprintf(soft->directory, sizeof(soft->directory), "%s/cricket-run-XXXXXX", bases[i]) >= (int)sizeof(soft->directory))
+		    snprintf(soft->directory, sizeof(soft->directory), "%s/" DIRECTORY_PREFIX "XXXXXX", bases[i]) >= (int)sizeof(soft->directory))
 			continue;
 		/* A UNIX socket's address is short: a deep base is passed over. */
-		if (strlen(soft->directory) + sizeof("/socket") > sizeof(soft->socket) || !mkdtemp(soft->directory))
+		if (strlen(soft->directory) + sizeof("/socket") > sizeof(soft->socket))
+			continue;
+		sweep(bases[i]);
+		if (!mkdtemp(soft->directory) || !lock_directory(soft))
 			continue;
 		snprintf(soft->socket, sizeof(soft->socket), "%.*s/socket", (int)sizeof(soft->socket) - 8, soft->directory);
 		snprintf(soft->log, sizeof(soft->log), "%.*s/log", PATH_MAX - 8, soft->directory);
@@ -60,12 +116,6 @@ static bool make_directory(struct soft *soft)
 	soft->directory[0] = 0;
 	run_say("cannot make a temporary directory: %s", strerror(errno));
 	return false;
-}
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *position)
-{
-	remove(path);
-	return 0;
 }
 
 static void server_process(const struct soft *soft, const struct run_options *options, const char *path, pid_t parent)
@@ -262,6 +312,7 @@ int run_soft(const struct run_options *options)
 	if (start_server(&soft, options))
 		status = run_program(&soft, options);
 	stop_server(&soft);
-	nftw(soft.directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	remove_directory(soft.directory);
+	close(soft.lock);
 	return status;
 }

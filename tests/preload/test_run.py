@@ -63,8 +63,8 @@ class Run(unittest.TestCase):
         result.update(TMPDIR=self.tmp, SERVER_RECORD=self.record, ASAN_OPTIONS='verify_asan_link_order=0', **more)
         return result
 
-    def start(self, *command, **more):
-        return subprocess.Popen([self.cricket_run, *command], env=self.environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def start(self, *command, stdin=None, **more):
+        return subprocess.Popen([self.cricket_run, *command], stdin=stdin, env=self.environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def result(self, *command, **more):
         process = self.start(*command, **more)
@@ -190,8 +190,13 @@ class Run(unittest.TestCase):
         os.kill(program, signal.SIGKILL)     # outlives cricket-run, as a child of a shell does
         process.stdout.close()
         process.stderr.close()
-        shutil.rmtree(self.tmp)
-        os.mkdir(self.tmp)
+        self.assertEqual(len(os.listdir(self.tmp)), 1)
+        # The next one removes what was left, and not what another one that lives has.
+        other = self.start('--soft', 'sh', '-c', 'echo ready; read line; test -S "${REMOTE_GPU_ADDRESS#unix:}"; echo $?', stdin=subprocess.PIPE)
+        self.assertEqual(other.stdout.readline(), 'ready\n')
+        self.assertEqual(len(os.listdir(self.tmp)), 1)
+        self.assertEqual(self.result('--soft', 'true')[0], 0)
+        self.assertEqual(other.communicate('go\n', timeout=60)[0], '0\n')
 
 
 def main():
