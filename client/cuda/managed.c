@@ -47,11 +47,37 @@ static CUresult send_bytes(struct ckt_managed_region *r, uint64_t offset, uint64
 	return ckt_copy_send(r->base + offset, r->alias + offset, end - offset, r->stream);
 }
 
+/* After a device fault: by way of another process of the server's, as the context answers nothing any more. */
+static void rescue_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
+{
+	static bool once;
+	while (offset < end) {
+		struct ckt_reply reply;
+		struct ckt_memory_rescue_res res = {0};
+		uint32_t size = (uint32_t)(end - offset < CKT_DATA_MAX ? end - offset : CKT_DATA_MAX);
+		CUresult result = CKT_WAITED(memory_rescue, MEMORY_RESCUE, CKT_CALL_F_ANYWAY, &reply, .address = r->base + offset, .size = size);
+		if (!result) {
+			if (ckt_memory_rescue_res_get(&reply.results, &res) && res.data_len == size)
+				memcpy(r->alias + offset, res.data, size);
+			ckt_reply_release(&reply);
+		} else if (!once) {
+			once = true;
+			ckt_log_user("a kernel failed, and what it left in managed memory cannot be read (CUDA error %d): the program finds what it had before",
+				     result);
+		}
+		offset += size;
+	}
+}
+
 /* Many pieces are under way at once, so what is fetched costs one round trip and not one for each of them. */
 static CUresult fetch_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
 	struct ckt_copy2d c = {.dst = (uint64_t)(uintptr_t)r->alias + offset, .src = r->base + offset, .src_device = true, .width = end - offset, .height = 1};
-	return ckt_copy_fetch(&c, 0, r->stream);
+	CUresult result = ckt_copy_fetch(&c, 0, r->stream);
+	if (!result || !ckt_call_fault())
+		return result;
+	rescue_bytes(r, offset, end);
+	return CUDA_SUCCESS;
 }
 
 /* Sends or fetches what is ours of the bytes. */
@@ -209,6 +235,8 @@ CUresult ckt_managed_wait(uint64_t context)
 	pthread_mutex_unlock(&ckt_managed_lock);
 	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
 	pthread_mutex_lock(&ckt_managed_lock);
+	if (result && ckt_call_fault())
+		result = CUDA_SUCCESS;	/* a kernel failed, and nothing runs any more */
 	if (!result && work_done < upto)
 		work_done = upto;
 	return result;

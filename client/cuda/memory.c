@@ -65,6 +65,9 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct ckt_context *context;
 	CUresult unsafe = ckt_call_context ? ckt_context_current(&context) : CUDA_SUCCESS;
+	/* What a kernel failed over stays: the program may look at it. */
+	if (!unsafe)
+		unsafe = ckt_call_fault();
 	if (!unsafe)
 		unsafe = ckt_capture_unsafe();
 	if (unsafe)

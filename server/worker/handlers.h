@@ -61,6 +61,7 @@ int ckt_worker_mem_alloc_async(struct ckt_wcall *call);
 int ckt_worker_mem_free_async(struct ckt_wcall *call);
 int ckt_worker_address_reserve(struct ckt_wcall *call);
 int ckt_worker_address_free(struct ckt_wcall *call);
+int ckt_worker_memory_rescue(struct ckt_wcall *call);
 int ckt_worker_physical_create(struct ckt_wcall *call);
 int ckt_worker_physical_create_compressible(struct ckt_wcall *call);
 int ckt_worker_physical_release(struct ckt_wcall *call);

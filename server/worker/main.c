@@ -20,6 +20,7 @@
 #include "rpc/log.h"
 #include "rpc/net.h"
 #include "server/worker/client_process.h"
+#include "server/worker/rescue.h"
 #include "server/worker/worker.h"
 
 enum { CONTROL_FD = 3, WATCH_MS = 200, STUCK_MS = 1000, START_MS = 10000 };
@@ -127,6 +128,8 @@ int main(int argc, char **argv)
 		puts("cricket-worker " CKT_VERSION);
 		return 0;
 	}
+	if (argc == 3 && !strcmp(argv[1], "--rescue"))
+		return ckt_rescue_main(argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "--log-level") && ckt_log_level_parse(argv[2], &level) == 0)
 		argc = 1;
 	if (argc != 1 || fcntl(CONTROL_FD, F_GETFD) < 0) {

@@ -411,6 +411,21 @@ uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free)
 	return bytes;
 }
 
+bool ckt_memory_extent_of(struct ckt_memory *memory, uint64_t address, uint64_t *ret_base, uint64_t *ret_size, uint64_t *ret_piece)
+{
+	pthread_mutex_lock(&memory->lock);
+	size_t i = upper_extent(memory, address);
+	const struct ckt_extent *extent = i ? &memory->extents[i - 1] : NULL;
+	bool found = extent && extent->use != CKT_EXTENT_CACHED && address - extent->address < extent->size;
+	if (found) {
+		*ret_base = extent->address;
+		*ret_size = extent->size;
+		*ret_piece = extent->piece;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return found;
+}
+
 uint64_t ckt_memory_used(struct ckt_memory *memory)
 {
 	pthread_mutex_lock(&memory->lock);

@@ -101,6 +101,8 @@ bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size
  */
 bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *ret_size, uint64_t *ret_owner, uint64_t *ret_extent,
 		       uint64_t *ret_extent_size, uint64_t *ret_piece);
+/* The extent that holds the address, and its physical memory. */
+bool ckt_memory_extent_of(struct ckt_memory *memory, uint64_t address, uint64_t *ret_base, uint64_t *ret_size, uint64_t *ret_piece);
 /* Bytes a program may still ask for; driver_free is the driver's own answer. */
 uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free);
 uint64_t ckt_memory_used(struct ckt_memory *memory);

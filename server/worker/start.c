@@ -21,6 +21,7 @@
 #include "server/worker/aside.h"
 #include "server/worker/budget.h"
 #include "server/worker/driver.h"
+#include "server/worker/rescue.h"
 #include "server/worker/hash.h"
 #include "server/worker/worker.h"
 
@@ -128,6 +129,7 @@ static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *a
 {
 	/* Lazy loading would place a module's code and variables at its first launch, at an address that depends on the timing. */
 	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+	ckt_rescue_init(args->driver);
 	int error = ckt_driver_open(args->driver, ret_message, message_size);
 	if (error)
 		return error;

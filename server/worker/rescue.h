@@ -1,0 +1,7 @@
+/* What memory holds after a device fault, for the program's touch of managed memory. */
+#pragma once
+
+/* The driver that the helper process is to open, too.  Precondition: before the first command. */
+void ckt_rescue_init(const char *driver);
+/* main() of the helper process. */
+int ckt_rescue_main(const char *driver);
