@@ -526,7 +526,7 @@ CKT_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 static CUresult synchronize(const struct ckt_context *context)
 {
 	uint64_t id = context->object.id;
-	return ckt_registered_after_wait(CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(id)), id);
+	return CKT_WAIT_FOR_GPU(CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(id)), id);
 }
 
 CKT_EXPORT CUresult cuCtxSynchronize(void)

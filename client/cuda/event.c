@@ -164,7 +164,7 @@ CKT_EXPORT CUresult cuEventQuery(CUevent handle)
 	CKT_ROUTE_EVENT(handle);
 	struct ckt_event *event = find(handle);
 	CUresult result = event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
-	return ckt_registered_after_wait(result ? result : CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id), 0);
+	return CKT_WAIT_FOR_GPU(result ? result : CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id), 0);
 }
 
 CKT_EXPORT CUresult cuEventSynchronize(CUevent handle)
@@ -172,7 +172,7 @@ CKT_EXPORT CUresult cuEventSynchronize(CUevent handle)
 	CKT_ROUTE_EVENT(handle);
 	struct ckt_event *event = find(handle);
 	CUresult result = event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
-	return ckt_registered_after_wait(result ? result : CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL, .event = event->object.id), 0);
+	return CKT_WAIT_FOR_GPU(result ? result : CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL, .event = event->object.id), 0);
 }
 
 CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)

@@ -281,6 +281,21 @@ static inline CUresult ckt_registered_after_wait(CUresult result, uint64_t conte
 	return result || !ckt_registered_any() ? result : ckt_registered_after_wait_slow(context);
 }
 
+/* ---- managed_early.c: pinned memory that the program wrote while the GPU works, which it need not wait for */
+extern _Atomic unsigned ckt_managed_early;
+void ckt_managed_send_early(void);
+
+/* Around every wait for the GPU: the kernel that is waited for may be waiting for what the program wrote. */
+#define CKT_WAIT_FOR_GPU(expression, context)                                                                                    \
+	({                                                                                                                       \
+		if (__builtin_expect(ckt_managed_early != 0, 0))                                                                 \
+			ckt_managed_send_early();                                                                                \
+		CUresult waited_ = ckt_registered_after_wait(expression, context);                                               \
+		if (__builtin_expect(ckt_managed_early != 0, 0))                                                                 \
+			ckt_managed_send_early();                                                                                \
+		waited_;                                                                                                         \
+	})
+
 /* Whether memory of the program has to be looked at before the GPU works. */
 static inline bool ckt_managed_any(void)
 {

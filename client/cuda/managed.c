@@ -167,7 +167,9 @@ static CUresult hand_over(struct ckt_managed_region *only, bool close)
 	for (struct ckt_managed_region *r = only ? only : regions; r && !result; r = only ? NULL : r->next) {
 		bool sent = r->fresh;
 		ckt_context_use(r->context);
-		result = flush(r, &sent);
+		result = ckt_managed_close_early(r, &sent);
+		if (!result)
+			result = flush(r, &sent);
 		/* What comes next is on streams that do not wait for this one. */
 		if (!result && sent)
 			result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = r->stream);
@@ -226,6 +228,17 @@ CUresult ckt_managed_hand_over(uint64_t address, uint64_t size)
 
 /* ---- After the GPU has worked */
 
+bool ckt_managed_idle(void)
+{
+	return work_done >= work && ckt_conn_count == 1;
+}
+
+void ckt_managed_each(void (*what)(struct ckt_managed_region *r))
+{
+	for (struct ckt_managed_region *r = regions; r; r = r->next)
+		what(r);
+}
+
 CUresult ckt_managed_wait(uint64_t context)
 {
 	uint64_t upto = work;
@@ -246,6 +259,7 @@ CUresult ckt_managed_wait(uint64_t context)
 
 static void region_unmap(struct ckt_managed_region *r)
 {
+	ckt_managed_drop_early(r);
 	if (r->alias)
 		munmap(r->alias, r->size);
 	if (r->adopted)

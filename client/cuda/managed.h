@@ -14,7 +14,8 @@
 
 #define CKT_MANAGED_CHUNK ((uint64_t)64 << 10)
 
-enum ckt_managed_state { CKT_MANAGED_DEVICE = 0, CKT_MANAGED_CLEAN, CKT_MANAGED_DIRTY };
+/* EARLY: open, while the GPU works (managed_early.c). */
+enum ckt_managed_state { CKT_MANAGED_DEVICE = 0, CKT_MANAGED_CLEAN, CKT_MANAGED_DIRTY, CKT_MANAGED_EARLY };
 
 /* A module's variable in a region; only its bytes are ours. */
 struct ckt_managed_span {
@@ -45,6 +46,7 @@ struct ckt_managed_region {
 	struct ckt_managed_span *spans;	/* NULL: all of it is ours */
 	size_t span_count;
 	struct ckt_managed_walk walk;
+	uint8_t **twins;		/* per chunk, what an EARLY one held when it was opened; NULL: none was */
 };
 
 extern pthread_mutex_t ckt_managed_lock;
@@ -58,6 +60,18 @@ CUresult ckt_managed_fetch(struct ckt_managed_region *r, uint64_t first, uint64_
 CUresult ckt_managed_send(struct ckt_managed_region *r, uint64_t offset, uint64_t end);
 /* Precondition: none of the chunks is DIRTY. */
 void ckt_managed_set_states(struct ckt_managed_region *r, uint64_t first, uint64_t count, enum ckt_managed_state state);
+
+/* Whether all that was put on the GPU is known to be done. */
+bool ckt_managed_idle(void);
+/* Calls it for every region. */
+void ckt_managed_each(void (*what)(struct ckt_managed_region *r));
+
+/* ---- managed_early.c */
+/* Opens a chunk that the device has for the program's write, though the GPU may still work. */
+CUresult ckt_managed_open_early(struct ckt_managed_region *r, uint64_t chunk);
+/* Sends what the program changed of such chunks, and closes them; *sent: something was. */
+CUresult ckt_managed_close_early(struct ckt_managed_region *r, bool *sent);
+void ckt_managed_drop_early(struct ckt_managed_region *r);
 
 /* ---- managed_fault.c */
 /* Fetches the chunks that the device has and opens all of them, for writing where that is asked for. */

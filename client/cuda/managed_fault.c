@@ -77,6 +77,8 @@ static uint64_t run_of(const struct ckt_managed_region *r, uint64_t first, uint6
 static CUresult open_all(struct ckt_managed_region *r)
 {
 	uint64_t chunks = r->size / CHUNK;
+	bool sent = false;
+	ckt_managed_close_early(r, &sent);
 	for (uint64_t i = 0; i < chunks; i++) {
 		CUresult result = r->states[i] == CKT_MANAGED_DEVICE ? ckt_managed_fetch(r, i, 1) : CUDA_SUCCESS;
 		if (result)
@@ -108,7 +110,7 @@ static CUresult open_run(struct ckt_managed_region *r, uint64_t first, uint64_t 
 
 static bool is_open(const struct ckt_managed_region *r, uint64_t chunk, bool write)
 {
-	return r->states[chunk] == CKT_MANAGED_DIRTY || (r->states[chunk] == CKT_MANAGED_CLEAN && !write);
+	return r->states[chunk] >= CKT_MANAGED_DIRTY || (r->states[chunk] == CKT_MANAGED_CLEAN && !write);
 }
 
 CUresult ckt_managed_open(struct ckt_managed_region *r, uint64_t first, uint64_t count, bool write)
@@ -123,11 +125,13 @@ CUresult ckt_managed_open(struct ckt_managed_region *r, uint64_t first, uint64_t
 	return result;
 }
 
-static CUresult open_touched(struct ckt_managed_region *r, uint64_t address, bool write)
+static CUresult open_touched(struct ckt_managed_region *r, uint64_t address, bool write, bool early)
 {
 	struct ckt_managed_walk *walk = &r->walk;
 	uint64_t first = (address - r->base) / CHUNK;
 	CUresult result = CUDA_SUCCESS;
+	if (early && r->states[first] == CKT_MANAGED_DEVICE)
+		return ckt_managed_open_early(r, first);
 	/* Another thread may have been here first. */
 	if (r->states[first] == CKT_MANAGED_DEVICE) {
 		uint64_t count = run_of(r, first, walk_fetch(walk, first));
@@ -155,14 +159,16 @@ static bool serve_fault(uint64_t address, bool write)
 	ckt_call_forbidden = false;
 	pthread_mutex_lock(&ckt_managed_lock);
 	struct ckt_managed_region *r = ckt_managed_find(address);
-	if (r && !in_host_function && r->states[(address - r->base) / CHUNK] == CKT_MANAGED_DEVICE) {
+	/* The program may write pinned memory while the GPU works, and a kernel may wait for that. */
+	bool early = r && r->adopted && !r->asleep && write && !in_host_function && !ckt_managed_idle();
+	if (r && !early && !in_host_function && r->states[(address - r->base) / CHUNK] == CKT_MANAGED_DEVICE) {
 		ckt_context_use(r->context);
 		result = ckt_managed_wait(r->context);
 		r = ckt_managed_find(address);
 	}
 	if (r && !result) {
 		ckt_context_use(r->context);
-		result = open_touched(r, address, write);
+		result = open_touched(r, address, write, early);
 	}
 	ckt_context_use(saved);
 	pthread_mutex_unlock(&ckt_managed_lock);

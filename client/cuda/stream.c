@@ -236,7 +236,7 @@ void ckt_stream_forget_context(uint64_t context)
 
 CUresult ckt_stream_wait(uint64_t stream)
 {
-	return ckt_registered_after_wait(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
+	return CKT_WAIT_FOR_GPU(CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream), 0);
 }
 
 CKT_EXPORT CUresult cuStreamSynchronize(CUstream handle)
@@ -256,7 +256,7 @@ CKT_EXPORT CUresult cuStreamQuery(CUstream handle)
 	CUresult result = ckt_stream_resolve(handle, &id);
 	if (!result)
 		result = ckt_capture_forbid(id);
-	return ckt_registered_after_wait(result ? result : CKT_WAITED(stream_query, STREAM_QUERY, 0, NULL, .stream = id), 0);
+	return CKT_WAIT_FOR_GPU(result ? result : CKT_WAITED(stream_query, STREAM_QUERY, 0, NULL, .stream = id), 0);
 }
 
 CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
