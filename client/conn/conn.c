@@ -524,6 +524,7 @@ CUresult ckt_conn_open_session(struct ckt_conn *conn, unsigned part, unsigned pa
 	snprintf(conn->session, sizeof conn->session, "%s", ok.session);
 	snprintf(conn->server, sizeof conn->server, "%s", ok.server);
 	conn->generation = ok.generation;
+	conn->copy = conn->offered_copy = ckt_conn_copy_of(&ok);
 	ckt_host_memory_answer(&ok);
 	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 	conn->ring = mmap(NULL, CKT_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -81,6 +81,8 @@ struct ckt_conn {
 	char session[CKT_SESSION_ID_SIZE + 1];
 	uint8_t secret[CKT_SECRET_SIZE];
 	uint64_t generation;
+	uint64_t copy;		/* of the session, which has executed something of ours last: CKT_CAPABILITY_COPY; 0: not known */
+	uint64_t offered_copy;	/* the one that answers */
 	char address_text[CKT_ADDRESS_TEXT_MAX];
 	char server[CKT_NAME_MAX + 1];
 	_Atomic bool parked;			/* stopped on purpose: look for it without limit */
@@ -155,6 +157,8 @@ void ckt_conn_end(struct ckt_conn *conn);
 CUresult ckt_nodes_open(struct ckt_devices_res *ret_devices);
 
 /* ---- connect.c */
+/* Which copy of the session answered; 0: it did not say. */
+uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok);
 /* Connects, exchanges greeting and hello.  kind: NEW or RESUME.  0, or -errno/-EACCES/... with a sentence; -EAGAIN: worth another try. */
 int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_kind kind, int timeout_ms, int *ret_fd,
 		struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size);

@@ -91,6 +91,14 @@ static int memory_for(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX ? ckt_host_memory_file() : -1;
 }
 
+uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)
+{
+	for (u_int i = 0; i < ok->capabilities.capabilities_len; i++)
+		if (strcmp(ok->capabilities.capabilities_val[i].name, CKT_CAPABILITY_COPY) == 0)
+			return ok->capabilities.capabilities_val[i].value;
+	return 0;
+}
+
 static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_greeting *greeting, enum ckt_hello_kind kind, int64_t deadline_ms,
 		      char *ret_message, size_t message_size)
 {
@@ -122,6 +130,11 @@ static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_gree
 	int result = kind == CKT_HELLO_NEW ? put_visible(conn->visible, &visible, ret_message, message_size) : 0;
 	if (result)
 		return result;
+	ckt_capability copy = {(char *)CKT_CAPABILITY_COPY, conn->copy};
+	if (kind == CKT_HELLO_RESUME && conn->copy) {
+		hello.capabilities.capabilities_val = &copy;
+		hello.capabilities.capabilities_len = 1;
+	}
 	if (kind == CKT_HELLO_NEW) {
 		hello.capabilities.capabilities_val = visible.pieces;
 		hello.capabilities.capabilities_len = visible.count;

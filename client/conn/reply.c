@@ -69,8 +69,10 @@ void ckt_waiter_finish_all(struct ckt_conn *conn, CUresult error)
 void ckt_conn_trim(struct ckt_conn *conn, uint64_t executed)
 {
 	uint64_t sent = atomic_load_explicit(&conn->sent, memory_order_acquire);
-	if (executed > conn->executed)
+	if (executed > conn->executed) {
 		conn->executed = executed;
+		conn->copy = conn->offered_copy;
+	}
 	while (conn->head < sent) {
 		const uint8_t *record = conn->ring + conn->head % CKT_RING_SIZE;
 		uint32_t mark;

@@ -186,6 +186,7 @@ static int switch_to(struct ckt_conn *conn, int fd, const struct ckt_hello_ok *o
 	int result = send_again(conn, fd, ok->executed);
 	if (!result) {
 		conn->generation = ok->generation;
+		conn->offered_copy = ckt_conn_copy_of(ok);
 		snprintf(conn->server, sizeof conn->server, "%s", ok->server);
 		if (conn->fd >= 0)
 			close(conn->fd);

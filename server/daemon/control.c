@@ -13,6 +13,7 @@
 #include "nvml.h"
 #include "peer.h"
 #include "request.h"
+#include "restore_claim.h"
 #include "rpc/log.h"
 #include "session.h"
 
@@ -333,7 +334,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	else
 		save->bytes = res->bytes;
 	if (result.status == CKT_CONTROL_OK && save->stop)
-		ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->status.program_name);
+		ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid, session->status.program_name);
 	if (result.status == CKT_CONTROL_OK && save->stop && ckt_session_wait_gone(session, save_stopped, save) == 0)
 		ckt_session_expect_end(session);
 	else
@@ -421,7 +422,7 @@ static void call_restore(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	int broker_fd = *passed_fd;
 	*passed_fd = -1;
 	struct ckt_session *session;
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .identity = ckt_identity_of_peer(peer), .image_fd = broker_fd, .gpu = args->gpu};
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .claimant = ckt_claimant_of(peer), .identity = ckt_identity_of_peer(peer), .image_fd = broker_fd, .gpu = args->gpu};
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_restore_obstacle(peer, args->gpu, buffer);
 	if (!ckt_broker_is(broker_fd))

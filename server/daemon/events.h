@@ -30,4 +30,6 @@ int ckt_events_init(struct ckt_server *server, char *ret_message, size_t message
 /* hooks.c: queues a run of every executable in the directory. */
 struct ckt_control_event;
 int ckt_hooks_check(const char *directory, char *ret_message, size_t message_size);
+/* A peer's text as hooks find it in their environment: nothing in it means anything to a shell. */
+void ckt_hooks_clean(const char *text, bool is_name, char *ret_text, size_t text_size);
 void ckt_hooks_run(struct ckt_server *server, const struct ckt_control_event *event);

@@ -154,14 +154,33 @@ static void start_next(void)
 	}
 }
 
+/*
+ * Texts of peers go to shells sooner or later: what means something to one, ends a line or moves a cursor becomes '_'.  A name has no spaces
+ * and begins with no '-', so that it stays one word and no option; events tell it as it is.
+ */
+void ckt_hooks_clean(const char *text, bool is_name, char *ret_text, size_t text_size)
+{
+	static const char others[] = "._+-@:,/=";
+	size_t n = 0;
+	for (; text[n] && n < text_size - 1; n++) {
+		char c = text[n];
+		bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr(others, c) || (!is_name && c == ' ');
+		ret_text[n] = good && !(is_name && n == 0 && c == '-') ? c : '_';
+	}
+	ret_text[n] = 0;
+}
+
 void ckt_hooks_run(struct ckt_server *server, const struct ckt_control_event *event)
 {
+	char program[CKT_NAME_MAX + 1], detail[CKT_MESSAGE_MAX + 1];
+	ckt_hooks_clean(event->program_name, true, program, sizeof program);
+	ckt_hooks_clean(event->detail, false, detail, sizeof detail);
 	struct run *run = queued < QUEUE_MAX ? calloc(1, sizeof *run) : NULL;
 	owner = server;
 	if (!run || asprintf(&run->variables[0], "CRICKET_EVENT=%s", event->name) < 0 ||
 	    asprintf(&run->variables[1], "CRICKET_SESSION=%s", event->session) < 0 ||
-	    asprintf(&run->variables[2], "CRICKET_PROGRAM=%s", event->program_name) < 0 ||
-	    asprintf(&run->variables[3], "CRICKET_DETAIL=%s", event->detail) < 0 ||
+	    asprintf(&run->variables[2], "CRICKET_PROGRAM=%s", program) < 0 ||
+	    asprintf(&run->variables[3], "CRICKET_DETAIL=%s", detail) < 0 ||
 	    asprintf(&run->variables[4], "CRICKET_WHEN=%lld", (long long)event->when) < 0 ||
 	    asprintf(&run->variables[5], "CRICKET_EVENT_NUMBER=%llu", (unsigned long long)event->number) < 0 ||
 	    asprintf(&run->variables[6], "REMOTE_GPU_ADDRESS=unix:%s", server->socket_path) < 0) {

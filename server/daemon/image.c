@@ -16,6 +16,7 @@
 #include "events.h"
 #include "kept.h"
 #include "marks.h"
+#include "restore_claim.h"
 #include "request.h"
 #include "rpc/fault.h"
 #include "rpc/log.h"
@@ -39,8 +40,8 @@ void ckt_image_let_go(struct ckt_session *session)
 {
 	struct ckt_worker_release_args args = {.message = (char *)"", .moved_to = (char *)""};
 	session->holder = NULL;
-	ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED);
-	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED);
+	ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED, session->uid);
+	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED, session->uid);
 	/* A copy on another GPU of ours was to take its place. */
 	for (struct ckt_session *other = session->server->sessions; other; other = other->next)
 		if (strcmp(other->successor_of, session->id) == 0)
@@ -281,7 +282,7 @@ static void release_done(struct ckt_session *session, void *context, int error, 
 	 */
 	if (error ? !release->end : res->status) {
 		if (release->end)
-			ckt_mark_remove(session->server, session->id, release->parked ? CKT_MARK_PARKED : CKT_MARK_MOVED);
+			ckt_mark_remove(session->server, session->id, release->parked ? CKT_MARK_PARKED : CKT_MARK_MOVED, session->uid);
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id,
 				       error ? strerror(-error) : res->message);
 		release_reply(release, result);
@@ -301,11 +302,11 @@ static int release_mark(struct ckt_session *session, const ckt_control_release_a
 	if (!args->end)
 		return 0;
 	if (*args->moved_to) {
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED);
-		return ckt_mark_write(session->server, session->id, CKT_MARK_MOVED, args->moved_to);
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED, session->uid);
+		return ckt_mark_write(session->server, session->id, CKT_MARK_MOVED, session->uid, args->moved_to);
 	}
-	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED);
-	return args->parked ? ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->status.program_name) : 0;
+	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED, session->uid);
+	return args->parked ? ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid, session->status.program_name) : 0;
 }
 
 void ckt_control_release(struct ckt_peer *peer, void *decoded, int *passed_fd)
@@ -481,7 +482,7 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			 ckt_stage_name_good(name) ? name : "?", peer->server->host);
 	else if (kept || count)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .identity = ckt_identity_of_peer(peer), .image_fd = fds[0], .image_fds = fds, .image_count = count, .kept = kept, .gpu = args->gpu};
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .claimant = ckt_claimant_of(peer), .identity = ckt_identity_of_peer(peer), .image_fd = fds[0], .image_fds = fds, .image_count = count, .kept = kept, .gpu = args->gpu};
 	bool good = (kept || count) && !*buffer && ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0;
 	if (own_fd >= 0)
 		close(own_fd);
@@ -527,7 +528,7 @@ void ckt_control_preload(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (count && !*args->copy)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
-	struct ckt_session_spec spec = {.uid = peer->who.uid, .identity = ckt_identity_of_peer(peer), .image_fd = fds[0], .image_fds = fds, .image_count = count, .gpu = args->gpu,
+	struct ckt_session_spec spec = {.uid = peer->who.uid, .claimant = ckt_claimant_of(peer), .identity = ckt_identity_of_peer(peer), .image_fd = fds[0], .image_fds = fds, .image_count = count, .gpu = args->gpu,
 					.ahead = !args->last};
 	struct ckt_session *session = count && !*buffer ? begin_ahead(peer, args, &spec, buffer) : NULL;
 	drop_images(peer);

@@ -32,6 +32,7 @@
 #include "marks.h"
 #include "peer.h"
 #include "rpc/log.h"
+#include "server_key.h"
 #include "session.h"
 #include "stage.h"
 #include "term.h"
@@ -204,6 +205,8 @@ static int init(struct ckt_server *server, char *message)
 	result = ckt_listen_open(server, message, MESSAGE_SIZE);
 	if (result)
 		return result == -EPERM || result == -EINVAL || result == -ENAMETOOLONG ? EXIT_USAGE : EXIT_FAILURE;
+	if (ckt_key_load(server, message, MESSAGE_SIZE))
+		return EXIT_FAILURE;
 	result = init_driver(server, message);
 	if (result)
 		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
@@ -240,6 +243,7 @@ static void fini(struct ckt_server *server)
 	ckt_admission_fini(server);
 	ckt_log_limited_fini(server);
 	explicit_bzero(&server->token, sizeof server->token);
+	explicit_bzero(&server->key, sizeof server->key);
 	ckt_loop_fini(&server->loop);
 	ckt_options_fini(&server->options);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -12,8 +13,9 @@
 
 #include "rpc/log.h"
 #include "rpc/session.h"
+#include "server_key.h"
 
-enum { AGE_MAX_S = 86400, WATCH_MS = 3600 * 1000 };
+enum { AGE_MAX_S = 86400, WATCH_MS = 3600 * 1000, TEXT_MAX = 512 };
 
 static const char *const suffixes[CKT_MARKS] = {"parked", "moved", "paused"};
 
@@ -28,17 +30,54 @@ static void mark_path(const struct ckt_server *server, const char *session, enum
 	snprintf(ret_path, CKT_PATH_MAX, "%.4000s/%.12s.%s%s", server->socket_dir, session, suffixes[mark], end);
 }
 
-int ckt_mark_write(const struct ckt_server *server, const char *session, enum ckt_mark mark, const char *text)
+/* ---- Whose: "v2 UID MAC TEXT" */
+
+static void mac_text(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t owner, const char *text,
+		     char ret_hex[2 * CKT_SEAL_SIZE + 1])
 {
-	char path[CKT_PATH_MAX], temporary[CKT_PATH_MAX];
+	char data[TEXT_MAX + 64];
+	uint8_t mac[CKT_SEAL_SIZE];
+	int size = snprintf(data, sizeof data, "%s %.12s %u %.*s", suffixes[mark], session, owner, TEXT_MAX, text);
+	ckt_key_mac(server, "mark", data, (size_t)size, mac);
+	for (size_t i = 0; i < sizeof mac; i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", mac[i]);
+}
+
+/* Takes the line apart in place. */
+static bool parse(const struct ckt_server *server, const char *session, enum ckt_mark mark, char *line, uint32_t *ret_owner, char **ret_text)
+{
+	char hex[2 * CKT_SEAL_SIZE + 1], *end;
+	if (strncmp(line, "v2 ", 3) != 0)
+		return false;
+	unsigned long owner = strtoul(line + 3, &end, 10);
+	if (end == line + 3 || *end != ' ' || owner > UINT32_MAX || strlen(end + 1) < sizeof hex || end[sizeof hex] != ' ')
+		return false;
+	*ret_owner = (uint32_t)owner;
+	*ret_text = end + 1 + sizeof hex;
+	mac_text(server, session, mark, *ret_owner, *ret_text, hex);
+	return ckt_auth_equal(hex, end + 1, sizeof hex - 1);
+}
+
+/* ---- Files */
+
+int ckt_mark_write(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t owner_uid, const char *text)
+{
+	char path[CKT_PATH_MAX], temporary[CKT_PATH_MAX], hex[2 * CKT_SEAL_SIZE + 1], line[TEXT_MAX + 1], before[TEXT_MAX + 1];
+	uint32_t owner;
 	if (!good_id(session))
 		return -EINVAL;
+	if (ckt_mark_read(server, session, mark, &owner, before, sizeof before) && owner != CKT_UID_UNKNOWN && owner_uid != 0 &&
+	    owner_uid != geteuid() && owner != owner_uid)
+		return -EPERM;
+	snprintf(line, sizeof line, "%s", text);
+	line[strcspn(line, "\n")] = 0;
+	mac_text(server, session, mark, owner_uid, line, hex);
 	mark_path(server, session, mark, "", path);
 	mark_path(server, session, mark, ".new", temporary);
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	int result = dprintf(fd, "%s\n", text) < 0 || fsync(fd) ? -errno : 0;
+	int result = dprintf(fd, "v2 %u %s %s\n", owner_uid, hex, line) < 0 || fsync(fd) ? -errno : 0;
 	close(fd);
 	if (!result && rename(temporary, path))
 		result = -errno;
@@ -47,31 +86,53 @@ int ckt_mark_write(const struct ckt_server *server, const char *session, enum ck
 	return result;
 }
 
-bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, char *ret_text, size_t text_size)
+bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t *ret_owner, char *ret_text, size_t text_size)
 {
-	char path[CKT_PATH_MAX];
+	char path[CKT_PATH_MAX], line[TEXT_MAX + 128], *text = line;
+	struct stat st;
 	if (!good_id(session))
 		return false;
 	mark_path(server, session, mark, "", path);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return false;
-	ssize_t n = read(fd, ret_text, text_size - 1);
+	ssize_t n = fstat(fd, &st) ? -1 : read(fd, line, sizeof line - 1);
 	close(fd);
 	if (n < 0)
 		return false;
-	ret_text[n] = 0;
-	ret_text[strcspn(ret_text, "\n")] = 0;
+	line[n] = 0;
+	line[strcspn(line, "\n")] = 0;
+	*ret_owner = CKT_UID_UNKNOWN;
+	/* A server of a build before this wrote its marks before there was a key. */
+	if (!parse(server, session, mark, line, ret_owner, &text) && (st.st_mtime >= server->key_made || strncmp(line, "v2 ", 3) == 0)) {
+		ckt_warning("%s was not written by this server: ignoring", path);
+		return false;
+	}
+	snprintf(ret_text, text_size, "%s", text);
 	return true;
 }
 
-void ckt_mark_remove(const struct ckt_server *server, const char *session, enum ckt_mark mark)
+void ckt_mark_remove(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t uid)
 {
-	char path[CKT_PATH_MAX];
+	char path[CKT_PATH_MAX], text[TEXT_MAX + 1];
+	uint32_t owner;
 	if (!good_id(session))
+		return;
+	if (uid != 0 && uid != geteuid() && ckt_mark_read(server, session, mark, &owner, text, sizeof text) && owner != uid &&
+	    owner != CKT_UID_UNKNOWN)
 		return;
 	mark_path(server, session, mark, "", path);
 	unlink(path);
+}
+
+bool ckt_mark_exists(const struct ckt_server *server, const char *session)
+{
+	char text[TEXT_MAX + 1];
+	uint32_t owner;
+	for (int mark = 0; mark < CKT_MARKS; mark++)
+		if (ckt_mark_read(server, session, (enum ckt_mark)mark, &owner, text, sizeof text))
+			return true;
+	return false;
 }
 
 /* "ID.parked" and the like; a temporary one that a killed server left counts too. */

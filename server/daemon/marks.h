@@ -5,7 +5,8 @@
  *	SOCKET.d/SESSION.moved	it lives elsewhere: the address
  *	SOCKET.d/SESSION.paused	it is paused: seconds since the epoch at which it goes on, 0 for never
  *
- * The first two go when the session is restored here, or after a day; the third with the pause or the session.
+ * The first two go when the session is restored here, or after a day; the third with the pause or the session.  Each says whose it is, under a
+ * MAC by the server's key: only its owner, root and the server's user replace or remove one.
  *
  * Errors: 0 or -errno.  Threading: the loop's thread.
  */
@@ -15,10 +16,13 @@
 
 enum ckt_mark { CKT_MARK_PARKED, CKT_MARK_MOVED, CKT_MARK_PAUSED, CKT_MARKS };
 
-/* Replaces what is there, whole or not at all. */
-int ckt_mark_write(const struct ckt_server *server, const char *session, enum ckt_mark mark, const char *text);
-/* False where there is none.  Without the newline at the end. */
-bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, char *ret_text, size_t text_size);
-void ckt_mark_remove(const struct ckt_server *server, const char *session, enum ckt_mark mark);
+/* Replaces what is there, whole or not at all.  -EPERM where that is another user's. */
+int ckt_mark_write(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t owner_uid, const char *text);
+/* False where there is none.  Without the newline at the end.  The owner is CKT_UID_UNKNOWN in a mark of a build before this. */
+bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t *ret_owner, char *ret_text, size_t text_size);
+/* One of this user's; 0: whosever it is. */
+void ckt_mark_remove(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t uid);
+/* Whether the session is stopped, sent away or paused. */
+bool ckt_mark_exists(const struct ckt_server *server, const char *session);
 /* Removes those that are too old, now and every hour. */
 void ckt_marks_watch(struct ckt_server *server);

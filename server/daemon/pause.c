@@ -55,7 +55,7 @@ static bool unpaused(struct ckt_session *session, int error, const struct ckt_wo
 {
 	if (!error && !res->status) {
 		ckt_timer_clear(&session->pause_timer);
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED);
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 		ckt_event(session, CKT_EVENT_RESUMED, "%llu bytes", (unsigned long long)res->bytes);
 		return true;
 	}
@@ -79,7 +79,7 @@ static void timed_done(struct ckt_session *session, void *context, int error, vo
 	if (error || res->status == -ENOMEM)
 		ckt_timer_set(&session->server->loop, &session->pause_timer, RETRY_MS);
 	else
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED);
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 }
 
 static int call_unpause(struct ckt_session *session, ckt_request_done done, void *context)
@@ -123,7 +123,8 @@ void ckt_control_unpause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 void ckt_pause_adopt(struct ckt_session *session)
 {
 	char text[64];
-	if (!ckt_mark_read(session->server, session->id, CKT_MARK_PAUSED, text, sizeof text))
+	uint32_t owner;
+	if (!ckt_mark_read(session->server, session->id, CKT_MARK_PAUSED, &owner, text, sizeof text))
 		return;
 	int64_t until = strtoll(text, NULL, 10);
 	ckt_info("session %s: is paused%s", session->id, until ? ", and goes on at its time" : "");
@@ -148,7 +149,7 @@ static void pause_done(struct ckt_session *session, void *context, int error, vo
 	if (error || res->status) {
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s", session->id,
 				       error ? ckt_request_problem(error) : res->message);
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED);
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 	} else {
 		snprintf(text, sizeof text, "%lld", (long long)pause->until);
 		ckt_event(session, CKT_EVENT_PAUSED, "%llu bytes%s%s", (unsigned long long)res->bytes, pause->until ? " until " : "",
@@ -173,7 +174,7 @@ void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		return;
 	/* Before the pause: a server that dies in between leaves nothing paused for ever. */
 	snprintf(text, sizeof text, "%lld", (long long)args->until);
-	int error = pause ? ckt_mark_write(peer->server, session->id, CKT_MARK_PAUSED, text) : -ENOMEM;
+	int error = pause ? ckt_mark_write(peer->server, session->id, CKT_MARK_PAUSED, session->uid, text) : -ENOMEM;
 	if (!error) {
 		*pause = (struct pause){.peer = peer, .until = args->until};
 		error = ckt_session_call_long(session, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &call, -1,

@@ -182,15 +182,25 @@ static void deny(struct ckt_peer *peer, const char *why)
 	ckt_timer_set(&peer->server->loop, &peer->timer, delay_ms);
 }
 
+/*
+ * The secret proves a client; over the UNIX socket the user must be the session's too, so that a secret that was read somewhere is of no use to
+ * another user of the host.
+ */
+static bool may_resume(const struct ckt_peer *peer, uint32_t owner_uid)
+{
+	return peer->who.kind != CKT_PEER_UNIX || owner_uid == CKT_UID_UNKNOWN || ckt_peer_may(peer, owner_uid);
+}
+
 /* A session that is not here: it may have been sent away or stopped on purpose, and then its client must not give up. */
 static void refuse_absent(struct ckt_peer *peer)
 {
 	struct ckt_server *server = peer->server;
 	char text[CKT_ADDRESS_MAX + 1], message[CKT_MESSAGE_MAX];
-	if (ckt_mark_read(server, peer->hello.session, CKT_MARK_MOVED, text, sizeof text)) {
+	uint32_t owner;
+	if (ckt_mark_read(server, peer->hello.session, CKT_MARK_MOVED, &owner, text, sizeof text) && may_resume(peer, owner)) {
 		snprintf(message, sizeof message, "session %s has moved to %s", peer->hello.session, text);
 		refuse_text(peer, CKT_HELLO_MOVED, message, text);
-	} else if (ckt_mark_read(server, peer->hello.session, CKT_MARK_PARKED, text, sizeof text)) {
+	} else if (ckt_mark_read(server, peer->hello.session, CKT_MARK_PARKED, &owner, text, sizeof text) && may_resume(peer, owner)) {
 		refuse(peer, CKT_HELLO_PARKED, "session %s was stopped on purpose on %s: wait until it is restored", peer->hello.session,
 		       server->host);
 	} else {
@@ -410,10 +420,12 @@ void ckt_peer_session_gone(struct ckt_server *server)
 static void hello_existing(struct ckt_peer *peer)
 {
 	struct ckt_session *session = ckt_session_find(peer->server, peer->hello.session);
-	if (session)
-		wait_for(peer, session);	/* who it belongs to is proved by the secret, which the worker knows */
-	else
+	if (!session)
 		refuse_absent(peer);
+	else if (!session->unclaimed && !may_resume(peer, session->uid))
+		refuse(peer, CKT_HELLO_DENIED, "session %s belongs to another user", session->id);
+	else
+		wait_for(peer, session);	/* the secret is the worker's to check, who knows it */
 }
 
 static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)

@@ -13,6 +13,8 @@
 #include "options.h"
 #include "rpc/identity.h"
 #include "rpc/net.h"
+#include "rpc/session.h"
+#include "rpc/worker.h"
 #include "stream.h"
 
 struct ckt_admission;
@@ -56,6 +58,9 @@ struct ckt_server {
 	struct ckt_options options;
 	struct ckt_loop loop;
 	struct ckt_token token;
+	struct ckt_token key;		/* see server_key.h */
+	time_t key_made;
+	uint8_t key_name[CKT_KEY_NAME_SIZE];
 	struct ckt_driver_info driver;
 	unsigned gpus[CKT_GPUS_MAX];	/* as --gpus; none: all */
 	unsigned gpu_count;

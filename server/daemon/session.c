@@ -19,8 +19,10 @@
 #include "marks.h"
 #include "pause.h"
 #include "request.h"
+#include "restore_claim.h"
 #include "rpc/log.h"
 #include "rpc/visible.h"
+#include "server_key.h"
 
 enum {
 	START_TIMEOUT_MS = 120000,	/* a driver's first context after boot takes long, and a restore reads the whole image */
@@ -126,7 +128,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	session_path(session, path);
 	if (!keep_socket) {
 		unlink(path);
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED);
+		ckt_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 	}
 	ckt_timer_clear(&session->timer);
 	ckt_timer_clear(&session->pause_timer);
@@ -228,15 +230,37 @@ static void start_late(struct ckt_timer *timer)
 	session_refuse(CKT_CONTAINER(timer, struct ckt_session, timer), -ETIMEDOUT, "the worker does not get ready");
 }
 
+static void ignore_answer(struct ckt_session *session, void *context, int error, void *result)
+{
+	(void)context, (void)result;
+	if (error)
+		ckt_warning("session %s: its worker does not take its owner: %s", session->id, strerror(-error));
+}
+
+/* Whose it is, and our seal of that for its images. */
+static int tell_owner(struct ckt_session *session, bool sealed)
+{
+	struct ckt_worker_owner_args args = {.uid = session->uid};
+	if (sealed)
+		ckt_key_seal(session->server, session->id, session->uid, session->secret_hash, session->generation, &args);
+	return ckt_session_call(session, CKT_WORKER_OWNER, (xdrproc_t)xdr_ckt_worker_owner_args, &args, -1, NULL, 0, CALL_TIMEOUT_MS, ignore_answer,
+				NULL);
+}
+
+static void remove_marks(struct ckt_session *session)
+{
+	uint32_t uid = session->claimant.for_others ? 0 : session->uid;
+	ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED, uid);
+	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED, uid);
+}
+
 static void session_live(struct ckt_session *session)
 {
 	ckt_timer_clear(&session->timer);
 	session->phase = CKT_SESSION_LIVE;
 	ckt_info("session %s: worker %d ready%s", session->id, (int)session->pid, session->restore ? ", restored" : "");
-	if (session->restore) {
-		ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED);
-		ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED);
-	}
+	if (session->restore && !*session->successor_of)
+		remove_marks(session);
 	ckt_event(session, session->restore ? CKT_EVENT_RESTORED : CKT_EVENT_STARTED, "worker %d", (int)session->pid);
 	wait_call_all(&session->on_started, session, 0, "");
 }
@@ -261,8 +285,8 @@ static void inherit_name(struct ckt_server *server, const char *id)
 		ckt_info("session %s: goes on as worker %d", id, (int)session->pid);
 		if (take_name(session, id))
 			ckt_session_kill(session, "cannot rename its socket");
-		ckt_mark_remove(server, id, CKT_MARK_PARKED);
-		ckt_mark_remove(server, id, CKT_MARK_MOVED);
+		tell_owner(session, true);
+		remove_marks(session);
 		return;
 	}
 }
@@ -270,34 +294,34 @@ static void inherit_name(struct ckt_server *server, const char *id)
 /* The image names the session; until it is known the socket has a made-up name. */
 static void restored_named(struct ckt_session *session, void *context, int error, void *result)
 {
-	struct ckt_worker_status_res *status = result;
+	struct ckt_worker_origin_res *origin = result;
+	struct ckt_session *other = NULL;
+	char message[CKT_MESSAGE_MAX];
+	bool end = false;
 	(void)context;
 	if (session->phase != CKT_SESSION_STARTING)
 		return;
-	if (error || strlen(status->session) != CKT_SESSION_ID_SIZE || strspn(status->session, "0123456789abcdef") != CKT_SESSION_ID_SIZE) {
+	if (error || strlen(origin->session) != CKT_SESSION_ID_SIZE || strspn(origin->session, "0123456789abcdef") != CKT_SESSION_ID_SIZE) {
 		session_refuse(session, error ? error : -EPROTO, "the restored worker does not tell its session");
 		return;
 	}
-	if (strcmp(status->session, session->id) != 0) {
-		struct ckt_session *other = ckt_session_find(session->server, status->session);
-		if (other && other->holder) {
-			/* It moves from one GPU of ours to another. */
-			strcpy(session->successor_of, status->session);
-		} else if (other && session->preloader && ckt_peer_may(session->preloader, other->uid)) {
-			/* What an earlier move left and nobody claimed: the session itself stands frozen at its source. */
-			strcpy(session->successor_of, status->session);
-			ckt_session_kill(other, "a newer state of the session comes");
-		} else if (other) {
-			char message[128];
-			snprintf(message, sizeof message, "session %s is already here: end it first with 'cricketctl kill %s'",
-				 status->session, status->session);
-			session_refuse(session, -EEXIST, message);
-			return;
-		} else if (take_name(session, status->session)) {
-			session_refuse(session, -EIO, "cannot rename the session's socket");
-			return;
-		}
+	memcpy(session->secret_hash, origin->secret_hash, sizeof session->secret_hash);
+	session->generation = origin->generation + 1;
+	int claim = ckt_claim_check(session, origin, &other, &end, message);
+	if (claim < 0) {
+		session_refuse(session, claim, message);
+		return;
 	}
+	if (claim) {
+		strcpy(session->successor_of, origin->session);
+		if (end)
+			ckt_session_kill(other, session->proven && !other->proven ? "its id belongs to another session" : "a newer state of the session comes");
+	} else if (strcmp(origin->session, session->id) != 0 && take_name(session, origin->session)) {
+		session_refuse(session, -EIO, "cannot rename the session's socket");
+		return;
+	}
+	if (!claim)
+		tell_owner(session, true);
 	session_live(session);
 }
 
@@ -320,8 +344,8 @@ static void started(struct ckt_session *session, void *context, int error, void 
 	if (!has_answered(session, error, result))
 		return;
 	if (session->restore &&
-	    ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_status_res,
-			     sizeof(struct ckt_worker_status_res), CALL_TIMEOUT_MS, restored_named, NULL) == 0)
+	    ckt_session_call(session, CKT_WORKER_ORIGIN, NULL, NULL, -1, (xdrproc_t)xdr_ckt_worker_origin_res,
+			     sizeof(struct ckt_worker_origin_res), CALL_TIMEOUT_MS, restored_named, NULL) == 0)
 		return;
 	if (session->restore)
 		session_refuse(session, -EIO, "the restored worker does not answer");
@@ -341,9 +365,17 @@ static void preloaded(struct ckt_session *session, void *context, int error, voi
 	wait_call_all(&session->on_started, session, 0, "");
 }
 
-static int make_id(struct ckt_server *server, char ret_id[CKT_SESSION_ID_SIZE + 1])
+/* Random, or the next one that the secret has. */
+static int make_id(struct ckt_server *server, const uint8_t *secret_hash, char ret_id[CKT_SESSION_ID_SIZE + 1])
 {
 	uint8_t bytes[CKT_SESSION_ID_SIZE / 2];
+	for (unsigned i = 0; secret_hash && i < CKT_SESSION_ID_TRIES; i++) {
+		ckt_key_session_id(secret_hash, i, ret_id);
+		if (!ckt_session_find(server, ret_id) && !ckt_mark_exists(server, ret_id))
+			return 0;
+	}
+	if (secret_hash)
+		return -EADDRINUSE;
 	do {
 		if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
 			return -EIO;
@@ -532,13 +564,44 @@ static struct ckt_session *session_new(struct ckt_server *server, const char *id
 	return session;
 }
 
+/*
+ * /proc/net/unix shows everybody the name that a socket was bound to, so that is one which says nothing; where its file is moved to afterwards
+ * is seen by those alone who may enter the directory.
+ */
+static int listen_for(const struct ckt_session *session, int *ret_fd, char *ret_message, size_t message_size)
+{
+	struct ckt_address address = {.type = CKT_ADDRESS_UNIX};
+	char path[CKT_PATH_MAX];
+	uint32_t number;
+	if (getrandom(&number, sizeof number, 0) != sizeof number)
+		return -EIO;
+	snprintf(address.host, sizeof address.host, "%.230s/new-%08x", session->server->socket_dir, number);
+	int result = ckt_net_listen(&address, 0600, ret_fd, ret_message, message_size);
+	if (result)
+		return result;
+	session_path(session, path);
+	if (rename(address.host, path) == 0)
+		return 0;
+	result = -errno;
+	snprintf(ret_message, message_size, "%s: %s", path, strerror(-result));
+	unlink(address.host);
+	close(*ret_fd);
+	return result;
+}
+
 int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec, struct ckt_session **ret_session, char *ret_message,
 		       size_t message_size)
 {
 	char id[CKT_SESSION_ID_SIZE + 1] = "";
-	struct ckt_address address = {.type = CKT_ADDRESS_UNIX};
 	int listen_fd = -1;
-	int result = make_id(server, id);
+	uint8_t secret_hash[CKT_SECRET_HASH_SIZE] = {0};
+	if (spec->hello)
+		ckt_auth_hash(spec->hello->secret, CKT_SECRET_SIZE, secret_hash);
+	int result = make_id(server, spec->hello ? secret_hash : NULL, id);
+	if (result == -EADDRINUSE) {
+		snprintf(ret_message, message_size, "%d sessions have this client's secret already: choose another one", CKT_SESSION_ID_TRIES);
+		return result;
+	}
 	struct ckt_session *session = result ? NULL : session_new(server, id);
 	if (!session) {
 		snprintf(ret_message, message_size, "out of memory");
@@ -546,6 +609,10 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 	}
 	session->uid = spec->uid;
 	session->identity = spec->identity;
+	session->claimant = spec->claimant;
+	session->proven = spec->hello != NULL;
+	session->generation = 1;
+	memcpy(session->secret_hash, secret_hash, sizeof secret_hash);
 	session->restore = spec->image_fd >= 0 || spec->kept;
 	session->child = true;
 	session->gpu = spec->gpu;
@@ -564,8 +631,7 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		replace(&session->status.client, spec->hello->host);
 		session->status.client_pid = spec->hello->pid;
 	}
-	snprintf(address.host, sizeof address.host, "%.230s/%s.sock", server->socket_dir, id);
-	result = ckt_net_listen(&address, 0600, &listen_fd, ret_message, message_size);
+	result = listen_for(session, &listen_fd, ret_message, message_size);
 	if (!result) {
 		/* Workers may count on the usual mode. */
 		fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
@@ -582,7 +648,9 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		server->session_count++;
 		session->timer.fire = start_late;
 		ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
-		result = spec->kept ? ckt_kept_send(spec->kept, session) : send_images(session, spec);
+		result = tell_owner(session, spec->hello != NULL);
+		if (!result)
+			result = spec->kept ? ckt_kept_send(spec->kept, session) : send_images(session, spec);
 		if (!result)
 			result = send_start(session, spec->image_fd, spec->ahead);
 		/* worker_gone cleans up. */
@@ -616,6 +684,10 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	if (status->uid != CKT_UID_UNKNOWN)
 		session->identity = (struct ckt_identity){.kind = CKT_IDENTITY_USER, .uid = status->uid};
 	session->started = status->started;
+	memcpy(session->secret_hash, status->secret_hash, sizeof session->secret_hash);
+	session->generation = status->generation;
+	/* Restored by root for a user who has not come yet. */
+	session->unclaimed = status->state == CKT_STATE_RESTORED && (status->uid == 0 || status->uid == CKT_UID_UNKNOWN);
 	ckt_pause_adopt(session);
 	/* Whoever had it frozen spoke to the server that died. */
 	if (status->state == CKT_STATE_FROZEN)
@@ -644,6 +716,7 @@ static int adopt(struct ckt_server *server, const char *id)
 		return result;
 	}
 	session->phase = CKT_SESSION_LIVE;
+	session->proven = true;
 	session_insert(session);
 	server->session_count++;
 	ckt_info("session %s: found again, worker %d", session->id, (int)session->pid);
@@ -658,6 +731,9 @@ int ckt_session_adopt_all(struct ckt_server *server)
 		return -errno;
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		char id[CKT_SESSION_ID_SIZE + 1] = "";
+		/* Of a server that died before it gave it its name: its worker has been told nothing and ends. */
+		if (strncmp(entry->d_name, "new-", 4) == 0)
+			unlinkat(dirfd(dir), entry->d_name, 0);
 		if (strlen(entry->d_name) != CKT_SESSION_ID_SIZE + 5 || strcmp(entry->d_name + CKT_SESSION_ID_SIZE, ".sock") != 0 ||
 		    strspn(entry->d_name, "0123456789abcdef") != CKT_SESSION_ID_SIZE)
 			continue;
@@ -675,6 +751,7 @@ int ckt_session_adopt_all(struct ckt_server *server)
 
 struct hand_over {
 	bool is_new;
+	uint32_t uid;	/* of the UNIX socket's peer */
 };
 
 static void client_taken(struct ckt_session *session, void *context, int error, void *result)
@@ -685,6 +762,11 @@ static void client_taken(struct ckt_session *session, void *context, int error, 
 		ckt_info("session %s: the worker did not take its client: %s", session->id, error ? strerror(-error) : "refused");
 		if (hand_over->is_new && session->phase == CKT_SESSION_LIVE)
 			ckt_session_kill(session, "it has no client");
+	} else if (session->unclaimed && hand_over->uid != CKT_UID_UNKNOWN) {
+		/* The worker has checked the secret. */
+		session->uid = hand_over->uid;
+		session->unclaimed = false;
+		tell_owner(session, true);
 	}
 	free(hand_over);
 }
@@ -711,6 +793,7 @@ int ckt_session_hand_over(struct ckt_session *session, uint32_t xid, const struc
 		return -ENOMEM;
 	}
 	hand_over->is_new = is_new;
+	hand_over->uid = peer->kind == CKT_PEER_UNIX ? peer->uid : CKT_UID_UNKNOWN;
 	struct ckt_worker_client_args args = {.xid = xid, .hello = *hello, .peer_uid = peer->uid, .peer = (char *)peer->text};
 	int result = ckt_session_call(session, CKT_WORKER_CLIENT, (xdrproc_t)xdr_ckt_worker_client_args, &args, fd,
 				      (xdrproc_t)xdr_ckt_hello_status, sizeof(ckt_hello_status), CALL_TIMEOUT_MS, client_taken, hand_over);

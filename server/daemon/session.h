@@ -36,6 +36,14 @@ struct ckt_wait {
 	void *context;
 };
 
+/* Who asked for a restore; see restore_claim.h. */
+struct ckt_claimant {
+	uint32_t uid;			/* CKT_UID_UNKNOWN over TCP */
+	pid_t shown;			/* worker of the session whose secret it showed; 0 */
+	bool token;
+	bool for_others;		/* root, the server's user, or who knows the token */
+};
+
 struct ckt_session {
 	struct ckt_server *server;
 	struct ckt_session *next;
@@ -54,6 +62,11 @@ struct ckt_session {
 	char failure_message[CKT_MESSAGE_MAX];
 	uint32_t uid;			/* the owner, CKT_UID_UNKNOWN where not known */
 	struct ckt_identity identity;	/* whom it counts for, see admission.h */
+	struct ckt_claimant claimant;	/* of a restore */
+	bool proven;			/* that the id is its own, and not what an image says */
+	bool unclaimed;			/* restored for a user who is not known yet: who shows the secret over the UNIX socket */
+	uint8_t secret_hash[CKT_SECRET_HASH_SIZE];
+	uint64_t generation;
 	time_t started;
 	int gpu;			/* wanted by a restore; -1 */
 	bool narrowed;			/* the program asked for these alone, by CUDA_VISIBLE_DEVICES */
@@ -71,6 +84,7 @@ struct ckt_session {
 struct ckt_session_spec {
 	uint32_t uid;
 	struct ckt_identity identity;		/* whom it counts for */
+	struct ckt_claimant claimant;		/* of a restore */
 	const struct ckt_hello_args *hello;	/* NULL for a restore */
 	int image_fd;				/* restore: the broker of the image's files, stays the caller's; -1 */
 	const int *image_fds;			/* restore of a chain: all of it, newest first */

@@ -92,6 +92,23 @@ static int preload(struct ckt_request *request)
 
 /* ---- A client */
 
+/*
+ * Whether another copy of the session, restored from the same image as this one, has executed something of the client's already; or whether this
+ * one comes of such a copy.
+ */
+static bool went_elsewhere(const struct ckt_worker *worker, const ckt_hello_args *hello)
+{
+	uint64_t copy = 0;
+	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++)
+		if (strcmp(hello->capabilities.capabilities_val[i].name, CKT_CAPABILITY_COPY) == 0)
+			copy = hello->capabilities.capabilities_val[i].value;
+	if (!copy)
+		return false;
+	if (hello->generation == worker->generation)
+		return copy != worker->copy && worker->copy_before && copy != worker->copy_before;
+	return hello->generation + 1 == worker->generation && worker->copy_before && copy != worker->copy_before;
+}
+
 static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_args *hello, char *ret_message, size_t message_size)
 {
 	uint8_t hash[CKT_SECRET_HASH_SIZE];
@@ -114,6 +131,10 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 	if (hello->generation > worker->generation) {
 		snprintf(ret_message, message_size, "the client has seen generation %llu of this session, and this is generation %llu: it runs elsewhere",
 			 (unsigned long long)hello->generation, (unsigned long long)worker->generation);
+		return CKT_HELLO_STALE;
+	}
+	if (went_elsewhere(worker, hello)) {
+		snprintf(ret_message, message_size, "the client went on with another copy of this session: this one ends unclaimed");
 		return CKT_HELLO_STALE;
 	}
 	/* It has answers to commands that were not given here: this is a copy that another one has left behind. */
@@ -212,7 +233,33 @@ static int host_memory(struct ckt_request *request)
 	return ckt_control_reply(request, NULL, NULL);
 }
 
+/* Takes effect for the next image, and in STATUS at once. */
+static int owner(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_owner_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_owner_args, &args);
+	if (result)
+		return result;
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->owner = args;
+	worker->uid = args.uid;
+	pthread_mutex_unlock(&worker->mail_lock);
+	return ckt_control_reply(request, NULL, NULL);
+}
+
 /* ---- Questions */
+
+static int origin(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	pthread_mutex_lock(&worker->mail_lock);
+	ckt_worker_origin_res res = worker->origin;
+	res.session = worker->session;
+	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_origin_res, &res);
+	pthread_mutex_unlock(&worker->mail_lock);
+	return result;
+}
 
 static int status(struct ckt_request *request)
 {
@@ -313,6 +360,10 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return stats(request);
 	case CKT_WORKER_GPUS:
 		return gpus(request);
+	case CKT_WORKER_OWNER:
+		return owner(request);
+	case CKT_WORKER_ORIGIN:
+		return origin(request);
 	case CKT_WORKER_KILL:
 		request->end = true;
 		return ckt_control_reply(request, NULL, NULL);

@@ -74,8 +74,10 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 
 static void answer_hello(struct ckt_worker *worker, uint32_t xid)
 {
-	ckt_capability shared[] = {{(char *)CKT_CAPABILITY_HOST_BASE, CKT_HOST_BASE}, {(char *)CKT_CAPABILITY_HOST_BYTES, CKT_HOST_SIZE}};
-	ckt_capability unfilled[] = {{(char *)CKT_CAPABILITY_HOST_UNFILLED, 1}};
+	ckt_capability shared[] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
+				   {(char *)CKT_CAPABILITY_HOST_BASE, CKT_HOST_BASE},
+				   {(char *)CKT_CAPABILITY_HOST_BYTES, CKT_HOST_SIZE}};
+	ckt_capability unfilled[] = {{(char *)CKT_CAPABILITY_COPY, worker->copy}, {(char *)CKT_CAPABILITY_HOST_UNFILLED, 1}};
 	char host[CKT_NAME_MAX + 1] = "";
 	gethostname(host, sizeof host - 1);
 	ckt_hello_res res = {.status = CKT_HELLO_OK};
@@ -86,10 +88,8 @@ static void answer_hello(struct ckt_worker *worker, uint32_t xid)
 			     .executed = atomic_load(&worker->replies.executed),
 			     .server = host,
 			     .build = (char *)CKT_VERSION};
-	if (worker->host.shared)
-		ok->capabilities.capabilities_len = 2, ok->capabilities.capabilities_val = shared;
-	else if (worker->host.unfilled)
-		ok->capabilities.capabilities_len = 1, ok->capabilities.capabilities_val = unfilled;
+	ok->capabilities.capabilities_val = worker->host.shared ? shared : unfilled;
+	ok->capabilities.capabilities_len = worker->host.shared ? 3 : worker->host.unfilled ? 2 : 1;
 	uint8_t *data;
 	size_t size;
 	if (ckt_net_encode_reply(xid, ok->executed, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size))

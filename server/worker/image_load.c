@@ -108,7 +108,12 @@ static int load_identity(struct ckt_loading *l)
 	snprintf(worker->program_name, sizeof worker->program_name, "%s", image->program_name);
 	snprintf(worker->client, sizeof worker->client, "%s", image->client);
 	worker->client_pid = image->client_pid;
-	worker->uid = image->uid;
+	worker->origin.uid = image->uid;
+	worker->origin.generation = image->generation;
+	memcpy(worker->origin.secret_hash, image->secret_hash, sizeof worker->origin.secret_hash);
+	memcpy(worker->origin.key, image->key, sizeof worker->origin.key);
+	memcpy(worker->origin.seal, image->seal, sizeof worker->origin.seal);
+	worker->copy_before = image->copy;
 	worker->started = image->started;
 	atomic_store(&worker->replies.executed, image->executed);
 	worker->replies.acked = image->acked;

@@ -97,7 +97,7 @@ int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args)
 	worker->slice_size = image->slice_bytes;
 	worker->window_base = image->window_base;
 	worker->window_size = image->window_bytes;
-	worker->memory_limit = image->memory_limit_bytes;
+	/* The limit is the server's of now, never the image's. */
 	for (unsigned d = 0; d < worker->device_count; d++) {
 		ckt_memory_fini(&worker->devices[d].memory);
 		ckt_window_init_device(worker, d);

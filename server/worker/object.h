@@ -36,7 +36,6 @@ struct ckt_object {
 			bool primary;
 			uint32_t live[2], most[2];	/* streams and events beyond those made at the start; see journal.h */
 			uint64_t stack_bytes;		/* the limit as last seen */
-			char heap_kernel[128];		/* that took, or may have taken, memory of its own; see heap.h */
 			struct ckt_fences *fences;	/* the streams that may have work; see fence.h */
 		} ctx;
 		struct {
@@ -63,7 +62,6 @@ struct ckt_object {
 		struct {
 			char *name;			/* owned */
 			uint32_t local_bytes;		/* of a thread */
-			bool launched;			/* or part of an executable graph; see heap.h */
 			uint32_t set_count;		/* cuFuncSetAttribute calls that succeeded, one entry an attribute */
 			struct ckt_function_set {
 				uint32_t attribute;

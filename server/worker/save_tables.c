@@ -63,6 +63,9 @@ static int take_identity(struct ckt_saving *s)
 	image->client = ckt_save_string(s, worker->client);
 	image->client_pid = worker->client_pid;
 	image->uid = worker->uid;
+	memcpy(image->key, worker->owner.key, sizeof image->key);
+	memcpy(image->seal, worker->owner.seal, sizeof image->seal);
+	image->copy = worker->copy;
 	image->started = worker->started;
 	image->saved = time(NULL);
 	image->build = ckt_save_string(s, CKT_VERSION);

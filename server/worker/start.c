@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -189,6 +190,8 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	ckt_budget_init(args->host_memory_bytes);
 	worker->started = time(NULL);
 	worker->generation = 1;
+	if (getrandom(&worker->copy, sizeof worker->copy, 0) != sizeof worker->copy || !worker->copy)
+		worker->copy = 1;
 	worker->stats = calloc(CKT_STATS, sizeof *worker->stats);
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (!worker->stats || worker->wake_fd < 0)

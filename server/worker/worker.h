@@ -161,6 +161,9 @@ struct ckt_worker {
 	enum ckt_session_state state;
 	bool has_owner;
 	uint8_t secret_hash[CKT_SECRET_HASH_SIZE];
+	struct ckt_worker_owner_args owner;	/* as the server said last */
+	struct ckt_worker_origin_res origin;	/* of the image; without its session */
+	uint64_t copy, copy_before;	/* which of several with one generation this is, and which the image's was; 0: not known */
 	uint64_t generation;
 	char program_name[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1];
 	uint32_t client_pid, uid;

@@ -160,7 +160,7 @@ class Server:
         if driver:
             command += ["--driver", driver]
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **(env or {})})
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "STATE_DIRECTORY": directory, **(env or {})})
         deadline = time.monotonic() + GUARD_S
         self.address = ""
         while not self.address:
@@ -605,14 +605,7 @@ def route_hop(j):
 def route_refused(j):
     server = j.server()
     session = j.start(server)
-    refused = [("checkpoint", session, os.path.join(j.directory, "image"))]
-    if j.arg.may_pause:
-        j.ctl(server, "pause", session)
-        j.ctl(server, "resume", session)
-        refused.append(("migrate", session, "--to", j.address(server)))
-    else:
-        refused.append(("pause", session))
-    for words in refused:
+    for words in (("checkpoint", session, os.path.join(j.directory, "image")), ("pause", session)):
         try:
             j.ctl(server, *words)
         except Failure as failure:
@@ -667,7 +660,6 @@ def arguments(argv):
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
     parser.add_argument("--python", metavar="PATH", help="the interpreter for a program in Python; otherwise $CKT_TEST_PYTHON")
     parser.add_argument("--server-arg", action="append", default=[], metavar="ARG")
-    parser.add_argument("--may-pause", action="store_true", help="of refused: a move is refused instead of a pause")
     parser.add_argument("--refusal", default="", metavar="TEXT", help="of refused")
     parser.add_argument("--visible", metavar="LIST", help="the program's CUDA_VISIBLE_DEVICES")
     parser.add_argument("--expected", metavar="DIR", help="where the texts to compare with are kept")

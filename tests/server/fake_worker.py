@@ -20,7 +20,8 @@ from wire import text, u32, u64  # noqa: E402
 
 MODE = os.environ.get("CRICKET_SOFT_FAKE", "").split()
 listener = socket.socket(fileno=3)
-state = {"session": "", "hello": None, "peer_uid": 0xFFFFFFFF, "timeout": 8.0, "since": time.monotonic(), "started": int(time.time())}
+state = {"session": "", "hello": None, "peer_uid": 0xFFFFFFFF, "timeout": 8.0, "since": time.monotonic(), "started": int(time.time()), "generation": 1,
+         "uid": 0, "origin": None, "secret": hashlib.sha256(b"").digest(), "seal": (bytes(16), bytes(32))}
 controls, clients = [], []
 
 
@@ -37,11 +38,42 @@ def describe_process():
 START_FDS = sorted(os.listdir("/proc/self/fd"), key=int)[:-1]
 
 
+def secret_hash():
+    if state["origin"]:
+        return state["origin"][1]
+    return state["secret"]
+
+
+def manifest():
+    """What stands in for one: session, generation, owner, hash of the secret, key and seal."""
+    key, seal = state["seal"]
+    return " ".join([state["session"], str(state["generation"]), str(state["uid"]), secret_hash().hex(), key.hex(), seal.hex()])
+
+
+def read_manifest(data):
+    words = data.split()
+    state["session"] = words[0]
+    generation, uid, secret, key, seal = words[1:] if len(words) == 6 else ("0", "0", "00" * 32, "00" * 16, "00" * 32)
+    state["origin"] = (int(uid), bytes.fromhex(secret), int(generation), bytes.fromhex(key), bytes.fromhex(seal))
+    state["generation"] = int(generation) + 1
+
+
+def owner(r, _fds):
+    state["uid"], state["seal"] = r.u32(), (r.take(16), r.take(32))
+    r.done()
+    return b""
+
+
+def origin(_r, _fds):
+    uid, secret, generation, key, seal = state["origin"]
+    return text(state["session"]) + u32(uid) + secret + u64(generation) + key + seal
+
+
 def status():
     hello = state["hello"] or {"program": "", "host": "", "pid": 0}
     return (text(state["session"]) + u32(6 if state.get("paused") else 4 if state.get("held") else 1 if clients else 3 if state.get("restored") else 2) + text(hello["program"]) + text(hello["host"]) +
-            u32(hello["pid"]) + u32(state["peer_uid"]) + u32(os.getpid()) + u32(0) + u64(4096) + u64(state["started"]) +
-            hashlib.sha256((state["hello"] or {}).get("secret", b"")).digest() + u64(0) +
+            u32(hello["pid"]) + u32(state["uid"]) + u32(os.getpid()) + u32(0) + u64(4096) + u64(state["started"]) +
+            secret_hash() + u64(state["generation"]) +
             u64(5) + text(describe_process()[:512]))
 
 
@@ -73,7 +105,7 @@ def start(r, fds):
     if "nodevice" in MODE:
         return u32(-19) + text("no device on purpose")
     if restore and state.get("memory"):
-        state["session"] = os.pread(state["memory"][0], 100, 0).decode()
+        read_manifest(os.pread(state["memory"][0], 1000, 0).decode())
         state["restored"], state["timeout"] = True, state["claim"]
     elif restore:
         broker = socket.socket(fileno=fds.pop())
@@ -81,14 +113,14 @@ def start(r, fds):
             pry(broker, wire.READ)
         try:
             with open(wire.broker_open(broker, wire.READ, 0, wire.MANIFEST)) as f:
-                state["session"] = f.read()
+                read_manifest(f.read())
         except OSError as error:
             return u32(-error.errno) + text("manifest: " + error.strerror)
         broker.close()
         state["restored"], state["timeout"] = True, state["claim"]
         for index, fd in state.get("images", []):
             with open(wire.broker_open(fd, wire.READ, index, wire.MANIFEST)) as f:
-                if f.read() != state["session"]:
+                if f.read().split()[0] != state["session"]:
                     return u32(-74) + text("image %d is another session's" % index)
     return u32(0) + text("")
 
@@ -104,6 +136,8 @@ def preload(r, fds):
 
 def client(r, fds):
     xid, state["hello"] = r.u32(), wire.parse_hello_args(r)
+    if state["secret"] == hashlib.sha256(b"").digest():
+        state["secret"] = hashlib.sha256(state["hello"]["secret"]).digest()
     state["peer_uid"], state["peer"] = r.u32(), r.text()
     r.done()
     sock = socket.socket(fileno=fds.pop())
@@ -118,7 +152,7 @@ def save(r, fds):
     r.u32()
     broker = socket.socket(fileno=fds.pop())
     with open(wire.broker_open(broker, wire.MAKE, 0, wire.MANIFEST), "w") as f:
-        f.write(state["session"])
+        f.write(manifest())
     broker.close()
     state["stop"] = bool(stop)
     return u32(0) + text("") + u64(12)
@@ -136,7 +170,7 @@ def save2(r, fds):
     if "slowsave" in MODE:
         time.sleep(1)
     state["image"] = os.urandom(16)
-    content = state["session"].encode()
+    content = manifest().encode()
     if to_memory:
         files = state["memory"]
         os.write(files[0], content)
@@ -223,7 +257,7 @@ def serve(sock):
         wire.write_record(sock, b"garbage")
         return
     answers = {0: lambda r, f: b"", 1: start, 2: client, 3: lambda r, f: status(), 4: stats, 5: save, 6: lambda r, f: b"", 7: image, 8: save2,
-               9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2), 13: memory, 14: preload}
+               9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2), 13: memory, 14: preload, 19: owner, 20: origin}
     wire.write_record(sock, wire.reply_header(xid) + answers[proc](r, fds))
     if proc == 6 or state.get("stop"):
         sys.exit(0)

@@ -65,6 +65,7 @@ class ServerTest(unittest.TestCase):
     def environment(self, **extra):
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("CRICKET_", "REMOTE_GPU", "CKT_", "LD_LIBRARY_PATH"))}
         environment["CRICKET_LIBEXEC"] = self.libexec
+        environment["STATE_DIRECTORY"] = self.libexec  # of the server's key
         environment.update(extra)
         return environment
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """What one user can do to another's images and sessions, on a server that root started: nothing."""
+import hashlib
 import json
 import os
 import signal
@@ -34,6 +35,19 @@ def as_user(uid, function):
     return json.loads(text)
 
 
+def as_user_raises(uid, function):
+    def tried():
+        try:
+            function()
+        except OSError as error:
+            return error.errno
+        return 0
+
+    error = as_user(uid, tried)
+    if error:
+        raise OSError(error, os.strerror(error))
+
+
 @unittest.skipUnless(os.getuid() == 0, "needs root, for two users")
 class Owners(ServerTest):
     def home(self, uid, name):
@@ -57,17 +71,30 @@ class Owners(ServerTest):
         self.addCleanup(os.kill, pid, signal.SIGKILL)
         return pid
 
-    def program(self, uid):
+    def program(self, uid, secret=None):
         """A program of the user's with a session, which it keeps."""
         read, write = os.pipe()
 
         def run():
             peer = wire.Peer(self.socket)
-            os.write(write, peer.hello(wire.NEW, secret=os.urandom(16))[1].encode())
+            os.write(write, peer.hello(wire.NEW, secret=secret)[1].encode())
             time.sleep(100)
 
         self.background(uid, run)
         return os.read(read, 12).decode()
+
+    def owners(self, only=None):
+        """Whose the sessions are: CONTROL LIST tells, and cricketctl does not."""
+        with wire.Peer(self.socket) as peer:
+            peer.hello(wire.HELLO_CONTROL)
+            r = peer.call(2, wire.text(""))
+            owners = []
+            for _ in range(r.u32()):
+                session = r.text()
+                r.text(), r.text(), r.u32()
+                owners += [r.u32()] if only in (None, session) else [r.u32()][:0]
+                r.u32(), r.u32(), r.u64(), r.u32(), r.u64(), r.u64(), r.u64(), r.text()
+            return owners
 
     def pass_to(self, proc, args, path, flags):
         """Passes a descriptor of a path, or, where that is a socket, itself: (status, message)"""
@@ -126,7 +153,7 @@ class Theft(Owners):
         for name in sorted(os.listdir(image)):
             self.assertEqual(os.stat(os.path.join(image, name)).st_uid, ALICE)
         with open(os.path.join(image, "manifest")) as f:
-            self.assertEqual(f.read(), session, "another session's image stands there")
+            self.assertEqual(f.read().split()[0], session, "another session's image stands there")
         # And again while it is read.
         seen.clear()
         partial = image
@@ -146,6 +173,149 @@ class Theft(Owners):
         self.assertIn("curious: make: opened none of", log)
         self.assertIn("curious: read: opened none of", log)
         self.assertNotIn("curious: opened", log)
+
+
+class Squatting(Owners):
+    def forge(self, home, session, secret=None, uid=0, name="forged"):
+        """A whole image, as the fake worker reads it, of a session with that id."""
+        image = os.path.join(home, name)
+        os.mkdir(image, 0o700)
+        with open(os.path.join(image, "manifest"), "w") as f:
+            f.write(" ".join([session, "1", str(uid), hashlib.sha256(secret or os.urandom(16)).hexdigest(), "00" * 16, "00" * 32]))
+        for path in (image, image + "/manifest"):
+            os.chown(path, MALLORY, MALLORY)
+        return image
+
+    def hello(self, kind, session, secret):
+        with wire.Peer(self.socket) as peer:
+            return list(peer.hello(kind, session=session, secret=secret))
+
+    def test_id_of_another(self):
+        """An image that names another's session gets nobody that session's id, its marks or its end."""
+        self.start()
+        home, theirs, secret = self.home(ALICE, "home"), self.home(MALLORY, "theirs"), os.urandom(16)
+        image = os.path.join(home, "image")
+        session = self.program(ALICE, secret)
+        self.assertEqual(session, wire.session_id(secret))
+        forged = self.forge(theirs, session)
+        # While it lives, while it is stopped, and after it was restored.
+        done = as_user(MALLORY, lambda: self.ctl("restore", forged).stderr)
+        self.assertIn("session %s is already here and belongs to another user" % session, done)
+        self.assertEqual(as_user(ALICE, lambda: self.ctl("checkpoint", session, image, "--stop").returncode), 0)
+        self.assertEqual(as_user(ALICE, lambda: self.hello(wire.RESUME, session, secret))[0], wire.PARKED)
+        done = as_user(MALLORY, lambda: self.ctl("restore", forged).stderr)
+        self.assertIn("session %s was here last and belongs to another user" % session, done)
+        self.assertEqual(as_user(ALICE, lambda: self.hello(wire.RESUME, session, secret))[0], wire.PARKED, "the owner's mark is gone")
+        # Another user learns nothing from it either.
+        self.assertEqual(as_user(MALLORY, lambda: self.hello(wire.RESUME, session, secret))[0], wire.NO_SESSION)
+        self.assertEqual(as_user(ALICE, lambda: self.ctl("restore", image).returncode), 0, self.log())
+        self.assertEqual([s["session"] for s in self.ps()], [session])
+        self.assertEqual(as_user(ALICE, lambda: self.hello(wire.RESUME, session, secret))[0], wire.OK)
+        self.assertEqual(as_user(MALLORY, lambda: self.ctl("kill", session).returncode), 4)
+
+    def test_id_of_nobody_here(self):
+        """Who took an id on its image's word alone gives it back to the session whose it is."""
+        self.start()
+        home, theirs, secret = self.home(ALICE, "home"), self.home(MALLORY, "theirs"), os.urandom(16)
+        image = os.path.join(home, "image")
+        session = self.program(ALICE, secret)
+        self.assertEqual(as_user(ALICE, lambda: [self.ctl("checkpoint", session, image).returncode, self.ctl("kill", session).returncode]), [0, 0])
+        forged = self.forge(theirs, session)
+        self.assertEqual(as_user(MALLORY, lambda: self.ctl("restore", forged).returncode), 0)
+        self.assertEqual(self.owners(), [MALLORY], "the owner is who restored it")
+        self.assertEqual(as_user(ALICE, lambda: self.ctl("restore", image).returncode), 0, self.log())
+        wait_until(lambda: self.owners(session) == [ALICE])
+        self.assertEqual(as_user(ALICE, lambda: self.hello(wire.RESUME, session, secret))[0], wire.OK)
+
+    def test_held_session(self):
+        """A session that is being stopped or moved is not to be replaced by another user's."""
+        self.start()
+        theirs = self.home(MALLORY, "theirs")
+        secret = os.urandom(16)
+        session = self.program(ALICE, secret)
+        forged = self.forge(theirs, session, secret)
+        ready, go = os.pipe()
+
+        def hold():
+            directory = os.path.join(self.dir, "held")
+            os.mkdir(directory)
+            broker = wire.Broker(directory)
+            with wire.Peer(self.socket) as peer:
+                peer.hello(wire.HELLO_CONTROL)
+                answer = peer.call(SAVE, wire.text(session) + wire.text("") + wire.u32(1000) + wire.u32(0) * 2 + bytes(16) + wire.u32(0) +
+                                   wire.u32(1) + wire.u32(0), fd=broker.fd)
+                os.write(go, bytes([answer.u32()]))
+                time.sleep(60)
+
+        os.chmod(self.dir, 0o777)
+        self.background(ALICE, hold)
+        self.assertEqual(os.read(ready, 1), bytes([0]))
+        wait_until(lambda: [s["state"] for s in self.ps()] == ["frozen"])
+        done = as_user(MALLORY, lambda: self.ctl("restore", forged).stderr)
+        self.assertIn("belongs to another user", done)
+
+    def test_owner_and_seal(self):
+        """A restored session is who restored it's; root restores for whom the seal names, and a seal cannot be changed."""
+        self.start()
+        home = self.home(ALICE, "home")
+        image, changed = os.path.join(home, "image"), os.path.join(home, "changed")
+        secret = os.urandom(16)
+        session = self.program(ALICE, secret)
+        self.assertEqual(as_user(ALICE, lambda: self.ctl("checkpoint", session, image, "--stop").returncode), 0)
+        self.assertEqual(self.ctl("restore", image).returncode, 0, self.log())
+        self.assertEqual(self.owners(), [ALICE])
+        # So it stays when the server is started again.
+        self.note_workers()
+        self.servers[-1].kill()
+        self.servers[-1].wait()
+        self.start()
+        wait_until(lambda: self.owners() == [ALICE])
+        self.assertEqual(as_user(ALICE, lambda: self.hello(wire.RESUME, session, secret))[0], wire.OK)
+        self.assertEqual(self.ctl("kill", session).returncode, 0)
+        os.mkdir(changed)
+        with open(image + "/manifest") as f:
+            words = f.read().split()
+        for at, value in ((1, "7"), (2, "0"), (3, "11" * 32), (5, "22" * 32)):
+            with open(changed + "/manifest", "w") as f:
+                f.write(" ".join(words[:at] + [value] + words[at + 1:]))
+            done = self.ctl("restore", changed)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("its seal is wrong: it was changed since", done.stderr)
+        # Without the seal, or with another server's, root's restore is for whoever shows the secret first.
+        with open(changed + "/manifest", "w") as f:
+            f.write(" ".join(words[:2] + ["0", words[3], "33" * 16, words[5]]))
+        self.assertEqual(self.ctl("restore", changed).returncode, 0, self.log())
+        self.assertEqual(self.owners(), [0])
+        self.assertEqual(as_user(ALICE, lambda: self.hello(wire.RESUME, session, secret))[0], wire.OK)
+        wait_until(lambda: self.owners() == [ALICE])
+        self.assertEqual(as_user(MALLORY, lambda: self.hello(wire.RESUME, session, secret))[0], wire.DENIED)
+
+    def test_names_that_everybody_sees(self):
+        self.start()
+        session = self.program(ALICE)
+        with open("/proc/net/unix") as f:
+            names = f.read()
+        self.assertIn(self.socket + ".d/", names)
+        self.assertNotIn(session, names)
+        self.assertEqual(os.listdir(self.socket + ".d"), [session + ".sock"])
+        self.assertRaises(PermissionError, as_user_raises, MALLORY, lambda: os.listdir(self.socket + ".d"))
+
+
+class Resuming(Owners):
+    def test_another_uid(self):
+        """Id and secret are not enough for another user of the host; for root they are, and over TCP nobody has a uid."""
+        self.start()
+        secret = os.urandom(16)
+        session = self.program(ALICE, secret)
+
+        def resume(address):
+            with wire.Peer(address) as peer:
+                return list(peer.hello(wire.RESUME, session=session, secret=secret))
+
+        self.assertEqual(as_user(MALLORY, lambda: resume(self.socket)), [wire.DENIED, "session %s belongs to another user" % session])
+        self.assertEqual(as_user(ALICE, lambda: resume(self.socket))[0], wire.OK)
+        self.assertEqual(resume(self.socket)[0], wire.OK)
+        self.assertEqual(as_user(MALLORY, lambda: resume(self.tcp))[0], wire.OK)
 
 
 if __name__ == "__main__":

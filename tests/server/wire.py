@@ -133,7 +133,18 @@ def parse_reply(data, xid):
     return executed, r
 
 
-def hello_args(kind, session="", secret=bytes(16), protocol=1, program="test", host="here", pid=4711, uid=1000):
+def session_id(secret, attempt=0):
+    """The id that a session with this secret has."""
+    secret_hash = hashlib.sha256(secret).digest()
+    data = b"cricket session".ljust(31, b"\0") + bytes([attempt])
+    for _ in range(4096):
+        data = hashlib.sha256(data + secret_hash).digest()
+    return data.hex()[:12]
+
+
+def hello_args(kind, session="", secret=None, protocol=1, program="test", host="here", pid=4711, uid=1000):
+    # The session's id comes from it, so every program has its own.
+    secret = secret or (os.urandom(16) if kind == NEW else bytes(16))
     return (u32(protocol) + u32(kind) + text(session) + secret + u64(0) + u64(0) + text(program) + text(host) + u32(pid) + u32(uid) +
             text("0.1.0") + u32(1) + text("unheard-of") + u64(7))
 

@@ -38,6 +38,27 @@ static void test_check(void)
 	}
 }
 
+static void test_clean(void)
+{
+	static const struct {
+		const char *text, *name, *detail;
+	} cases[] = {
+		{"nbody", "nbody", "nbody"}, {"-rf", "_rf", "-rf"}, {"a b;c", "a_b_c", "a b_c"}, {"$(reboot)`x`", "__reboot__x_", "__reboot__x_"},
+		{"x\ny\033[2J", "x_y__2J", "x_y__2J"}, {"'\"\\|&<>*?{}!~#%", "_______________", "_______________"},
+		{"caf\xc3\xa9", "caf__", "caf__"}, {"/usr/bin/a.out-1_2+3@h:1,2=3", "/usr/bin/a.out-1_2+3@h:1,2=3", "/usr/bin/a.out-1_2+3@h:1,2=3"},
+		{"", "", ""},
+	};
+	char text[64];
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		ckt_hooks_clean(cases[i].text, true, text, sizeof text);
+		TEXT(text, cases[i].name);
+		ckt_hooks_clean(cases[i].text, false, text, sizeof text);
+		TEXT(text, cases[i].detail);
+	}
+	ckt_hooks_clean("0123456789", true, text, 5);
+	TEXT(text, "0123");
+}
+
 static unsigned lines(const char *path)
 {
 	unsigned count = 0;
@@ -94,4 +115,4 @@ static void test_run(void)
 	server.options.hooks = NULL;
 }
 
-UNIT_SUITE(hooks, {"check", test_check}, {"run", test_run})
+UNIT_SUITE(hooks, {"clean", test_clean}, {"check", test_check}, {"run", test_run})

@@ -28,7 +28,8 @@ static ckt_control_status call(int fd, uint32_t proc, const char *id, int64_t un
 
 static bool marked(const char *id, char *ret_text)
 {
-	return ckt_mark_read(&server, id, CKT_MARK_PAUSED, ret_text, 64);
+	uint32_t owner;
+	return ckt_mark_read(&server, id, CKT_MARK_PAUSED, &owner, ret_text, 64);
 }
 
 static void test_calls(void)
@@ -108,10 +109,10 @@ static void test_time(void)
 	ckt_timer_set(&server.loop, &session->pause_timer, 0);
 	YES(run_until(went_on, id));
 	/* A server started again goes by the mark. */
-	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, "0"), 0);
+	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), "0"), 0);
 	ckt_pause_adopt(session);
 	CU_ASSERT_PTR_NULL(session->pause_timer.link);
-	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, "1"), 0);
+	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), "1"), 0);
 	ckt_pause_adopt(session);
 	YES(run_until(went_on, id));
 	ckt_pause_adopt(session);	/* without one nothing happens */

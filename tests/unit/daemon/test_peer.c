@@ -29,13 +29,13 @@ static void test_hello(void)
 	IS(ask(args, NULL, text), -1);
 	IS(ask(hello_args(CKT_HELLO_RESUME, "0123456789ab"), NULL, text), CKT_HELLO_NO_SESSION);
 	HAS(text, "0123456789ab is not on here");
-	ckt_mark_write(&server, "0123456789ab", CKT_MARK_PARKED, "x");
+	ckt_mark_write(&server, "0123456789ab", CKT_MARK_PARKED, geteuid(), "x");
 	IS(ask(hello_args(CKT_HELLO_RESUME, "0123456789ab"), NULL, text), CKT_HELLO_PARKED);
-	ckt_mark_write(&server, "0123456789ab", CKT_MARK_MOVED, "there:7350");
+	ckt_mark_write(&server, "0123456789ab", CKT_MARK_MOVED, geteuid(), "there:7350");
 	IS(ask(hello_args(CKT_HELLO_DATA, "0123456789ab"), NULL, text), CKT_HELLO_MOVED);
 	HAS(text, "there:7350");
 	for (int i = 0; i < CKT_MARKS; i++)
-		ckt_mark_remove(&server, "0123456789ab", (enum ckt_mark)i);
+		ckt_mark_remove(&server, "0123456789ab", (enum ckt_mark)i, 0);
 	server.stopping = true;
 	IS(ask(hello_args(CKT_HELLO_NEW, ""), NULL, text), CKT_HELLO_SHUTTING_DOWN);
 	server.stopping = false;

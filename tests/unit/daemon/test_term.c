@@ -27,6 +27,7 @@ static void test_save(void)
 {
 	static char option[128];
 	char text[64];
+	uint32_t owner;
 	struct ckt_session *session = session_new("0000000000aa"), *held = session_new("0000000000ab");
 	ckt_term_save_all(&server);	/* not asked for */
 	IS(server.term_saves, 0);
@@ -46,10 +47,10 @@ static void test_save(void)
 	IS(worker.calls[CKT_WORKER_SAVE2], 1);
 	IS(worker.calls[CKT_WORKER_RELEASE], 1);
 	IS(worker.descriptors, 1);
-	YES(ckt_mark_read(&server, "0000000000aa", CKT_MARK_PARKED, text, sizeof text));
+	YES(ckt_mark_read(&server, "0000000000aa", CKT_MARK_PARKED, &owner, text, sizeof text));
 	TEXT(text, "program");
 	NO(exists("0000000000ab"));
-	ckt_mark_remove(&server, "0000000000aa", CKT_MARK_PARKED);
+	ckt_mark_remove(&server, "0000000000aa", CKT_MARK_PARKED, 0);
 	held->holder = NULL;
 	session_drop(held);
 	session_drop(session);
@@ -58,13 +59,14 @@ static void test_save(void)
 static void test_failures(void)
 {
 	char text[64];
+	uint32_t owner;
 	struct ckt_session *session = session_new("0000000000ac");
 	worker.status = -ENOSPC;
 	worker.message = "no space";
 	ckt_term_save_all(&server);
 	YES(run_until(over, NULL));
 	NO(exists("0000000000ac") || exists("0000000000ac.partial"));
-	NO(ckt_mark_read(&server, "0000000000ac", CKT_MARK_PARKED, text, sizeof text));
+	NO(ckt_mark_read(&server, "0000000000ac", CKT_MARK_PARKED, &owner, text, sizeof text));
 	/* The place is taken by another image that is not empty. */
 	worker.status = 0;
 	IS(mkdir(path_in("term/0000000000ac"), 0700), 0);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,4 +91,31 @@ static void test_too_little(void)
 	remove_directory(directory);
 }
 
-UNIT_SUITE(load_check, {"other model", test_other_model}, {"too little", test_too_little})
+/* The server's limit of now holds, whatever it was where the image was written. */
+static void test_limit(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	make_directory(directory);
+	struct wire *w = session_new();
+	alloc(w, 16 * MIB);
+	save_and_stop(w, directory);
+	for (unsigned limit = 32; limit; limit = limit == 32 ? 128 : 0) {
+		int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, limit * MIB, fd, message), 0);
+		close(fd);
+		CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+		struct wire_reply reply = WIRE_CALL(w, mem_alloc, true, .size = 64 * MIB);
+		CU_ASSERT_EQUAL(reply.result, limit == 32 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+		free(reply.data);
+		/* What it writes has no limit to bring back. */
+		remove_directory(directory);
+		CU_ASSERT_EQUAL(mkdir(directory, 0700), 0);
+		save_and_stop(w, directory);
+	}
+	free(w->log);
+	free(w->printed);
+	free(w);
+	remove_directory(directory);
+}
+
+UNIT_SUITE(load_check, {"other model", test_other_model}, {"too little", test_too_little}, {"limit", test_limit})

@@ -212,6 +212,94 @@ static void test_twice(void)
 	remove_directory(next);
 }
 
+/*
+ * An image that two servers accept gives two copies of one generation, which have executed the same.  The one that the client took has won; the
+ * other refuses it, and so does what was saved of the other.
+ */
+static void test_two_copies(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX", next[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	make_directory(directory);
+	make_directory(next);
+	struct wire *w = session_new(), *other = calloc(1, sizeof *other), *later = calloc(1, sizeof *later);
+	alloc(w, 2 * MIB);
+	uint64_t first = w->copy;
+	CU_ASSERT_NOT_EQUAL(first, 0);
+	save_and_stop(w, directory);
+	CU_ASSERT_EQUAL_FATAL(try_restore(w, directory, message), 0);
+	CU_ASSERT_EQUAL_FATAL(try_restore(other, directory, message), 0);
+	/* A client of another past than the image's is refused by both. */
+	w->copy = first + 1;
+	CU_ASSERT_EQUAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_STALE);
+	w->copy = first;
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	CU_ASSERT_NOT_EQUAL(w->copy, first);
+	other->generation = w->generation;
+	other->acked = w->acked;
+	/* Nothing was executed there yet: the client may still change its mind, and does not. */
+	other->copy = first;
+	CU_ASSERT_EQUAL(wire_hello(other, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	close(other->fd);
+	other->fd = -1;
+	other->copy = w->copy;
+	CU_ASSERT_EQUAL(wire_hello(other, CKT_HELLO_RESUME, true), CKT_HELLO_STALE);
+	/* Again with its own it may. */
+	CU_ASSERT_EQUAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	/* The other one's image has a later generation, and is no state that the client has seen. */
+	save_and_stop(other, next);
+	CU_ASSERT_EQUAL_FATAL(try_restore(later, next, message), 0);
+	later->generation = w->generation;
+	later->copy = w->copy;
+	CU_ASSERT_EQUAL(wire_hello(later, CKT_HELLO_RESUME, true), CKT_HELLO_STALE);
+	session_end(w);
+	kill(later->pid, SIGKILL);
+	session_free(later);
+	free(other->log);
+	free(other->printed);
+	free(other);
+	remove_directory(directory);
+	remove_directory(next);
+}
+
+static ckt_worker_status_res status_of(struct wire *w)
+{
+	ckt_worker_status_res res = {0};
+	wire_ask(w, CKT_WORKER_STATUS, NULL, NULL, (xdrproc_t)xdr_ckt_worker_status_res, &res);
+	return res;
+}
+
+/* The image's owner is told to who asks and believed by nobody; what the server says goes into the next image. */
+static void test_owner(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
+	make_directory(directory);
+	struct wire *w = session_new();
+	ckt_worker_owner_args owner = {.uid = 1001};
+	memset(owner.key, 1, sizeof owner.key);
+	memset(owner.seal, 2, sizeof owner.seal);
+	wire_ask(w, CKT_WORKER_OWNER, (xdrproc_t)xdr_ckt_worker_owner_args, &owner, NULL, NULL);
+	ckt_worker_status_res status = status_of(w);
+	CU_ASSERT_EQUAL(status.uid, 1001);
+	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&status);
+	uint64_t generation = w->generation;
+	save_and_stop(w, directory);
+	CU_ASSERT_EQUAL_FATAL(try_restore(w, directory, message), 0);
+	ckt_worker_origin_res origin = {0};
+	wire_ask(w, CKT_WORKER_ORIGIN, NULL, NULL, (xdrproc_t)xdr_ckt_worker_origin_res, &origin);
+	CU_ASSERT_STRING_EQUAL(origin.session, w->session);
+	CU_ASSERT_EQUAL(origin.uid, 1001);
+	CU_ASSERT_EQUAL(origin.generation, generation);
+	CU_ASSERT_EQUAL(memcmp(origin.key, owner.key, sizeof origin.key) | memcmp(origin.seal, owner.seal, sizeof origin.seal), 0);
+	status = status_of(w);
+	CU_ASSERT_NOT_EQUAL(status.uid, 1001);
+	CU_ASSERT_EQUAL(memcmp(status.secret_hash, origin.secret_hash, sizeof origin.secret_hash), 0);
+	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&status);
+	xdr_free((xdrproc_t)xdr_ckt_worker_origin_res, (char *)&origin);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	session_end(w);
+	remove_directory(directory);
+}
+
 static void test_unclaimed(void)
 {
 	char directory[] = "/tmp/ckt-image-XXXXXX", message[CKT_MESSAGE_MAX];
@@ -233,4 +321,4 @@ static void test_unclaimed(void)
 	remove_directory(directory);
 }
 
-UNIT_SUITE(restore, {"hostile", test_hostile}, {"damaged", test_damaged}, {"twice", test_twice}, {"unclaimed", test_unclaimed})
+UNIT_SUITE(restore, {"hostile", test_hostile}, {"damaged", test_damaged}, {"twice", test_twice}, {"two copies", test_two_copies}, {"owner", test_owner}, {"unclaimed", test_unclaimed})

@@ -199,6 +199,11 @@ bool wire_ended(struct wire *wire)
 	return true;
 }
 
+void wire_ask(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *res)
+{
+	control_call(wire, proc, xdr_args, args, xdr_res, res, -1);
+}
+
 ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_secret)
 {
 	int pair[2];
@@ -211,6 +216,11 @@ ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_s
 		.peer_uid = getuid(),
 		.peer = "local",
 	};
+	ckt_capability copy = {(char *)CKT_CAPABILITY_COPY, wire->copy};
+	if (kind == CKT_HELLO_RESUME && wire->copy) {
+		args.hello.capabilities.capabilities_val = &copy;
+		args.hello.capabilities.capabilities_len = 1;
+	}
 	memset(wire->secret, 0x5a, sizeof wire->secret);
 	memcpy(args.hello.secret, wire->secret, sizeof wire->secret);
 	if (!right_secret)
@@ -236,6 +246,9 @@ ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_s
 		wire->fd = pair[0];
 		wire->executed = res.ckt_hello_res_u.ok.executed;
 		wire->generation = res.ckt_hello_res_u.ok.generation;
+		for (u_int i = 0; i < res.ckt_hello_res_u.ok.capabilities.capabilities_len; i++)
+			if (!strcmp(res.ckt_hello_res_u.ok.capabilities.capabilities_val[i].name, CKT_CAPABILITY_COPY))
+				wire->copy = res.ckt_hello_res_u.ok.capabilities.capabilities_val[i].value;
 	} else {
 		close(pair[0]);
 	}

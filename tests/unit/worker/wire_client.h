@@ -22,7 +22,7 @@ struct wire {
 	char directory[64];	/* holds its control socket */
 	int control, fd;
 	uint64_t seq, acked, executed;
-	uint64_t generation;
+	uint64_t generation, copy;	/* as the last answer to a hello said */
 	uint32_t xid;
 	int32_t deferred;	/* of the last reply */
 	char session[CKT_SESSION_ID_SIZE + 1];
@@ -60,6 +60,8 @@ int wire_start_chain(struct wire *wire, const char *worker, const char *driver, 
 /* Waits for the process to end; false where it does not within WIRE_GUARD_MS. Removes the directory. */
 bool wire_ended(struct wire *wire);
 /* Says hello over a fresh socket pair; NEW or RESUME. */
+/* Any call of the worker's; dies where it is not answered. */
+void wire_ask(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *res);
 ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_secret);
 void wire_disconnect(struct wire *wire);
 

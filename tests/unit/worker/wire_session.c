@@ -137,7 +137,7 @@ void restore(struct wire *w, const char *directory)
 		fprintf(stderr, "restore: %s\n", message);
 	CU_ASSERT_EQUAL_FATAL(status, 0);
 	/* We bear to be set back. */
-	w->acked = 0;
+	w->acked = w->copy = 0;
 	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
 	w->seq = w->acked = w->executed;
 }
