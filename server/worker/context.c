@@ -135,6 +135,41 @@ CUresult ckt_context_primary(struct ckt_worker *worker, unsigned device, struct 
 	return CUDA_SUCCESS;
 }
 
+CUresult ckt_context_charge(struct ckt_worker *worker, struct ckt_object *context, uint64_t bytes)
+{
+	CUresult result = ckt_memory_charge(&worker->devices[context->ctx.device].memory, bytes);
+	if (!result)
+		context->ctx.charged += bytes;
+	return result;
+}
+
+/* The driver keeps what a context began with, so no more than was charged comes back. */
+void ckt_context_uncharge(struct ckt_worker *worker, struct ckt_object *context, uint64_t bytes)
+{
+	if (bytes > context->ctx.charged)
+		bytes = context->ctx.charged;
+	ckt_memory_uncharge(&worker->devices[context->ctx.device].memory, bytes);
+	context->ctx.charged -= bytes;
+}
+
+/* Free memory of the current context's device; 0 where it is not told. */
+static uint64_t free_bytes(void)
+{
+	size_t free_bytes, total;
+	return ckt_driver.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS ? free_bytes : 0;
+}
+
+/*
+ * What a context takes by itself (524 MiB on an H200), by what is free before and after.  Other sessions take and give meanwhile, so it is
+ * bounded by what contexts were seen to take.
+ */
+static uint64_t context_bytes(uint64_t before, uint64_t after)
+{
+	const uint64_t most = (uint64_t)640 << 20;
+	uint64_t bytes = before > after ? before - after : 0;
+	return bytes < most ? bytes : most;
+}
+
 CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned flags, unsigned device, struct ckt_object **ret_object)
 {
 	enum { SPARE_EVENTS = 16 };
@@ -147,6 +182,7 @@ CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned fla
 		return result;
 	CUcontext real;
 	ckt_aside_drain(worker, -1);
+	uint64_t free_before = before && before->ctx.device == device ? free_bytes() : 0;
 	result = ckt_driver.cuCtxCreate_v2 ? ckt_driver.cuCtxCreate_v2(&real, flags, d->ordinal) :
 					     ckt_driver.cuCtxCreate_v4(&real, NULL, flags, d->ordinal);
 	if (result) {
@@ -157,6 +193,13 @@ CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned fla
 	object->real = real;
 	object->ctx.device = device;
 	object->ctx.flags = flags;
+	result = ckt_context_charge(worker, object, context_bytes(free_before, free_bytes()));
+	if (result) {
+		ckt_driver.cuCtxDestroy_v2(real);
+		ckt_objects_remove(&worker->objects, object);
+		make_current(worker, before);
+		return result;
+	}
 	object->ctx.fences = ckt_fences_create(real, SPARE_EVENTS);
 	if (!object->ctx.fences) {
 		ckt_objects_remove(&worker->objects, object);
@@ -251,6 +294,7 @@ CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *conte
 	ckt_fences_destroy(context->ctx.fences, true);
 	make_current(worker, before);
 	result = ckt_driver.cuCtxDestroy_v2(context->real);
+	ckt_context_uncharge(worker, context, context->ctx.charged);
 	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_CONTEXT_DESTROY, .id = context->id});
 	ckt_objects_remove(&worker->objects, context);
 	return result;

@@ -80,6 +80,8 @@ struct ckt_graph_exec {
 	} *uses;
 	size_t use_count;
 	bool has_host_nodes;
+	unsigned device;
+	uint64_t device_bytes;		/* charged for its nodes */
 	bool immortal;			/* of some of its work nobody knows when it ends */
 };
 

@@ -49,6 +49,9 @@ static CUresult kernel_params(const struct ckt_graph_build *build, const struct 
 	if (!ckt_graph_kernel_get(node, k))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_object_function(build->worker, k->function, &function);
+	/* Its local memory counts when it can be launched. */
+	if (!result)
+		result = ckt_journal_local_charge(build->worker, ckt_objects_find(&build->worker->objects, k->function));
 	if (!result)
 		result = ckt_object_context(build->worker, node->context, &context);
 	if (result)

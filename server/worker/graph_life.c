@@ -155,6 +155,7 @@ void ckt_graph_exec_drop(struct ckt_worker *worker, struct ckt_graph_exec *exec)
 	if (exec->real)
 		ckt_driver.cuGraphExecDestroy(exec->real);
 	exec->real = NULL;
+	ckt_memory_uncharge(&worker->devices[exec->device].memory, exec->device_bytes);
 	struct remains *dead = calloc(1, sizeof *dead);
 	if (!dead)
 		return;	/* better lost than used */

@@ -44,17 +44,60 @@ void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry)
 
 /* ---- Limits */
 
+static size_t current_limit(CUlimit limit)
+{
+	size_t value;
+	return ckt_driver.cuCtxGetLimit && ckt_driver.cuCtxGetLimit(&value, limit) == CUDA_SUCCESS ? value : 0;
+}
+
+/* What the driver takes of the device's memory for a limit; on an H200, exactly that for a stack. */
+static uint64_t limit_bytes(const struct ckt_worker *worker, CUlimit limit, uint64_t value)
+{
+	uint64_t bytes = value;
+	switch ((int)limit) {
+	case CU_LIMIT_MALLOC_HEAP_SIZE:
+	case CU_LIMIT_PRINTF_FIFO_SIZE:
+		return value;
+	case CU_LIMIT_STACK_SIZE:
+		return worker->current && __builtin_mul_overflow(value, worker->devices[worker->current->ctx.device].threads, &bytes) ? UINT64_MAX : bytes;
+	default:
+		return 0;
+	}
+}
+
+CUresult ckt_journal_local_charge(struct ckt_worker *worker, const struct ckt_object *function)
+{
+	struct ckt_object *context = worker->current;
+	uint64_t need = function->function.local_bytes;
+	if (!context || need <= context->ctx.stack_bytes)
+		return CUDA_SUCCESS;
+	uint64_t before = limit_bytes(worker, CU_LIMIT_STACK_SIZE, context->ctx.stack_bytes), now = limit_bytes(worker, CU_LIMIT_STACK_SIZE, need);
+	CUresult result = ckt_context_charge(worker, context, now - before);
+	if (!result)
+		context->ctx.stack_bytes = need;
+	return result;
+}
+
 static CUresult(CUDAAPI *real_set_limit)(CUlimit, size_t);
 
 static CUresult CUDAAPI set_limit(CUlimit limit, size_t value)
 {
 	struct ckt_worker *worker = &ckt_worker;
-	CUresult result = real_set_limit(limit, value);
+	struct ckt_object *context = worker->current;
+	uint64_t before = limit_bytes(worker, limit, current_limit(limit)), now = limit_bytes(worker, limit, value);
+	CUresult result = context && now > before ? ckt_context_charge(worker, context, now - before) : CUDA_SUCCESS;
+	if (result)
+		return result;
+	result = real_set_limit(limit, value);
+	if (context && result && now > before)
+		ckt_context_uncharge(worker, context, now - before);
+	else if (context && !result && now < before)
+		ckt_context_uncharge(worker, context, before - now);
 	if (!result && worker->current) {
 		ckt_journal_add(worker, (struct ckt_journal_entry){
 						.kind = CKT_JOURNAL_LIMIT, .id = value, .context = worker->current->id, .flags = limit});
 		if (limit == CU_LIMIT_STACK_SIZE)
-			worker->current->ctx.stack_bytes = value;
+			worker->current->ctx.stack_bytes = worker->current->ctx.journal_stack_bytes = value;
 	}
 	return result;
 }
@@ -71,22 +114,21 @@ void ckt_journal_watch(struct ckt_worker *worker)
 /* The driver takes more local memory for it, and its limit tells how much. */
 void ckt_journal_local(struct ckt_worker *worker, const struct ckt_object *function)
 {
-	size_t value;
 	struct ckt_object *context = worker->current;
 	worker->local_bytes = function->function.local_bytes;
-	if (!context || !ckt_driver.cuCtxGetLimit || ckt_driver.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) ||
-	    value <= context->ctx.stack_bytes)
+	size_t value = current_limit(CU_LIMIT_STACK_SIZE);
+	if (!context || value <= context->ctx.journal_stack_bytes)
 		return;
 	ckt_journal_add(worker, (struct ckt_journal_entry){
 					.kind = CKT_JOURNAL_LIMIT, .id = value, .context = context->id, .flags = CU_LIMIT_STACK_SIZE});
-	context->ctx.stack_bytes = value;
+	context->ctx.journal_stack_bytes = value;
 }
 
 void ckt_journal_context(struct ckt_object *context)
 {
 	size_t value;
 	if (ckt_driver.cuCtxGetLimit && ckt_driver.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS)
-		context->ctx.stack_bytes = value;
+		context->ctx.stack_bytes = context->ctx.journal_stack_bytes = value;
 }
 
 /* ---- Streams and events */
@@ -124,8 +166,16 @@ static void destroy(unsigned kind, void *real)
 
 static CUresult make(struct ckt_worker *worker, unsigned kind, unsigned flags, int priority, void **ret_real)
 {
+	/* On an H200 1000 streams take 546 MiB, which the driver keeps for the next ones. */
+	const uint64_t stream_bytes = 560 << 10;
 	struct ckt_object *context = worker->current;
-	CUresult result = create(kind, flags, priority, ret_real);
+	bool more = context && !kind && context->ctx.live[kind] >= context->ctx.most[kind];
+	CUresult result = more ? ckt_context_charge(worker, context, stream_bytes) : CUDA_SUCCESS;
+	if (result)
+		return result;
+	result = create(kind, flags, priority, ret_real);
+	if (result && more)
+		ckt_context_uncharge(worker, context, stream_bytes);
 	if (result || !context)
 		return result;
 	if (++context->ctx.live[kind] > context->ctx.most[kind]) {

@@ -47,6 +47,9 @@ void ckt_journal_context(struct ckt_object *context);
 /* A kernel with more local memory than any before was launched in the current context. */
 void ckt_journal_local(struct ckt_worker *worker, const struct ckt_object *function);
 
+/* Before such a launch: its local memory counts.  CUDA_ERROR_OUT_OF_MEMORY where the session may not have it. */
+CUresult ckt_journal_local_charge(struct ckt_worker *worker, const struct ckt_object *function);
+
 /*
  * Streams and events that live at once; in the current context, and of any.  What a restore has made ahead is taken first.
  */

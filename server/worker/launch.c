@@ -31,6 +31,13 @@ static int launched(struct ckt_wcall *call, const struct ckt_object *function, C
 	return result;
 }
 
+/* What goes before one. */
+static CUresult local_memory(struct ckt_wcall *call, const struct ckt_object *function)
+{
+	return __builtin_expect(function->function.local_bytes > call->worker->local_bytes, 0) ? ckt_journal_local_charge(call->worker, function) :
+												  CUDA_SUCCESS;
+}
+
 int ckt_worker_launch_kernel(struct ckt_wcall *call)
 {
 	struct ckt_launch_kernel_args args;
@@ -39,6 +46,8 @@ int ckt_worker_launch_kernel(struct ckt_wcall *call)
 	struct ckt_object *function = ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
 	CUstream stream;
 	CUresult result = function ? ckt_object_stream(call->worker, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
+	if (!result)
+		result = local_memory(call, function);
 	if (result)
 		return result;
 	size_t size;
@@ -108,6 +117,8 @@ int ckt_worker_launch_kernel_ex(struct ckt_wcall *call)
 	CUresult result = function ? ckt_object_stream(call->worker, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
 	for (unsigned i = 0; i < count && !result; i++)
 		result = translate_attribute(call->worker, &attributes[i]);
+	if (!result)
+		result = local_memory(call, function);
 	if (result)
 		return result;
 	size_t size;

@@ -23,6 +23,9 @@ int ckt_load_map_memory(struct ckt_loading *l)
 			if (result)
 				return ckt_load_fail(l, result, "the allocation at", b->address);
 		}
+		if (ckt_memory_is_over(memory))
+			return ckt_load_refuse(l, -ENOMEM, "the session's memory, modules and limits take %llu MiB and this server allows %llu (--session-memory)",
+					       (unsigned long long)(memory->held >> 20), (unsigned long long)(memory->limit >> 20));
 	}
 	return 0;
 }

@@ -119,6 +119,7 @@ static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t
 	if (i && memory->extents[i - 1].address == address && memory->extents[i - 1].size == size) {
 		memory->extents[i - 1].use = use;
 		memory->cached -= size;
+		memory->held += size;
 		return CUDA_SUCCESS;
 	}
 	extents_clear(memory, address, size);
@@ -130,7 +131,10 @@ static CUresult extent_map(struct ckt_memory *memory, uint64_t address, uint64_t
 	}
 	if (result)
 		return result;
-	return extent_insert(memory, &e);
+	result = extent_insert(memory, &e);
+	if (!result)
+		memory->held += size;
+	return result;
 }
 
 static CUresult extent_make(struct ckt_memory *memory, uint64_t size, enum ckt_extent_use use, uint64_t *ret_address)
@@ -152,6 +156,7 @@ static void extent_free(struct ckt_memory *memory, uint64_t address)
 	size_t i = upper_extent(memory, address) - 1;
 	struct ckt_extent *e = &memory->extents[i];
 	ckt_ranges_give(&memory->addresses, e->address, e->size);
+	memory->held -= e->size;
 	if (memory->cached + e->size <= CKT_MEMORY_CACHE_MAX) {
 		e->use = CKT_EXTENT_CACHED;
 		memory->cached += e->size;
@@ -263,18 +268,19 @@ uint64_t ckt_memory_granted(uint64_t size)
 	return round_up(size, size <= CKT_MEMORY_SMALL_MAX ? (uint64_t)CKT_MEMORY_ALIGNMENT : CKT_MEMORY_EXTENT);
 }
 
-static bool over_limit(const struct ckt_memory *memory, uint64_t granted)
+/* Physical memory counts, not what of it is handed out: a small block holds its whole extent. */
+static bool over_limit(const struct ckt_memory *memory, uint64_t more)
 {
 	if (!memory->limit)
 		return false;
 	uint64_t usable = memory->limit > CKT_MEMORY_RESERVED ? memory->limit - CKT_MEMORY_RESERVED : 0;
-	return memory->used > usable || granted > usable - memory->used;
+	return memory->held > usable || more > usable - memory->held;
 }
 
 static CUresult block_make(struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address)
 {
 	uint64_t granted = ckt_memory_granted(size), address;
-	if (over_limit(memory, granted) || block_room(memory))
+	if ((granted > CKT_MEMORY_SMALL_MAX && over_limit(memory, granted)) || block_room(memory))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (granted > CKT_MEMORY_SMALL_MAX) {
 		CUresult result = extent_make(memory, granted, CKT_EXTENT_BIG, &address);
@@ -284,6 +290,8 @@ static CUresult block_make(struct ckt_memory *memory, uint64_t size, uint64_t ow
 		address = ckt_ranges_take(&memory->small, granted);
 		if (address == CKT_RANGES_NONE) {
 			uint64_t extent;
+			if (over_limit(memory, CKT_MEMORY_EXTENT))
+				return CUDA_ERROR_OUT_OF_MEMORY;
 			CUresult result = extent_make(memory, CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL, &extent);
 			if (result)
 				return result;
@@ -402,7 +410,7 @@ uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free)
 	pthread_mutex_lock(&memory->lock);
 	uint64_t bytes = driver_free + memory->cached;
 	if (memory->limit) {
-		uint64_t kept = memory->used + CKT_MEMORY_RESERVED;
+		uint64_t kept = memory->held + CKT_MEMORY_RESERVED;
 		uint64_t left = kept < memory->limit ? memory->limit - kept : 0;
 		if (left < bytes)
 			bytes = left;
@@ -604,16 +612,35 @@ CUresult ckt_memory_charge(struct ckt_memory *memory, uint64_t size)
 	bool good = !over_limit(memory, size);
 	if (good) {
 		memory->used += size;
+		memory->held += size;
 		memory->charged += size;
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return good ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+void ckt_memory_add(struct ckt_memory *memory, uint64_t size)
+{
+	pthread_mutex_lock(&memory->lock);
+	memory->used += size;
+	memory->held += size;
+	memory->charged += size;
+	pthread_mutex_unlock(&memory->lock);
+}
+
+bool ckt_memory_is_over(struct ckt_memory *memory)
+{
+	pthread_mutex_lock(&memory->lock);
+	bool over = over_limit(memory, 0);
+	pthread_mutex_unlock(&memory->lock);
+	return over;
+}
+
 void ckt_memory_uncharge(struct ckt_memory *memory, uint64_t size)
 {
 	pthread_mutex_lock(&memory->lock);
 	memory->used -= size;
+	memory->held -= size;
 	memory->charged -= size;
 	pthread_mutex_unlock(&memory->lock);
 }

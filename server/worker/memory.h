@@ -64,7 +64,8 @@ struct ckt_memory {
 	unsigned device;
 	uint64_t base, size;
 	uint64_t limit;			/* 0: none */
-	uint64_t used;			/* sum of granted */
+	uint64_t used;			/* sum of granted, and what was charged */
+	uint64_t held;			/* physical memory that is not cached, and what was charged: what a limit counts */
 	uint64_t charged;		/* of that, made outside of the allocator */
 	uint64_t cached;
 	struct ckt_ranges addresses;	/* free, in extents */
@@ -142,6 +143,10 @@ CUresult ckt_memory_reserve(struct ckt_memory *memory, uint64_t size, uint64_t a
 void ckt_memory_unreserve(struct ckt_memory *memory, uint64_t address, uint64_t size);
 /* Counts physical memory made outside of the allocator; CUDA_ERROR_OUT_OF_MEMORY where the limit does not allow it. */
 CUresult ckt_memory_charge(struct ckt_memory *memory, uint64_t size);
+/* What is taken already, whether the limit allows it or not. */
+void ckt_memory_add(struct ckt_memory *memory, uint64_t size);
+/* Whether more is held than the limit allows, as after a restore of a session of another server. */
+bool ckt_memory_is_over(struct ckt_memory *memory);
 void ckt_memory_uncharge(struct ckt_memory *memory, uint64_t size);
 uint64_t ckt_memory_charged(struct ckt_memory *memory);
 

@@ -9,6 +9,7 @@
 #include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/jit.h"
+#include "server/worker/module_bytes.h"
 #include "server/worker/module_check.h"
 #include "server/worker/worker.h"
 
@@ -70,7 +71,11 @@ struct load {
 	struct ckt_jit_logs *logs;
 	const struct ckt_blob *blob;	/* stays */
 	unsigned capability;		/* of its GPU */
+	unsigned device;
 	uint64_t unpacked_max, unpacked;
+	struct ckt_memory *memory;
+	uint64_t device_bytes;		/* charged, once it has run and well */
+	bool again;			/* after pools gave back what they keep */
 	CUmodule module;
 	CUresult result;
 };
@@ -90,6 +95,8 @@ static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 	ckt_jit_add_logs(&load->jit, load->logs);
 	load->blob = blob;
 	const struct ckt_worker_device *device = &worker->devices[worker->current->ctx.device];
+	load->device = worker->current->ctx.device;
+	load->memory = &worker->devices[load->device].memory;
 	load->capability = (unsigned)(device->major * 10 + device->minor);
 	load->unpacked_max = ckt_budget_left() < CKT_MODULE_UNPACKED_MAX ? ckt_budget_left() : CKT_MODULE_UNPACKED_MAX;
 	load->context = worker->current->id;
@@ -107,7 +114,15 @@ static void load_run(struct ckt_aside_job *job)
 		return;
 	}
 	load->unpacked = check.unpacked;
+	load->device_bytes = ckt_module_device_bytes(load->blob->data, load->blob->size, load->capability);
+	load->result = ckt_memory_charge(load->memory, load->device_bytes);
+	if (load->result) {
+		ckt_jit_say(load->logs, "the module's code and variables take more than the session may have (--session-memory)");
+		return;
+	}
 	load->result = ckt_driver.cuModuleLoadDataEx(&load->module, load->blob->data, load->jit.count, load->jit.keys, load->jit.values);
+	if (load->result)
+		ckt_memory_uncharge(load->memory, load->device_bytes);
 }
 
 /* Precondition: it has run, and well. */
@@ -121,8 +136,10 @@ static CUresult load_enter(struct ckt_worker *worker, const struct load *load, s
 		ckt_budget_uncharge(load->unpacked);
 	if (result) {
 		ckt_driver.cuModuleUnload(load->module);
+		ckt_memory_uncharge(load->memory, load->device_bytes);
 		return result;
 	}
+	object->module.device_bytes = load->device_bytes;
 	object->module.host_bytes = load->unpacked;
 	object->real = load->module;
 	object->context = load->context;
@@ -187,6 +204,11 @@ static void load_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
 	struct load *load = (struct load *)job;
 	struct ckt_object *object;
+	if (load->result == CUDA_ERROR_OUT_OF_MEMORY && !load->again && ckt_pools_release(worker, load->device, true)) {
+		load->again = true;
+		ckt_aside_submit(worker, job);
+		return;
+	}
 	if (!load->result)
 		load->result = load_enter(worker, load, &object);
 	load_answer(load);
@@ -223,11 +245,19 @@ static void remove_functions(struct ckt_worker *worker, const struct ckt_object 
 			ckt_objects_remove(&worker->objects, object);
 }
 
+static void uncharge_module(struct ckt_worker *worker, uint64_t context_id, uint64_t bytes)
+{
+	const struct ckt_object *context = ckt_objects_find(&worker->objects, context_id);
+	if (context)
+		ckt_memory_uncharge(&worker->devices[context->ctx.device].memory, bytes);
+}
+
 void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
 {
 	remove_functions(worker, module);
 	ckt_aside_drain(worker, -1);
 	ckt_driver.cuModuleUnload(module->real);
+	uncharge_module(worker, module->context, module->module.device_bytes);
 	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = module->id});
 	ckt_objects_remove(&worker->objects, module);
 }
@@ -236,7 +266,7 @@ void ckt_module_unload(struct ckt_worker *worker, struct ckt_object *module)
 struct unload {
 	struct ckt_aside_job job;
 	struct ckt_wcall *call;
-	uint64_t id;
+	uint64_t id, context, device_bytes;
 	CUmodule module;
 };
 
@@ -248,6 +278,7 @@ static void unload_run(struct ckt_aside_job *job)
 static void unload_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
 	struct unload *unload = (struct unload *)job;
+	uncharge_module(worker, unload->context, unload->device_bytes);
 	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_MODULE_UNLOAD, .id = unload->id});
 	ckt_wcall_finish(unload->call, CUDA_SUCCESS);
 	free(unload);
@@ -268,7 +299,8 @@ int ckt_worker_module_unload(struct ckt_wcall *call)
 	if (!unload)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*unload = (struct unload){
-		.job = {.run = unload_run, .finish = unload_finish, .context = context}, .call = call, .id = args.id, .module = module->real};
+		.job = {.run = unload_run, .finish = unload_finish, .context = context}, .call = call, .id = args.id, .module = module->real, .context = module->context,
+		.device_bytes = module->module.device_bytes};
 	remove_functions(worker, module);
 	ckt_objects_remove(&worker->objects, module);
 	ckt_aside_submit(worker, &unload->job);

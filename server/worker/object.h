@@ -35,7 +35,9 @@ struct ckt_object {
 			unsigned device, flags;
 			bool primary;
 			uint32_t live[2], most[2];	/* streams and events beyond those made at the start; see journal.h */
-			uint64_t stack_bytes;		/* the limit as last seen */
+			uint64_t stack_bytes;		/* that is charged for each thread */
+			uint64_t journal_stack_bytes;	/* the limit as last seen */
+			uint64_t charged;		/* of its device's memory: itself, its limits, its streams */
 			struct ckt_fences *fences;	/* the streams that may have work; see fence.h */
 		} ctx;
 		struct {
@@ -57,6 +59,7 @@ struct ckt_object {
 			uint64_t *option_values;	/* owned */
 			char **seen;			/* variables whose addresses the client has asked for; owned */
 			uint32_t seen_count;
+			uint64_t device_bytes;		/* of its GPU's memory; charged */
 			uint64_t host_bytes;		/* of the host's memory, for what the driver keeps of it unpacked */
 		} module;
 		struct {

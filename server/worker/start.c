@@ -97,6 +97,10 @@ static int open_device(struct ckt_worker *worker, int ordinal, char *ret_message
 		snprintf(what, sizeof what, "opening GPU %d", ordinal);
 		return fail(result, what, ret_message, message_size);
 	}
+	int processors = 0, threads = 0;
+	ckt_driver.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->ordinal);
+	ckt_driver.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device->ordinal);
+	device->threads = (uint64_t)processors * (uint64_t)threads;
 	device->total = total;
 	worker->device_count++;
 	return 0;

@@ -65,6 +65,7 @@ struct ckt_worker_device {
 	uint64_t total;			/* the driver's */
 	char name[256];
 	int major, minor;
+	uint64_t threads;		/* that it runs at one time: each has its local memory */
 	struct ckt_memory memory;
 };
 
@@ -241,6 +242,9 @@ CUresult ckt_context_primary(struct ckt_worker *worker, unsigned device, struct 
 void ckt_worker_mark_dirty(struct ckt_worker *worker, struct ckt_object *stream);
 CUresult ckt_context_create(struct ckt_worker *worker, uint64_t id, unsigned flags, unsigned device, struct ckt_object **ret_object);
 void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object);
+/* Device memory that the driver takes for the context, until it goes. */
+CUresult ckt_context_charge(struct ckt_worker *worker, struct ckt_object *context, uint64_t bytes);
+void ckt_context_uncharge(struct ckt_worker *worker, struct ckt_object *context, uint64_t bytes);
 CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *context);
 
 /* ---- copy.c */

@@ -164,14 +164,14 @@ static void test_graphs(void)
 	graph_begin(&d);
 	graph_fill(&d, 1, device, 3, 4, 16);
 	MUST(ckt_graph_exec_make(&ckt_worker, other, ckt_handle_primary(0), 0, d.bytes, graph_end(&d), &without), CUDA_SUCCESS);
-	const void *before = with->real, *kept = without->real;
+	const void *before = ((struct ckt_graph_exec *)with->real)->real, *kept = without->real;
 	IS(ckt_driver.cuGraphNodeSetEnabled(((struct ckt_graph_exec *)with->real)->real, ((struct ckt_graph_exec *)with->real)->graph->nodes[0].real, 0), CUDA_SUCCESS);
 	((struct ckt_graph_exec *)with->real)->graph->nodes[0].disabled = true;
 	ckt_hostmem_attach(&ckt_worker, file_of(FILE_BYTES, 6, F_SEAL_SHRINK, NULL));
 	with = ckt_objects_find_kind(&ckt_worker.objects, id, CKT_KIND_GRAPH_EXEC);
 	without = ckt_objects_find_kind(&ckt_worker.objects, other, CKT_KIND_GRAPH_EXEC);
 	CU_ASSERT_FATAL(with && without);
-	YES(with->real != before);
+	YES(((struct ckt_graph_exec *)with->real)->real != before);
 	YES(without->real == kept);
 	/* As it was, with what was left out. */
 	struct ckt_graph_exec *exec = with->real;

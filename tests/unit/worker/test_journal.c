@@ -116,10 +116,10 @@ static void test_limits(void)
 	ckt_journal_local(&ckt_worker, &function);
 	IS(ckt_worker.local_bytes, 64);
 	IS(ckt_worker.journal_count, before + 1);
-	ckt_worker.current->ctx.stack_bytes = value;
+	ckt_worker.current->ctx.journal_stack_bytes = value;
 	ckt_journal_local(&ckt_worker, &function);
 	IS(last()->id, value + 1024);
-	IS(ckt_worker.current->ctx.stack_bytes, value + 1024);
+	IS(ckt_worker.current->ctx.journal_stack_bytes, value + 1024);
 	ckt_driver.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, value);
 	ckt_worker.local_bytes = 0;
 	ckt_worker.journal_count = before;

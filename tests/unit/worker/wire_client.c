@@ -135,7 +135,7 @@ static int start(struct wire *wire, const char *worker, const char *driver, uint
 	ckt_worker_start_args args = {.session = wire->session,
 				      .socket = address.sun_path,
 				      .driver = (char *)driver,
-				      .memory_limit_bytes = memory_limit,
+				      .memory_limit_bytes = memory_limit ? memory_limit : wire->memory_limit,
 				      .claim_timeout_ms = wire->claim_timeout_ms ? wire->claim_timeout_ms : 10000,
 				      .disconnect_timeout_ms = 1000,
 				      .restore = image_fd >= 0 || wire->memory_fds,

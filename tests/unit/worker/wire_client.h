@@ -35,6 +35,7 @@ struct wire {
 	const char *devices;	/* its CRICKET_SOFT_DEVICES; NULL: 12.0:8G */
 	const char *env[4];	/* and what else is in its environment */
 	unsigned claim_timeout_ms;	/* 0: 10000 */
+	uint64_t memory_limit;	/* of a restored one, where the caller of wire_start gives none */
 	uint64_t host_memory;	/* its limit of host memory; 0: none */
 	const int *memory_fds;	/* CKT_IMAGE_MEMORY_FILES, what it is restored from or saves to with to_memory */
 	bool may_die, died;	/* a control call that gets no answer is no error */
