@@ -8,6 +8,7 @@
  * meanwhile leaves behind what it captured: the capture goes on, and has to be joined with that as with any other stream's.
  */
 #include "driver/capture.h"
+#include "driver/launch_attribute.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,7 @@ struct captured_event {
 	uint64_t event;
 	struct capture *capture;	/* NULL: has ended */
 	struct ckt_node **nodes;
+	CUgraphEdgeData edge;		/* to each of them, of what waits */
 	size_t count;
 };
 
@@ -178,29 +180,95 @@ static void programmatic(struct ckt_capture_stream *s)
 			s->data[i] = (CUgraphEdgeData){.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
 }
 
+static void drop_event(struct captured_event **e)
+{
+	struct captured_event *dead = *e;
+	*e = dead->next;
+	free(dead->nodes);
+	free(dead);
+	ckt_capture_events--;
+}
+
+static void forget(uint64_t event)
+{
+	for (struct captured_event **e = &events; *e; e = &(*e)->next)
+		if ((*e)->event == event) {
+			drop_event(e);
+			return;
+		}
+}
+
+/* An event that stands behind these nodes. */
+static CUresult record_nodes(struct capture *capture, uint64_t event, struct ckt_node *const *behind, size_t count, CUgraphEdgeData edge)
+{
+	struct captured_event *e = calloc(1, sizeof *e);
+	struct ckt_node **nodes = malloc((count + 1) * sizeof(struct ckt_node *));
+	if (!e || !nodes) {
+		free(e);
+		free(nodes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	forget(event);
+	if (count)
+		memcpy(nodes, behind, count * sizeof(struct ckt_node *));
+	*e = (struct captured_event){.next = events, .event = event, .capture = capture, .nodes = nodes, .edge = edge, .count = count};
+	events = e;
+	ckt_capture_events++;
+	return CUDA_SUCCESS;
+}
+
+static bool brings(const struct ckt_kernel_spec *spec, CUlaunchAttributeID id)
+{
+	for (unsigned i = 0; i < spec->attribute_count; i++)
+		if (spec->attributes[i].id == id)
+			return true;
+	return false;
+}
+
+/* What the node keeps: the launch's own attributes, and the stream's where the launch says nothing. */
+static unsigned node_attributes(const struct ckt_capture_stream *s, const struct ckt_kernel_spec *given, bool cooperative, CUlaunchAttribute *list)
+{
+	CUlaunchAttribute of_stream[CKT_STREAM_ATTRIBUTES_MAX];
+	unsigned count = 0, stream_count = ckt_stream_node_attributes(s->stream, of_stream);
+	for (unsigned i = 0; i < given->attribute_count; i++)
+		if (ckt_launch_attribute_stays(&given->attributes[i]))
+			list[count++] = given->attributes[i];
+	for (unsigned i = 0; i < stream_count; i++)
+		if (!brings(given, of_stream[i].id))
+			list[count++] = of_stream[i];
+	if (cooperative)
+		list[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+	return count;
+}
+
 CUresult ckt_capture_kernel(struct ckt_capture_stream *s, const struct ckt_kernel_spec *given, bool cooperative)
 {
 	struct ckt_node *node;
 	struct ckt_kernel_spec spec = *given;
-	CUlaunchAttribute *attributes = calloc(spec.attribute_count + 1, sizeof *attributes);
+	CUgraphEdgeData edge;
+	CUresult result = CUDA_SUCCESS;
+	for (unsigned i = 0; i < given->attribute_count && !result; i++)
+		result = ckt_launch_attribute_check(&given->attributes[i], true);
+	if (result)
+		return result;
+	CUlaunchAttribute *attributes = calloc(given->attribute_count + CKT_STREAM_ATTRIBUTES_MAX + 1, sizeof *attributes);
 	if (!attributes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	spec.attributes = attributes;
-	spec.attribute_count = 0;
-	for (unsigned i = 0; i < given->attribute_count; i++) {
-		const CUlaunchAttribute *attribute = &given->attributes[i];
-		/* In a graph, the order of nodes is what its edges say. */
-		if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION && attribute->value.programmaticStreamSerializationAllowed)
+	spec.attribute_count = node_attributes(s, given, cooperative, attributes);
+	/* In a graph, the order of nodes is what its edges say. */
+	for (unsigned i = 0; i < given->attribute_count; i++)
+		if (given->attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+		    given->attributes[i].value.programmaticStreamSerializationAllowed)
 			programmatic(s);
-		if (attribute->id != CU_LAUNCH_ATTRIBUTE_IGNORE && attribute->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
-		    attribute->id != CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
-			attributes[spec.attribute_count++] = *attribute;
-	}
-	if (cooperative)
-		attributes[spec.attribute_count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
-	CUresult result = ckt_capture_append(s, CU_GRAPH_NODE_TYPE_KERNEL, &node);
+	result = ckt_capture_append(s, CU_GRAPH_NODE_TYPE_KERNEL, &node);
 	if (!result)
 		result = ckt_node_set_kernel(node, &spec);
+	for (unsigned i = 0; i < given->attribute_count && !result; i++) {
+		CUevent event = ckt_launch_attribute_event(&given->attributes[i], &edge);
+		if (event)
+			result = record_nodes(s->capture, ckt_handle_id(event), &node, 1, edge);
+	}
 	free(attributes);
 	return result;
 }
@@ -236,24 +304,6 @@ CUresult ckt_capture_free(struct ckt_capture_stream *s, uint64_t address)
 
 /* ---- Events */
 
-static void drop_event(struct captured_event **e)
-{
-	struct captured_event *dead = *e;
-	*e = dead->next;
-	free(dead->nodes);
-	free(dead);
-	ckt_capture_events--;
-}
-
-static void forget(uint64_t event)
-{
-	for (struct captured_event **e = &events; *e; e = &(*e)->next)
-		if ((*e)->event == event) {
-			drop_event(e);
-			return;
-		}
-}
-
 void ckt_capture_event_forget_slow(uint64_t event)
 {
 	ckt_graph_enter();
@@ -284,20 +334,7 @@ static CUresult record(struct ckt_capture_stream *s, uint64_t event, unsigned fl
 			node->event = (CUevent)(uintptr_t)event;
 		return result;
 	}
-	struct captured_event *e = calloc(1, sizeof *e);
-	struct ckt_node **nodes = malloc((s->count + 1) * sizeof(struct ckt_node *));
-	if (!e || !nodes) {
-		free(e);
-		free(nodes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	forget(event);
-	if (s->count)
-		memcpy(nodes, s->nodes, s->count * sizeof(struct ckt_node *));
-	*e = (struct captured_event){.next = events, .event = event, .capture = s->capture, .nodes = nodes, .count = s->count};
-	events = e;
-	ckt_capture_events++;
-	return CUDA_SUCCESS;
+	return record_nodes(s->capture, event, s->nodes, s->count, (CUgraphEdgeData){0});
 }
 
 CUresult ckt_capture_record_slow(uint64_t event, uint64_t stream, unsigned flags, bool *ret_done)
@@ -314,7 +351,7 @@ CUresult ckt_capture_record_slow(uint64_t event, uint64_t stream, unsigned flags
 	return ckt_graph_leave(record(s, event, flags));
 }
 
-static CUresult join_nodes(struct ckt_capture_stream *s, struct ckt_node *const *nodes, size_t count)
+static CUresult join_nodes(struct ckt_capture_stream *s, struct ckt_node *const *nodes, size_t count, CUgraphEdgeData edge)
 {
 	struct ckt_node **all = realloc(s->nodes, (s->count + count + 1) * sizeof(struct ckt_node *));
 	if (all)
@@ -330,7 +367,7 @@ static CUresult join_nodes(struct ckt_capture_stream *s, struct ckt_node *const 
 			k++;
 		if (k == s->count) {
 			s->nodes[s->count] = nodes[i];
-			s->data[s->count++] = (CUgraphEdgeData){0};
+			s->data[s->count++] = edge;
 		}
 	}
 	return CUDA_SUCCESS;
@@ -366,7 +403,7 @@ static CUresult wait_captured(uint64_t stream, struct ckt_capture_stream *s, con
 		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
 	}
 	CUresult result = s ? CUDA_SUCCESS : add_stream(e->capture, stream, &s);
-	return result ? result : join_nodes(s, e->nodes, e->count);
+	return result ? result : join_nodes(s, e->nodes, e->count, e->edge);
 }
 
 CUresult ckt_capture_wait_slow(uint64_t stream, uint64_t event, unsigned flags, bool *ret_done)
@@ -456,7 +493,7 @@ static CUresult begin(uint64_t stream, CUstreamCaptureMode mode, struct ckt_grap
 		result = add_stream(c, stream, &s);
 	for (size_t i = 0; i < count && !result; i++) {
 		struct ckt_node *node = ckt_node_find(list[i]);
-		result = join_nodes(s, &node, 1);
+		result = join_nodes(s, &node, 1, (CUgraphEdgeData){0});
 		if (!result && data)
 			s->data[s->count - 1] = data[i];
 	}
@@ -674,7 +711,7 @@ static CUresult update(struct ckt_capture_stream *s, const CUgraphNode *list, co
 	for (size_t i = 0; i < count && !result; i++) {
 		struct ckt_node *node = ckt_node_find(list[i]);
 		size_t before = s->count;
-		result = join_nodes(s, &node, 1);
+		result = join_nodes(s, &node, 1, (CUgraphEdgeData){0});
 		if (!result && data && s->count > before)
 			s->data[before] = data[i];
 	}

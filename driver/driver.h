@@ -30,6 +30,15 @@ struct ckt_node;
 
 /* Says once that something is not supported; CUDA_ERROR_NOT_SUPPORTED. */
 CUresult ckt_driver_unsupported(const char *what, bool *once);
+#define CKT_DRIVER_UNSUPPORTED(what) \
+	({ \
+		static bool once_; \
+		ckt_driver_unsupported(what, &once_); \
+	})
+/* CUDA itself does not support it, with any driver; nothing is said. */
+#define CKT_AS_CUDA_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
+/* Dealt with by the caller, who names it where a program gets it. */
+#define CKT_INTERNAL_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
 /* CUDA_ERROR_NOT_INITIALIZED before cuInit. */
 CUresult ckt_driver_initialized(void);
 /* Whether that is a device of this process. */
@@ -41,6 +50,8 @@ uint64_t ckt_driver_context_now(void);
 /* A context by its handle; CUDA_ERROR_INVALID_VALUE where it is none. */
 CUresult ckt_driver_context_check(CUcontext handle);
 CUresult ckt_driver_event_check(CUevent handle);
+/* CUevent_flags that it was made with; CUDA_ERROR_INVALID_HANDLE where it is none. */
+CUresult ckt_driver_event_flags(CUevent handle, unsigned *ret_flags);
 /* 0 and 1 stay, they mean the legacy default stream; the thread's own default stream gets its number. */
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_stream);
 /* The stream of a batch: any but the legacy default one. */
@@ -52,6 +63,9 @@ static inline CUresult ckt_stream_check_batch(CUstream stream)
 }
 /* CUstream_flags that it was made with. */
 unsigned ckt_stream_flags(uint64_t stream);
+/* What its kernels take of the stream where they become nodes: attributes other than a fresh stream's. */
+enum { CKT_STREAM_ATTRIBUTES_MAX = 4 };
+unsigned ckt_stream_node_attributes(uint64_t stream, CUlaunchAttribute ret_attributes[CKT_STREAM_ATTRIBUTES_MAX]);
 
 /* ---- Parameters of nodes */
 

@@ -167,7 +167,7 @@ CUresult ckt_graph_copy(const struct ckt_graph *from, bool named, struct ckt_gra
 		from->nodes[i]->index = (uint32_t)i;
 		/* Memory has one owner, and so has a condition: only an executable graph is a copy that may name it too. */
 		result = named && (ckt_node_is_memory(from->nodes[i]) || from->nodes[i]->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) ?
-				 CUDA_ERROR_NOT_SUPPORTED :
+				 CKT_AS_CUDA_NOT_SUPPORTED :
 				 CUDA_SUCCESS;
 		if (!result)
 			result = ckt_node_new(graph, from->nodes[i]->type, NULL, NULL, 0, &node);
@@ -275,7 +275,7 @@ CKT_EXPORT CUresult cuGraphClone(CUgraph *ret_clone, CUgraph original)
 	struct ckt_graph *graph = ckt_graph_find(original), *clone;
 	CUresult result = graph && ret_clone ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (!result && (ckt_graph_is_body(graph) || ckt_graph_has_conditions(graph)))
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	if (!result)
 		result = ckt_graph_copy(graph, true, &clone);
 	if (!result)
@@ -454,7 +454,7 @@ CKT_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph handle, const CUgraphNo
 	const struct ckt_graph *graph = ckt_graph_find(handle);
 	CUresult result = graph && (!count || (from && to)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (!result && count && ckt_graph_has_memory(graph))
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	for (size_t i = 0; i < count && !result; i++) {
 		const struct ckt_node *a = ckt_node_find(from[i]), *b = ckt_node_find(to[i]);
 		const struct ckt_edge *edge = a && b && a->graph == graph ? find_edge(a, b) : NULL;
@@ -480,7 +480,7 @@ CKT_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
 	if (!node || node->graph->capturing)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	if (ckt_graph_has_memory(node->graph))
-		return ckt_graph_leave(CUDA_ERROR_NOT_SUPPORTED);
+		return ckt_graph_leave(CKT_AS_CUDA_NOT_SUPPORTED);
 	ckt_node_free(node);
 	return ckt_graph_leave(CUDA_SUCCESS);
 }

@@ -62,7 +62,7 @@ static CUresult set_memory(struct ckt_node *node, const CUgraphNodeParams *p)
 	}
 	CUdevice device = 0;
 	struct ckt_node *self = node;
-	CUresult result = node->graph->owner ? CUDA_ERROR_NOT_SUPPORTED : ckt_alloc_params_check(&p->alloc, &device);
+	CUresult result = node->graph->owner ? CKT_AS_CUDA_NOT_SUPPORTED : ckt_alloc_params_check(&p->alloc, &device);
 	if (!result)
 		result = ckt_graph_block_take(node->graph, &self, 1, device, p->alloc.bytesize, &block);
 	if (!result)
@@ -172,7 +172,7 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 		if (!child || child == node->graph)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (ckt_graph_is_body(child) || ckt_graph_has_conditions(child))
-			return CUDA_ERROR_NOT_SUPPORTED;
+			return CKT_AS_CUDA_NOT_SUPPORTED;
 		if (p->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
 			return move_child(node, child);
 		if (p->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
@@ -199,7 +199,7 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		/* What such a node does is settled when it is added. */
-		return node->memory.block ? CUDA_ERROR_NOT_SUPPORTED : set_memory(node, p);
+		return node->memory.block ? CKT_AS_CUDA_NOT_SUPPORTED : set_memory(node, p);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		result = context_of(p->memOp.ctx, &context);
 		if (!result)
@@ -209,7 +209,7 @@ static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 		break;
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		/* What such a node does is settled when it is added; its bodies change by their own nodes. */
-		return node->object.id && !node->conditional.count ? ckt_node_set_conditional(node, &p->conditional) : CUDA_ERROR_NOT_SUPPORTED;
+		return node->object.id && !node->conditional.count ? ckt_node_set_conditional(node, &p->conditional) : CKT_AS_CUDA_NOT_SUPPORTED;
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		return ckt_driver_unsupported("nodes for external semaphores", &once_semaphores);

@@ -44,7 +44,7 @@ static CUresult instantiate(struct ckt_graph *graph, uint64_t flags, uint64_t st
 	result = ckt_exec_memory_init(exec);
 	bool alone = !result && (exec->block_count || ckt_graph_has_conditions(exec->graph));
 	if (alone && ckt_object_find(graph->only_exec, CKT_KIND_GRAPH_EXEC))
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	if (!result)
 		result = ckt_exec_make(exec, graph, flags, stream);
 	if (result) {
@@ -100,7 +100,7 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph handl
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(handle);
 	if (graph && ckt_graph_is_body(graph))
-		return ckt_graph_leave(CUDA_ERROR_NOT_SUPPORTED);
+		return ckt_graph_leave(CKT_AS_CUDA_NOT_SUPPORTED);
 	if (!ret || !graph || graph->capturing || graph->owner || params->flags & ~(cuuint64_t)FLAGS)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	const struct ckt_node *circle = find_circle(graph);
@@ -250,7 +250,7 @@ static CUresult capture_launch(struct ckt_capture_stream *capturing, const struc
 	struct ckt_node *node;
 	/* A child graph's memory is its own, as its conditions are, and those of an executable graph are not to be had. */
 	if (exec->block_count || ckt_graph_has_conditions(exec->graph))
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_AS_CUDA_NOT_SUPPORTED;
 	CUresult result = ckt_capture_append(capturing, CU_GRAPH_NODE_TYPE_GRAPH, &node);
 	if (result)
 		return result;

@@ -143,6 +143,7 @@ static bool plain_attribute(CUlaunchAttributeID id)
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
 		return true;
 	default:
 		return false;
@@ -179,20 +180,32 @@ CKT_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNo
 {
 	ckt_graph_enter();
 	struct ckt_node *node = find(handle, CU_GRAPH_NODE_TYPE_KERNEL);
-	return ckt_graph_leave(node && value && plain_attribute(id) ? set_attribute(node, id, value) : CUDA_ERROR_INVALID_VALUE);
+	CUresult result = node && value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (!result && plain_attribute(id))
+		result = set_attribute(node, id, value);
+	else if (!result && id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+		result = value->deviceUpdatableKernelNode.deviceUpdatable ? CKT_DRIVER_UNSUPPORTED("a device-updatable kernel node") : CUDA_SUCCESS;
+	else if (!result)
+		result = CUDA_ERROR_INVALID_VALUE;
+	return ckt_graph_leave(result);
 }
 
 CKT_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, CUkernelNodeAttrValue *ret)
 {
 	ckt_graph_enter();
 	const struct ckt_node *node = find(handle, CU_GRAPH_NODE_TYPE_KERNEL);
-	if (!node || !ret || !plain_attribute(id))
+	const CUlaunchAttribute *attribute = node ? find_attribute(node, id) : NULL;
+	/* Two can be set, and one of them asked about once it is (seen on an H200). */
+	bool told = id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ? attribute != NULL :
+		    id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING ? false :
+		    plain_attribute(id) || id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
+	if (!node || !ret || !told)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
-	const CUlaunchAttribute *attribute = find_attribute(node, id);
+	memset(ret, 0, sizeof *ret);
 	if (attribute)
 		*ret = attribute->value;
-	else
-		memset(ret, 0, sizeof *ret);
+	else if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
+		ret->memSyncDomainMap.remote = 1;
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
 

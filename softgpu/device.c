@@ -431,6 +431,19 @@ CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attri
 	}
 }
 
+static CUresult atomics(unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
+{
+	if (!operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		if ((unsigned)operations[i] >= CU_ATOMIC_OPERATION_MAX)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		capabilities[i] = CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED | CU_ATOMIC_CAPABILITY_REDUCTION |
+				  CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
+	return CUDA_SUCCESS;
+}
+
 /* Every device computes with the same processor's instructions. */
 CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
 						  CUdevice srcDevice, CUdevice dstDevice)
@@ -443,15 +456,16 @@ CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, co
 		return result;
 	if (source == destination)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!operations || !count)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < count; i++)
-		if ((unsigned)operations[i] >= CU_ATOMIC_OPERATION_MAX)
-			return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < count; i++)
-		capabilities[i] = CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED | CU_ATOMIC_CAPABILITY_REDUCTION |
-				  CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
-	return CUDA_SUCCESS;
+	return atomics(capabilities, operations, count);
+}
+
+/* Memory of the host is where all memory is. */
+CUresult CUDAAPI cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
+						   CUdevice device)
+{
+	struct ckt_soft_device *d;
+	CUresult result = device_of(capabilities, device, &d);
+	return result != CUDA_SUCCESS ? result : atomics(capabilities, operations, count);
 }
 
 CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)

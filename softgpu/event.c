@@ -66,6 +66,16 @@ static CUresult event_get(CUevent handle, struct ckt_soft_event **ret_event)
 	return CUDA_SUCCESS;
 }
 
+CUresult ckt_driver_event_flags(CUevent handle, unsigned *ret_flags)
+{
+	struct ckt_soft_event *event = handle ? ckt_soft_object_get(handle, CKT_SOFT_EVENT) : NULL;
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*ret_flags = event->flags;
+	ckt_soft_object_put(&event->object);
+	return CUDA_SUCCESS;
+}
+
 /* The same, for who asks about the event or waits for it: captured ones are not for that. */
 static CUresult event_get_known(CUevent handle, struct ckt_soft_event **ret_event)
 {

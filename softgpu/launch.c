@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "softgpu/array.h"
+#include "driver/launch_attribute.h"
 #include "softgpu/capture.h"
 
 struct launch {
@@ -107,7 +108,7 @@ static CUresult check_cluster(const struct launch *launch, const struct ckt_soft
 	if (!cluster[0] || !cluster[1] || !cluster[2])
 		return CUDA_ERROR_INVALID_VALUE;
 	if (device->arch->capability < 90)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_AS_CUDA_NOT_SUPPORTED;
 	uint64_t blocks = (uint64_t)cluster[0] * cluster[1] * cluster[2];
 	if (cluster[0] > 16 || cluster[1] > 16 || cluster[2] > 16 ||
 	    blocks > (atomic_load(&launch->function->non_portable_cluster) ? 16 : 8))
@@ -214,6 +215,19 @@ static CUresult capture(struct ckt_capture_stream *capturing, const struct reque
 	return ckt_capture_kernel(capturing, &spec, request->cooperative && !request->n_attributes);
 }
 
+/* Of a launch that became no node.  Behind the kernel is late enough for either kind of event. */
+static CUresult record_events(const struct request *request)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (unsigned i = 0; i < request->n_attributes && result == CUDA_SUCCESS; i++) {
+		CUgraphEdgeData edge;
+		CUevent event = ckt_launch_attribute_event(&request->attributes[i], &edge);
+		if (event)
+			result = cuEventRecord(event, request->stream);
+	}
+	return result;
+}
+
 static CUresult submit_launch(const struct request *request, void **kernel_params, void **extra)
 {
 	struct ckt_soft_context *context;
@@ -260,6 +274,8 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 		struct ckt_capture_stream *capturing = NULL;
 		if (result == CUDA_SUCCESS)
 			result = ckt_soft_capture(stream, &capturing);
+		for (unsigned i = 0; i < request->n_attributes && result == CUDA_SUCCESS && !capturing; i++)
+			result = ckt_launch_attribute_check(&request->attributes[i], false);
 		/* Always run: it is what drops the reference. */
 		if (capturing) {
 			result = ckt_graph_leave(capture(capturing, request, launch, kernel_params));
@@ -268,6 +284,8 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 			result = ckt_soft_stream_submit(stream, run_launch, launch, size, CKT_SOFT_ALWAYS, NULL, 0, NULL);
 			if (result != CUDA_SUCCESS)
 				ckt_soft_object_put(&function->object);
+			else
+				result = record_events(request);
 		}
 		if (launch != (struct launch *)small)
 			free(launch);
@@ -308,37 +326,15 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, 
 	return submit_launch(&request, kernelParams, NULL);
 }
 
-static CUresult take_attribute(struct request *request, const CUlaunchAttribute *attribute)
+static void take_attribute(struct request *request, const CUlaunchAttribute *attribute)
 {
-	switch ((int)attribute->id) {
-	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+	/* The others are hints about caches and order that full serialisation satisfies, or events. */
+	if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
 		request->cooperative = attribute->value.cooperative != 0;
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	} else if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
 		request->cluster[0] = attribute->value.clusterDim.x;
 		request->cluster[1] = attribute->value.clusterDim.y;
 		request->cluster[2] = attribute->value.clusterDim.z;
-		return CUDA_SUCCESS;
-	/* Hints about caches and order that full serialisation satisfies. */
-	case CU_LAUNCH_ATTRIBUTE_IGNORE:
-	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-		return CKT_SOFT_UNSUPPORTED("launch attribute PROGRAMMATIC_EVENT");
-	case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-		return CKT_SOFT_UNSUPPORTED("launch attribute LAUNCH_COMPLETION_EVENT");
-	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-		return CKT_SOFT_UNSUPPORTED("launch attribute DEVICE_UPDATABLE_KERNEL_NODE");
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -355,10 +351,7 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, vo
 		.attributes = config->attrs,
 		.n_attributes = config->numAttrs,
 	};
-	for (unsigned i = 0; i < config->numAttrs; i++) {
-		CUresult result = take_attribute(&request, &config->attrs[i]);
-		if (result != CUDA_SUCCESS)
-			return result;
-	}
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		take_attribute(&request, &config->attrs[i]);
 	return submit_launch(&request, kernelParams, extra);
 }

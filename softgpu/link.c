@@ -93,7 +93,7 @@ static CUresult add_input(struct link_state *state, CUjitInputType type, const v
 		return ckt_soft_image_texts(data, size, state->capability, &state->texts, log, log_size);
 	default:
 		snprintf(log, log_size, "%s: this kind of input (%d) is not supported", name, (int)type);
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_SOFT_UNSUPPORTED("an input of this kind to the linker");
 	}
 }
 

@@ -86,7 +86,7 @@ CUresult ckt_memop_submit(uint64_t number, const CUstreamBatchMemOpParams *ops, 
 #define FIRST_VERSION(name, parameters)                                                                                          \
 	CUresult CUDAAPI name parameters                                                                                         \
 	{                                                                                                                        \
-		return CUDA_ERROR_NOT_SUPPORTED;                                                                                 \
+		return CKT_AS_CUDA_NOT_SUPPORTED;                                                                                 \
 	}
 
 FIRST_VERSION(cuStreamWriteValue32, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags))

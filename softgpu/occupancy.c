@@ -151,7 +151,7 @@ CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction
 	if (!clusterSize || !config)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (device->arch->capability < 90)
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	else
 		*clusterSize = atomic_load(&function->non_portable_cluster) ? 16 : 8;
 	ckt_soft_object_put(&function->object);
@@ -170,7 +170,7 @@ CUresult CUDAAPI cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 	if (!numClusters || !cluster || !threads || threads > 1024) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (device->arch->capability < 90) {
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	} else if (!clusters_fit(config)) {
 		result = CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	} else {

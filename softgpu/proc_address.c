@@ -46,5 +46,6 @@ CUresult CUDAAPI cuGetExportTable(const void **ppExportTable, const CUuuid *pExp
 	(void)pExportTableId;
 	if (ppExportTable)
 		*ppExportTable = NULL;
-	return CUDA_ERROR_NOT_SUPPORTED;
+	ckt_soft_debug("cuGetExportTable: there are no undocumented tables");
+	return CKT_AS_CUDA_NOT_SUPPORTED;
 }

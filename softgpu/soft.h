@@ -37,6 +37,8 @@ enum {
 void ckt_soft_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* One line where CRICKET_LOG starts with "debug". */
 void ckt_soft_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* CUDA itself does not support it, with any driver; nothing is said.  As driver/driver.h has it. */
+#define CKT_AS_CUDA_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
 /* Logs once per name that something is not supported and returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult ckt_soft_unsupported(atomic_bool *said, const char *what);
 #define CKT_SOFT_UNSUPPORTED(what)                                                                                               \
@@ -317,6 +319,7 @@ struct ckt_soft_stream {
 	uint64_t submitted, completed;		/* tickets */
 	bool has_thread, closing;
 	CUstreamAttrValue attributes[32];
+	unsigned attributes_set;		/* a bit each */
 };
 
 /* Stream of a handle with a reference; the special ones are those of the context, any other may be another context's.

@@ -1,6 +1,7 @@
 /* The API of streams: create, query, wait, call back. */
 #include <string.h>
 
+#include "driver/launch_attribute.h"
 #include "softgpu/capture.h"
 
 /* The stream of a call that names one; its context's fault is reported. */
@@ -172,34 +173,17 @@ CUresult CUDAAPI cuStreamGetDevice(CUstream hStream, CUdevice *device)
 	return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static bool attribute_known(CUstreamAttrID attribute)
-{
-	switch ((int)attribute) {
-	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-		return true;
-	default:
-		return false;
-	}
-}
-
 CUresult CUDAAPI cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
 	struct ckt_soft_stream *stream;
 	CUresult result = enter_stream(hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!value || !attribute_known(attr)) {
-		result = CUDA_ERROR_INVALID_VALUE;
-	} else if ((int)attr == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY &&
-		   (value->syncPolicy < CU_SYNC_POLICY_AUTO || value->syncPolicy > CU_SYNC_POLICY_BLOCKING_SYNC)) {
-		result = CUDA_ERROR_INVALID_VALUE;
-	} else {
+	result = value ? ckt_stream_attribute_check(attr, value, 0) : CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS) {
 		pthread_mutex_lock(&stream->lock);
 		stream->attributes[attr] = *value;
+		stream->attributes_set |= 1u << attr;
 		if ((int)attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
 			stream->priority = value->priority > 0 ? 0 : value->priority < -5 ? -5 : value->priority;
 		pthread_mutex_unlock(&stream->lock);
@@ -214,17 +198,36 @@ CUresult CUDAAPI cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUs
 	CUresult result = enter_stream(hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!value_out || !attribute_known(attr)) {
+	if (!value_out || !ckt_stream_attribute_known(attr)) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		pthread_mutex_lock(&stream->lock);
-		*value_out = stream->attributes[attr];
+		*value_out = stream->attributes_set >> attr & 1 ? stream->attributes[attr] : ckt_stream_attribute_fresh(attr);
 		if ((int)attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
 			value_out->priority = stream->priority;
 		pthread_mutex_unlock(&stream->lock);
 	}
 	ckt_soft_object_put(&stream->object);
 	return result;
+}
+
+unsigned ckt_stream_node_attributes(uint64_t number, CUlaunchAttribute ret_attributes[CKT_STREAM_ATTRIBUTES_MAX])
+{
+	static const CUlaunchAttributeID ids[] = {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+						  CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP};
+	struct ckt_soft_stream *stream;
+	unsigned count = 0;
+	if (ckt_soft_stream_by_number(number, &stream) != CUDA_SUCCESS)
+		return 0;
+	pthread_mutex_lock(&stream->lock);
+	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+		if (stream->attributes_set >> ids[i] & 1)
+			ret_attributes[count++] = (CUlaunchAttribute){.id = ids[i], .value = stream->attributes[ids[i]]};
+	if (stream->priority)
+		ret_attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = stream->priority};
+	pthread_mutex_unlock(&stream->lock);
+	ckt_soft_object_put(&stream->object);
+	return count;
 }
 
 CUresult CUDAAPI cuStreamCopyAttributes(CUstream dst, CUstream src)
@@ -239,10 +242,12 @@ CUresult CUDAAPI cuStreamCopyAttributes(CUstream dst, CUstream src)
 		pthread_mutex_lock(&from->lock);
 		memcpy(copy, from->attributes, sizeof(copy));
 		int priority = from->priority;
+		unsigned set = from->attributes_set;
 		pthread_mutex_unlock(&from->lock);
 		pthread_mutex_lock(&to->lock);
 		memcpy(to->attributes, copy, sizeof(copy));
 		to->priority = priority;
+		to->attributes_set = set;
 		pthread_mutex_unlock(&to->lock);
 		ckt_soft_object_put(&to->object);
 	}

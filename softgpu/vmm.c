@@ -440,7 +440,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 	if (flags || size == 0 || size % CKT_SOFT_GRANULE || ptr % CKT_SOFT_GRANULE || !find_reservation(ptr, size) || overlaps(ptr, size)) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (offset || size != physical->size) {
-		result = CUDA_ERROR_NOT_SUPPORTED;	/* as an H200 answers: all of it or nothing */
+		result = CKT_AS_CUDA_NOT_SUPPORTED;	/* as an H200 answers: all of it or nothing */
 	} else {
 		struct ckt_soft_range range = {
 			.base = ptr,

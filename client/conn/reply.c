@@ -168,7 +168,7 @@ static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 	CUresult result = CUDA_SUCCESS;
 	if (header.accept_stat) {
 		ckt_log_user("the server did not understand a call (accept_stat %u): client and server do not fit together", header.accept_stat);
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = CUDA_ERROR_NOT_SUPPORTED;	/* named above */
 	} else if (!waiter->session_proc) {
 		result = (CUresult)ckt_get_u32(c);
 		if (c->bad)

@@ -119,6 +119,9 @@ static void pop(void)
 /* The worker has ended all that was in the context. */
 static void forget_contents(uint64_t context)
 {
+	struct ckt_context *of = ckt_object_find(context, CKT_KIND_CONTEXT);
+	if (of)
+		of->hints = (struct ckt_stream_hints){0};
 	ckt_registered_forget_context(context);
 	ckt_managed_forget_context(context);
 	ckt_module_forget_context(context);
@@ -310,13 +313,13 @@ CKT_EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice
 
 CKT_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *params, int n_params, unsigned int flags, CUdevice device)
 {
-	return n_params ? CUDA_ERROR_NOT_SUPPORTED : create(context, flags, device, 3020);
+	return n_params ? CKT_DRIVER_UNSUPPORTED("a context on a part of the device (cuCtxCreate_v3 with parameters)") : create(context, flags, device, 3020);
 }
 
 CKT_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsigned int flags, CUdevice device)
 {
 	if (params && (params->numExecAffinityParams || params->cigParams))
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_DRIVER_UNSUPPORTED("a context on a part of the device, or for graphics (cuCtxCreate_v4 with parameters)");
 	return create(context, flags, device, 3020);
 }
 

@@ -1,5 +1,6 @@
-/* What devices are asked about that a remote one answers once and for all: affinity, atomics over the link, notifications. */
+/* What devices are asked about beside their attributes: affinity, atomics over a link, notifications. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
@@ -32,24 +33,51 @@ CKT_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *param, CUexecAffin
 	return CUDA_SUCCESS;
 }
 
+/* Also where an operation is none (seen on an H200). */
 static CUresult no_atomics(unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
 {
 	if (!capabilities || !operations || !count)
 		return CUDA_ERROR_INVALID_VALUE;
+	memset(capabilities, 0, count * sizeof *capabilities);
 	for (unsigned i = 0; i < count; i++)
 		if ((unsigned)operations[i] >= CU_ATOMIC_OPERATION_MAX)
 			return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < count; i++)
-		capabilities[i] = 0;
 	return CUDA_SUCCESS;
 }
 
-/* The host is another machine: no atomic operation reaches it. */
+static CUresult ask_host_atomic(CUatomicOperation operation, CUdevice device, unsigned *ret_capabilities)
+{
+	struct ckt_reply reply;
+	struct ckt_device_host_atomic_res res;
+	CKT_ROUTE_DEVICE(device);
+	CUresult result = CKT_WAITED(device_host_atomic, DEVICE_HOST_ATOMIC, CKT_CALL_F_ANYWAY, &reply, .operation = operation,
+				     .device = ckt_call_device((unsigned)device));
+	if (result)
+		return result;
+	if (ckt_device_host_atomic_res_get(&reply.results, &res))
+		*ret_capabilities = res.capabilities;
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+
+/*
+ * What the device can do on memory of the host that it is in.  Of a program on another host such memory is a copy, which no atomic operation
+ * of the device's reaches while it runs: the attribute says so, and so does this.
+ */
 CKT_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
 						       CUdevice device)
 {
 	CUresult result;
-	return ckt_device_get(device, &result) ? no_atomics(capabilities, operations, count) : result;
+	if (!ckt_device_get(device, &result))
+		return result;
+	result = no_atomics(capabilities, operations, count);
+	if (result || !ckt_device_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED))
+		return result;
+	for (unsigned i = 0; i < count && !result; i++)
+		result = ask_host_atomic(operations[i], device, &capabilities[i]);
+	return result;
 }
 
 static CUresult ask_atomic(CUatomicOperation operation, CUdevice from, CUdevice to, unsigned *ret_capabilities)

@@ -17,6 +17,14 @@ static struct ckt_event *find(CUevent handle)
 	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_EVENT);
 }
 
+CUresult ckt_driver_event_flags(CUevent handle, unsigned *ret_flags)
+{
+	const struct ckt_event *event = find(handle);
+	if (event)
+		*ret_flags = event->flags;
+	return event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 static struct ckt_event *new_event(const struct ckt_context *context, unsigned flags)
 {
 	struct ckt_event *event = calloc(1, sizeof *event);

@@ -265,11 +265,6 @@ static CUresult clusters(int *ret_clusters, CUfunction handle, const CUlaunchCon
 	if (!ret_clusters || !config || (config->numAttrs && !config->attrs) ||
 	    config->numAttrs > CKT_OCCUPANCY_CLUSTERS_ATTRS_MAX / sizeof *config->attrs)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Attributes that carry handles of this process do not change the answer, but cannot travel as they lie. */
-	for (unsigned i = 0; i < config->numAttrs; i++)
-		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
-		    config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
-			return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = ckt_function_resolve(handle, &f);
 	if (result)
 		return result;

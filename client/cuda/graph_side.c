@@ -74,7 +74,7 @@ CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node
 	size_t size = ckt_node_wire_size(to);
 	uint8_t *data = size > CKT_DATA_MAX ? NULL : malloc(size);
 	if (!data)
-		return size > CKT_DATA_MAX ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
+		return size > CKT_DATA_MAX ? CKT_DRIVER_UNSUPPORTED("a change of more than 1 MiB to a node of an executable graph") : CUDA_ERROR_OUT_OF_MEMORY;
 	ckt_node_wire_put(data, to);
 	CKT_ROUTE_CONTEXT(exec->object.context);
 	CUresult result = CKT_WAITED(graph_exec_set_node, GRAPH_EXEC_SET_NODE, CKT_CALL_F_NUMBERED, NULL, .exec = exec->object.id, .node = data,

@@ -52,7 +52,7 @@ CKT_EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int
 	if (result)
 		return result;
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_DRIVER_UNSUPPORTED("registering memory of a device (CU_MEMHOSTREGISTER_IOMEMORY)");
 	if (ckt_range_find(base, &range) || ckt_range_find(base + size - 1, &range))
 		return range.kind >= CKT_RANGE_HOST_ALLOC ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
 	if (ckt_range_room())

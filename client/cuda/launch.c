@@ -6,6 +6,7 @@
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
 #include "driver/capture.h"
+#include "driver/launch_attribute.h"
 
 struct launch {
 	unsigned grid[3], block[3];
@@ -182,6 +183,14 @@ static CUresult launch_here(CUfunction handle, struct launch *l, CUstream stream
 					       .params = params, .packed = packed, .packed_bytes = size};
 		return ckt_graph_leave(ckt_capture_kernel(capturing, &spec, l->cooperative));
 	}
+	for (unsigned i = 0; i < l->attr_count; i++) {
+		CUgraphEdgeData edge;
+		result = ckt_launch_attribute_check(&l->attrs[i], false);
+		if (result)
+			return result;
+		/* It is recorded anew, whatever it was in a capture. */
+		ckt_capture_event_forget(ckt_handle_id(ckt_launch_attribute_event(&l->attrs[i], &edge)));
+	}
 	bool mappable = atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed);
 	if (__builtin_expect(ckt_managed_any() | mappable, 0))
 		return launch_shared(f, l, params, packed, (uint32_t)size);
@@ -237,19 +246,6 @@ CKT_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f,
 	struct launch l = {.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
 			   .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
 			   .shared_bytes = config->sharedMemBytes, .attrs = config->attrs, .attr_count = config->numAttrs};
-	for (unsigned i = 0; i < config->numAttrs; i++) {
-		if ((unsigned)config->attrs[i].id >= CU_LAUNCH_ATTRIBUTE_MAX)
-			return CUDA_ERROR_INVALID_VALUE;
-		/* Attributes that carry handles or pointers of this process cannot travel as they lie. */
-		switch (config->attrs[i].id) {
-		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-		case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-		case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-			return CUDA_ERROR_NOT_SUPPORTED;
-		default:
-			break;
-		}
-	}
 	return launch(f, &l, config->hStream, params, extra);
 }
 

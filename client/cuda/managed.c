@@ -519,7 +519,7 @@ static CUresult region_of_chunk(uint64_t address, uint64_t context, uint64_t str
 	CUresult result = CUDA_SUCCESS;
 	if (r && ckt_context_conn(r->context) != ckt_context_conn(context)) {
 		/* Drivers of two servers put variables at the same addresses, and this process has each but once. */
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = CKT_DRIVER_UNSUPPORTED("a managed variable at an address that another server's has");
 	} else if (r) {
 		/* What is open holds nothing of the new variable yet. */
 		result = hand_over(r, true);

@@ -251,7 +251,7 @@ static CUresult map(struct pinned *p)
 
 CUresult ckt_host_map(uint64_t address)
 {
-	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = CKT_INTERNAL_NOT_SUPPORTED;	/* host.c names it */
 	struct ckt_range range;
 	if (ckt_range_find(address, &range) && range.mapped)
 		return CUDA_SUCCESS;

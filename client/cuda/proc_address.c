@@ -86,22 +86,28 @@ CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	if (table)
 		*table = NULL;
+	/* Every library of NVIDIA's asks and goes on without: only who looks for it is told. */
 	ckt_debug("cuGetExportTable: there are no undocumented tables");
-	return CUDA_ERROR_NOT_SUPPORTED;
+	return CKT_AS_CUDA_NOT_SUPPORTED;
 }
 
-/* There is no profiler on this side: starting and stopping one changes nothing. */
+static CUresult profiler(unsigned on)
+{
+	return ckt_device_count() ? CKT_WAITED(profiler, PROFILER, CKT_CALL_F_NUMBERED, NULL, .on = on) : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* A tool that wants to know where to look watches the worker: it is told there. */
 CKT_EXPORT CUresult cuProfilerInitialize(const char *config, const char *output, CUoutput_mode mode)
 {
-	return CUDA_ERROR_NOT_SUPPORTED;
+	return CKT_AS_CUDA_NOT_SUPPORTED;
 }
 
 CKT_EXPORT CUresult cuProfilerStart(void)
 {
-	return ckt_device_count() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+	return profiler(1);
 }
 
 CKT_EXPORT CUresult cuProfilerStop(void)
 {
-	return ckt_device_count() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+	return profiler(0);
 }

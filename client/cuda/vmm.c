@@ -331,7 +331,7 @@ CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CU
 		static bool once;
 		result = ckt_call_unsupported("memory of one server at addresses of another", &once);
 	} else if (can && (offset || size != physical->size)) {
-		result = CUDA_ERROR_NOT_SUPPORTED;	/* as an H200 answers: all of it or nothing */
+		result = CKT_AS_CUDA_NOT_SUPPORTED;	/* as an H200 answers: all of it or nothing */
 	} else if (can && !(result = ckt_range_room())) {
 		result = CKT_WAITED(mem_map, MEM_MAP, CKT_CALL_F_NUMBERED, NULL, .address = address, .size = size, .offset = offset,
 				    .physical = handle);

@@ -73,8 +73,10 @@ static cudaError_t params_to_driver(const struct cudaGraphNodeParams *p, CUgraph
 		ret->conditional.size = p->conditional.size;
 		ret->conditional.ctx = ckt_rt_thread.context;
 		break;
-	default:
-		error = cudaErrorNotSupported;
+	default: {
+		static bool once;
+		error = (cudaError_t)ckt_rt_unsupported("a graph node of this type", &once);
+	}
 	}
 	return error;
 }

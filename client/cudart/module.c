@@ -151,12 +151,13 @@ static cudaError_t load(struct ckt_rt_module *module, CUlibrary *ret_library, CU
 			atomic_store(&module->by_device, true);
 	}
 	if (atomic_load(&module->by_device) && !module->gone) {
+		static bool once;
 		_Atomic uint64_t *slot = ckt_rt_slot(&module->modules, ckt_rt_thread.device);
 		result = CUDA_SUCCESS;
 		if (!slot)
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		else if (!ckt_rt_thread.primary)
-			result = CUDA_ERROR_NOT_SUPPORTED;
+			result = (CUresult)ckt_rt_unsupported("a kernel in a context of the program's own, with a driver without libraries", &once);
 		else if (!(*ret_module = (CUmodule)(uintptr_t)atomic_load(slot)))
 			result = load_module(module, ret_module);
 		if (result == CUDA_SUCCESS)
@@ -196,7 +197,9 @@ cudaError_t ckt_rt_kernel_handle(struct ckt_rt_kernel *kernel, CUkernel *ret_ker
 	cudaError_t error = load(owner, &library, &module);
 	if (error)
 		return error;
-	return library ? kernel_of_library(kernel, library, ret_kernel) : cudaErrorNotSupported;
+	static bool once;
+	return library ? kernel_of_library(kernel, library, ret_kernel) :
+			 (cudaError_t)ckt_rt_unsupported("a kernel's handle with a driver without libraries", &once);
 }
 
 cudaError_t ckt_rt_kernel_function_slow(struct ckt_rt_kernel *kernel, CUfunction *ret_function)

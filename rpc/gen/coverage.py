@@ -39,6 +39,7 @@ A function that CUDA's own driver never lets succeed on the recorded GPU *refuse
 NOT_COUNTED = ("cuGraphics*", "cudaGraphics*", "cudaGL*", "cudaVDPAU*", "cudaEGL*", "cudaEventCreateFromEGLSync", "cuEGL*", "cuGL*", "cuVDPAU*",
                "*NvSci*", "cuDeviceGetLuid")
 SAYS_UNSUPPORTED = re.compile(r'ckt_(?:call|driver|rt)_unsupported\(((?:[^"();]|"[^"]*"|\([^)]*\))*?),\s*&\w+\)')
+DRIVER_UNSUPPORTED = re.compile(r'CKT_DRIVER_UNSUPPORTED\(("[^"]*")\)')
 OVERRIDE = re.compile(r'\{CU_DEVICE_ATTRIBUTE_(\w+), (-?\d+), "([^"]+)"\}')
 TESTS_SHOWN = 2
 
@@ -194,7 +195,8 @@ def refusals_section(source):
         for name in sorted(os.listdir(os.path.join(source, folder))):
             if name.endswith(".c"):
                 with open(os.path.join(source, folder, name), encoding="utf-8") as f:
-                    said.update(words for call in SAYS_UNSUPPORTED.findall(f.read()) for words in re.findall(r'"([^"]*)"', call))
+                    text = f.read()
+                    said.update(words for call in SAYS_UNSUPPORTED.findall(text) + DRIVER_UNSUPPORTED.findall(text) for words in re.findall(r'"([^"]*)"', call))
     listed = [row[0] for row in rows]
     wrong = [f"rpc/api/refusals.txt: nothing is refused any more as \"{words}\"" for words in listed if words not in said] + \
             [f"rpc/api/refusals.txt: add a line for \"{words}\", with the functions that refuse it" for words in sorted(said) if words not in listed]

@@ -281,7 +281,7 @@ int ckt_worker_array_create(struct ckt_wcall *call)
 					.Flags = args.flags};
 	/* Memory that is not ours, memory from elsewhere: what an image could not hold. */
 	if (args.flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE))
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_WORKER_UNSUPPORTED("sparse arrays, arrays without memory and arrays for video");
 	CUresult result = ckt_array_make(worker, args.id, &desc, args.levels, &object);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && worker->current && ckt_pools_release(worker, worker->current->ctx.device, true))
 		result = ckt_array_make(worker, args.id, &desc, args.levels, &object);

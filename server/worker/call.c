@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/log.h"
 #include "server/worker/worker.h"
 
 enum { INLINE_BODY = 512 };
@@ -204,6 +205,15 @@ void ckt_wcall_replay(struct ckt_worker *worker, const struct ckt_call_header *h
 		stored->epoch = epoch;
 	}
 	pthread_mutex_unlock(&worker->replies.lock);
+}
+
+CUresult ckt_worker_unsupported(const char *what, bool *once)
+{
+	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED)) {
+		ckt_log_user("%s is not supported by the server", what);
+		ckt_warning("%s is not supported", what);
+	}
+	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 void ckt_worker_defer(struct ckt_worker *worker, CUresult result)

@@ -49,6 +49,18 @@ uint8_t *ckt_wcall_results(struct ckt_wcall *call, size_t size_bytes);
 unsigned ckt_wcalls_open(void);
 void ckt_wcall_finish(struct ckt_wcall *call, CUresult result);
 
+/*
+ * CUDA_ERROR_NOT_SUPPORTED, named once: in the log, and on the program's stderr before the call returns (printed.h).
+ */
+CUresult ckt_worker_unsupported(const char *what, bool *once);
+#define CKT_WORKER_UNSUPPORTED(what) \
+	({ \
+		static bool once_; \
+		ckt_worker_unsupported(what, &once_); \
+	})
+/* Dealt with in the worker: no program gets it. */
+#define CKT_INTERNAL_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
+
 /* The driver: every function of cuda.h by its exported name, filled by ckt_driver_open (generated); an entry the driver lacks is NULL. */
 struct ckt_driver;
 extern struct ckt_driver ckt_driver;

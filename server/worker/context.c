@@ -292,6 +292,8 @@ CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *conte
 	ckt_graph_forget_context(worker, context->id);
 	ckt_staging_forget(&worker->staging, context->ctx.fences);
 	ckt_fences_destroy(context->ctx.fences, true);
+	free(context->ctx.stream_attributes);
+	context->ctx.stream_attributes = NULL;
 	make_current(worker, before);
 	result = ckt_driver.cuCtxDestroy_v2(context->real);
 	ckt_context_uncharge(worker, context, context->ctx.charged);

@@ -95,7 +95,7 @@ void ckt_crew_prepare(void)
 		return;
 	memset(crew.buffers, 0, size);
 	CUresult result = ckt_driver.cuMemHostRegister_v2 ? ckt_driver.cuMemHostRegister_v2(crew.buffers, size, CU_MEMHOSTREGISTER_PORTABLE) :
-							    CUDA_ERROR_NOT_SUPPORTED;
+							    CKT_INTERNAL_NOT_SUPPORTED;
 	if (result)
 		ckt_info("the buffers for images are not pinned (CUDA error %d): saving and restoring will be slower", result);
 	crew.pinned = true;

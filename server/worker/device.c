@@ -132,10 +132,38 @@ int ckt_worker_device_p2p_attribute(struct ckt_wcall *call)
 		return CUDA_ERROR_INVALID_DEVICE;
 	CUresult result = ckt_driver.cuDeviceGetP2PAttribute ?
 				  ckt_driver.cuDeviceGetP2PAttribute(&res.value, (CUdevice_P2PAttribute)args.attribute, device->ordinal, peer->ordinal) :
-				  CUDA_ERROR_NOT_SUPPORTED;
+				  CKT_WORKER_UNSUPPORTED("cuDeviceGetP2PAttribute with the server's driver");
 	if (!result)
 		ckt_device_p2p_attribute_res_put(ckt_wcall_results(call, ckt_device_p2p_attribute_res_size(&res)), &res);
 	return result;
+}
+
+int ckt_worker_device_host_atomic(struct ckt_wcall *call)
+{
+	struct ckt_device_host_atomic_args args;
+	struct ckt_device_host_atomic_res res = {0};
+	if (!ckt_device_host_atomic_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	const struct ckt_worker_device *device = ckt_worker_device_find(call->worker, args.device);
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	CUatomicOperation operation = (CUatomicOperation)args.operation;
+	/* A driver without the question has no such operation to tell of. */
+	CUresult result = ckt_driver.cuDeviceGetHostAtomicCapabilities ?
+				  ckt_driver.cuDeviceGetHostAtomicCapabilities(&res.capabilities, &operation, 1, device->ordinal) :
+				  CUDA_SUCCESS;
+	if (!result)
+		ckt_device_host_atomic_res_put(ckt_wcall_results(call, ckt_device_host_atomic_res_size(&res)), &res);
+	return result;
+}
+
+/* A tool that watches this process is told where the program wants to be looked at. */
+int ckt_worker_profiler(struct ckt_wcall *call)
+{
+	struct ckt_profiler_args args;
+	if (!ckt_profiler_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	return args.on ? ckt_driver.cuProfilerStart() : ckt_driver.cuProfilerStop();
 }
 
 int ckt_worker_device_p2p_atomic(struct ckt_wcall *call)

@@ -87,7 +87,7 @@ int ckt_worker_ctx_record_event(struct ckt_wcall *call)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = ckt_object_context(call->worker, args.context, &context);
 	if (!result)
-		result = ckt_driver.cuCtxRecordEvent ? ckt_driver.cuCtxRecordEvent(context, object->real) : CUDA_ERROR_NOT_SUPPORTED;
+		result = ckt_driver.cuCtxRecordEvent ? ckt_driver.cuCtxRecordEvent(context, object->real) : CKT_WORKER_UNSUPPORTED("cuCtxRecordEvent with the server's driver");
 	if (!result) {
 		object->event.recorded = true;
 		object->event.from_image = false;
@@ -107,7 +107,7 @@ int ckt_worker_ctx_wait_event(struct ckt_wcall *call)
 		result = ckt_object_context(call->worker, args.context, &context);
 	if (result)
 		return result;
-	return ckt_driver.cuCtxWaitEvent ? ckt_driver.cuCtxWaitEvent(context, event) : CUDA_ERROR_NOT_SUPPORTED;
+	return ckt_driver.cuCtxWaitEvent ? ckt_driver.cuCtxWaitEvent(context, event) : CKT_WORKER_UNSUPPORTED("cuCtxWaitEvent with the server's driver");
 }
 
 int ckt_worker_event_query(struct ckt_wcall *call)

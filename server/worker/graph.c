@@ -410,7 +410,7 @@ int ckt_worker_graph_dot(struct ckt_wcall *call)
 		result = ckt_graph_make(&build, graph);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	if (!result)
-		result = ckt_driver.cuGraphDebugDotPrint ? ckt_driver.cuGraphDebugDotPrint(graph->real, path, args.flags) : CUDA_ERROR_NOT_SUPPORTED;
+		result = ckt_driver.cuGraphDebugDotPrint ? ckt_driver.cuGraphDebugDotPrint(graph->real, path, args.flags) : CKT_WORKER_UNSUPPORTED("cuGraphDebugDotPrint with the server's driver");
 	off_t size = result ? 0 : lseek(fd, 0, SEEK_END);
 	if (!result && (size < 0 || size > CKT_GRAPH_DOT_RES_TEXT_MAX || !(text = malloc((size_t)size + 1)) || pread(fd, text, (size_t)size, 0) != size))
 		result = CUDA_ERROR_OUT_OF_MEMORY;

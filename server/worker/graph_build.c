@@ -1,4 +1,5 @@
 /* The driver's graphs from descriptions. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,10 +112,9 @@ static CUresult refuse_attribute(CUlaunchAttributeID id)
 					    [CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE] = "device-updatable kernel node"};
 	static bool said[32];
 	unsigned index = (unsigned)id < COUNT(said) ? (unsigned)id : 0;
-	if (!said[index])
-		ckt_warning("a kernel node's attribute is not supported in a graph: %s (%d)", index < COUNT(names) && names[index] ? names[index] : "unknown", id);
-	said[index] = true;
-	return CUDA_ERROR_NOT_SUPPORTED;
+	char what[128];
+	snprintf(what, sizeof what, "a graph kernel's attribute: %s (%d)", index < COUNT(names) && names[index] ? names[index] : "unknown", id);
+	return ckt_worker_unsupported(what, &said[index]);
 }
 
 static CUresult add_kernel(const struct ckt_graph_build *build, CUgraph graph, struct ckt_graph_node *node)
@@ -182,7 +182,7 @@ static CUresult copy_params(const struct ckt_graph_build *build, const struct ck
 	/* The driver knows nothing of the client's memory, so nothing else may be left to it to find out. */
 	if ((c.src.type != CU_MEMORYTYPE_HOST && c.src.type != CU_MEMORYTYPE_DEVICE && c.src.type != CU_MEMORYTYPE_ARRAY) ||
 	    (c.dst.type != CU_MEMORYTYPE_HOST && c.dst.type != CU_MEMORYTYPE_DEVICE && c.dst.type != CU_MEMORYTYPE_ARRAY))
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_WORKER_UNSUPPORTED("a copy of this kind in a graph");
 	CUarray src_array = NULL, dst_array = NULL;
 	result = array_side(build, &c.src, &src_array);
 	if (!result)
@@ -246,7 +246,7 @@ static CUresult memop_params(const struct ckt_graph_build *build, const struct c
 	if (c.bad || !ckt_memops_decode(c.p, (size_t)(c.end - c.p), ops, &ret->count))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ckt_driver.cuGraphAddBatchMemOpNode)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_WORKER_UNSUPPORTED("memory operations in a graph with the server's driver");
 	return ckt_object_context(build->worker, node->context, &ret->ctx);
 }
 
@@ -330,7 +330,7 @@ static CUresult add_node(const struct ckt_graph_build *build, CUgraph graph, str
 		/* The memory is there as long as the client has such a node. */
 		return ckt_driver.cuGraphAddEmptyNode(&node->real, graph, NULL, 0);
 	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_WORKER_UNSUPPORTED("a node of this kind");
 	}
 }
 
@@ -412,6 +412,6 @@ CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec e
 		result = memop_params(build, node, &memops);
 		return result ? result : ckt_driver.cuGraphExecBatchMemOpNodeSetParams(exec, node->real, &memops);
 	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_WORKER_UNSUPPORTED("a change to a node of this kind");
 	}
 }

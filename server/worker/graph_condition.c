@@ -38,7 +38,7 @@ static CUresult make(const struct ckt_graph_build *build, CUgraph real, const st
 	if (c.up != depth || find(build->conditions, c.handle))
 		return CUDA_SUCCESS;
 	if (!ckt_driver.cuGraphConditionalHandleCreate)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_WORKER_UNSUPPORTED("a conditional node with the server's driver");
 	CUresult result = ckt_object_context(build->worker, c.context, &context);
 	if (!result)
 		result = ckt_driver.cuGraphConditionalHandleCreate(&handle, real, context, c.value, c.flags);
@@ -90,7 +90,7 @@ CUresult ckt_graph_conditional_add(const struct ckt_graph_build *build, CUgraph 
 	if (!result)
 		result = ckt_driver.cuGraphAddNode_v2 ? ckt_driver.cuGraphAddNode_v2(&node->real, graph, NULL, NULL, 0, &params) :
 			 ckt_driver.cuGraphAddNode    ? ckt_driver.cuGraphAddNode(&node->real, graph, NULL, 0, &params) :
-							CUDA_ERROR_NOT_SUPPORTED;
+							CKT_WORKER_UNSUPPORTED("a conditional node with the server's driver");
 	for (uint32_t i = 0; i < c.count && !result; i++)
 		node->graphs[i]->real = params.conditional.phGraph_out[i];
 	return result;

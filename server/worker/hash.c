@@ -129,7 +129,7 @@ CUresult ckt_hash_run(struct ckt_worker *worker, unsigned device, const uint64_t
 	if (!count)
 		return CUDA_SUCCESS;
 	if (!context || !hashes.functions[device])
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_INTERNAL_NOT_SUPPORTED;
 	uint64_t size = count * (sizeof *items + sizeof *ret_values), piece;
 	size = (size + CKT_MEMORY_EXTENT - 1) / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
 	CUresult result = ckt_driver.cuCtxSetCurrent(context->real);

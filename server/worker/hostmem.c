@@ -65,7 +65,7 @@ static CUresult enter(const struct ckt_host_mapping *m)
 		return result;
 	result = ckt_driver.cuMemHostGetDevicePointer_v2(&seen, pointer(m->address), 0);
 	if (!result && seen != m->address)
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = CKT_INTERNAL_NOT_SUPPORTED;
 	if (result)
 		ckt_driver.cuMemHostUnregister(pointer(m->address));
 	return result;
@@ -324,7 +324,7 @@ int ckt_worker_host_map(struct ckt_wcall *call)
 	if (!ckt_host_map_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	if (!host->shared)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_INTERNAL_NOT_SUPPORTED;
 	if (is_refused(host, args.address, args.size) || !is_usable(host->fd, args.address - CKT_HOST_BASE + args.size))
 		return CUDA_ERROR_INVALID_VALUE;
 	return map(call->worker, args.address, args.size, host->fd);

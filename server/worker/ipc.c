@@ -195,7 +195,7 @@ static CUresult export_memory(struct ckt_worker *worker, uint32_t kind, uint64_t
 	if (!e) {
 		int fd;
 		if (ipc.fd < 0 || !ckt_driver.cuMemExportToShareableHandle || ipc.export_count >= EXPORTS_MAX)
-			return CUDA_ERROR_NOT_SUPPORTED;
+			return CKT_WORKER_UNSUPPORTED("memory for other processes: too much of it, or no server that shares");
 		CUresult result = ckt_driver.cuMemExportToShareableHandle(&fd, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 		if (!result)
 			result = enter((struct export){.id = id, .context = context, .kind = kind, .fd = fd, .answer = *answer}, &e);
@@ -304,7 +304,7 @@ static CUresult import_memory(struct ckt_worker *worker, const struct ckt_ipc_ha
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_driver.cuMemImportFromShareableHandle ?
 				  ckt_driver.cuMemImportFromShareableHandle(&piece, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) :
-				  CUDA_ERROR_NOT_SUPPORTED;
+				  CKT_WORKER_UNSUPPORTED("memory of other processes with the server's driver");
 	close(fd);
 	if (!result)
 		*ret_piece = piece;
@@ -523,7 +523,7 @@ int ckt_worker_ipc_event_get(struct ckt_wcall *call)
 	if (!e) {
 		struct export entry = {.id = object->id, .kind = CKT_IPC_EVENT, .fd = -1};
 		if (ipc.fd < 0 || !ckt_driver.cuIpcGetEventHandle || ipc.export_count >= EXPORTS_MAX)
-			return CUDA_ERROR_NOT_SUPPORTED;
+			return CKT_WORKER_UNSUPPORTED("an event for other processes: too many of them, or no server that shares");
 		CUresult result = ckt_driver.cuIpcGetEventHandle(&entry.answer.event, object->real);
 		if (!result)
 			result = enter(entry, &e);
@@ -550,7 +550,7 @@ int ckt_worker_ipc_event_open(struct ckt_wcall *call)
 	if (!worker->current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!ckt_driver.cuIpcOpenEventHandle)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_WORKER_UNSUPPORTED("an event of another process with the server's driver");
 	if (!read_handle(args.handle, args.handle_len, CKT_IPC_EVENT, &handle) || !fetch(worker, &handle, &answer, &fd))
 		return CUDA_ERROR_MAP_FAILED;
 	CUresult result = ckt_driver.cuIpcOpenEventHandle(&event, answer.event);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "rpc/log.h"
+#include "server/worker/call.h"
 
 CUresult ckt_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value)
 {
@@ -38,8 +39,8 @@ CUresult ckt_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value)
 	case CU_JIT_WALL_TIME: /* an output nobody can receive */
 		return CUDA_SUCCESS;
 	default:
-		ckt_warning("JIT option %u is not supported", key);
-		return CUDA_ERROR_NOT_SUPPORTED;
+		ckt_warning("JIT option %u", key);
+		return CKT_WORKER_UNSUPPORTED("an option of the just-in-time compiler");
 	}
 }
 

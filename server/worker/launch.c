@@ -2,6 +2,7 @@
  * Launches and occupancy.  The packed parameters go to the driver as they came: one aligned copy, because the message gives them any
  * alignment, and the driver reads whole words.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "rpc/gen/cuda_codec.h"
@@ -76,6 +77,7 @@ int ckt_worker_launch_kernel(struct ckt_wcall *call)
 static CUresult translate_attribute(struct ckt_worker *worker, CUlaunchAttribute *attribute)
 {
 	static bool said[64];
+	char what[64];
 	switch (attribute->id) {
 	case CU_LAUNCH_ATTRIBUTE_IGNORE:
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -88,6 +90,7 @@ static CUresult translate_attribute(struct ckt_worker *worker, CUlaunchAttribute
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
 		return ckt_object_event(worker, (uintptr_t)attribute->value.programmaticEvent.event, &attribute->value.programmaticEvent.event);
@@ -95,11 +98,24 @@ static CUresult translate_attribute(struct ckt_worker *worker, CUlaunchAttribute
 		return ckt_object_event(worker, (uintptr_t)attribute->value.launchCompletionEvent.event,
 					&attribute->value.launchCompletionEvent.event);
 	default:
-		if ((unsigned)attribute->id < 64 && !said[attribute->id]) {
-			said[attribute->id] = true;
-			ckt_warning("launch attribute %d is not supported", attribute->id);
+		snprintf(what, sizeof what, "launch attribute %d", attribute->id);
+		return ckt_worker_unsupported(what, &said[(unsigned)attribute->id % 64]);
+	}
+}
+
+/* The launch was made: the events that it records are no more what they were.  Precondition: as the client sent them. */
+static void recorded(struct ckt_worker *worker, const uint8_t *sent, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		CUlaunchAttribute attribute;
+		memcpy(&attribute, sent + i * sizeof attribute, sizeof attribute);
+		CUevent event = attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ? attribute.value.programmaticEvent.event :
+				attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ? attribute.value.launchCompletionEvent.event : NULL;
+		struct ckt_object *object = event ? ckt_objects_find_kind(&worker->objects, (uintptr_t)event, CKT_KIND_EVENT) : NULL;
+		if (object) {
+			object->event.recorded = true;
+			object->event.from_image = false;
 		}
-		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 }
 
@@ -134,7 +150,10 @@ int ckt_worker_launch_kernel_ex(struct ckt_wcall *call)
 				 .hStream = stream,
 				 .attrs = attributes,
 				 .numAttrs = count};
-	return launched(call, function, ckt_driver.cuLaunchKernelEx(&config, function->real, NULL, args.params_len ? extra : NULL));
+	result = ckt_driver.cuLaunchKernelEx(&config, function->real, NULL, args.params_len ? extra : NULL);
+	if (!result)
+		recorded(call->worker, args.attrs, count);
+	return launched(call, function, result);
 }
 
 int ckt_worker_occupancy_blocks(struct ckt_wcall *call)

@@ -1,11 +1,14 @@
 /* Objects of a session, made again by its tables: what the journal does not make. */
 #include <errno.h>
+#include <string.h>
 
+#include "rpc/log.h"
 #include "server/worker/array_image.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/graph_image.h"
 #include "server/worker/image_load.h"
+#include "server/worker/stream_attribute.h"
 
 int ckt_load_contexts(struct ckt_loading *l)
 {
@@ -54,6 +57,25 @@ int ckt_load_functions(struct ckt_loading *l)
 	return 0;
 }
 
+/* What this device does not take has no meaning for results: the stream goes on without. */
+static int load_stream_attributes(struct ckt_loading *l)
+{
+	for (unsigned i = 0; i < l->image.stream_attributes.stream_attributes_len; i++) {
+		const ckt_image_stream_attribute *saved = &l->image.stream_attributes.stream_attributes_val[i];
+		CUstreamAttrValue value;
+		memcpy(&value, saved->value, sizeof value);
+		CUresult result = ckt_worker_use_context(l->worker, saved->context);
+		if (!result)
+			result = ckt_stream_attribute_set(l->worker, saved->stream, (CUstreamAttrID)saved->attribute, &value);
+		if (result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_CONTEXT)
+			return ckt_load_fail(l, result, "stream", saved->stream);
+		if (result)
+			ckt_warning("attribute %u of stream %llx is not taken by this device (%d): ignoring it", saved->attribute,
+				    (unsigned long long)saved->stream, result);
+	}
+	return 0;
+}
+
 int ckt_load_streams(struct ckt_loading *l)
 {
 	for (unsigned i = 0; i < l->image.streams.streams_len; i++) {
@@ -64,7 +86,7 @@ int ckt_load_streams(struct ckt_loading *l)
 		if (result)
 			return ckt_load_fail(l, result, "stream", saved->id);
 	}
-	return 0;
+	return load_stream_attributes(l);
 }
 
 /* An event that was recorded had happened: it is recorded again behind nothing. */

@@ -56,7 +56,7 @@ int ckt_worker_stream_mem_ops(struct ckt_wcall *call)
 	if (!ckt_stream_mem_ops_args_get(&call->args, &args) || !ckt_memops_decode(args.ops, args.ops_len, ops, &count))
 		return CKT_WCALL_GARBAGE;
 	if (!ckt_driver.cuStreamBatchMemOp_v2)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_WORKER_UNSUPPORTED("cuStreamBatchMemOp with the server's driver");
 	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
 	return result ? result : ckt_driver.cuStreamBatchMemOp_v2(stream, count, ops, 0);
 }

@@ -455,7 +455,7 @@ int ckt_worker_module_list_functions(struct ckt_wcall *call)
 	unsigned count = 0;
 	CUresult result = ckt_object_module(call->worker, args.module, &module);
 	if (!result)
-		result = ckt_driver.cuModuleGetFunctionCount ? ckt_driver.cuModuleGetFunctionCount(&count, module) : CUDA_ERROR_NOT_SUPPORTED;
+		result = ckt_driver.cuModuleGetFunctionCount ? ckt_driver.cuModuleGetFunctionCount(&count, module) : CKT_WORKER_UNSUPPORTED("cuModuleGetFunctionCount with the server's driver");
 	if (result)
 		return result;
 	CUfunction *functions = calloc(count + 1, sizeof *functions);

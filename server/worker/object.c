@@ -41,6 +41,12 @@ CUresult ckt_objects_add(struct ckt_objects *objects, uint64_t id, enum ckt_kind
 static void destroy(struct ckt_object *object)
 {
 	switch (ckt_handle_kind(object->id)) {
+	case CKT_KIND_STREAM:
+		free(object->stream.attributes);
+		break;
+	case CKT_KIND_CONTEXT:
+		free(object->ctx.stream_attributes);
+		break;
 	case CKT_KIND_MODULE:
 		ckt_budget_uncharge(object->module.host_bytes);
 		free(object->module.option_keys);

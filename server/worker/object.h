@@ -39,11 +39,13 @@ struct ckt_object {
 			uint64_t journal_stack_bytes;	/* the limit as last seen */
 			uint64_t charged;		/* of its device's memory: itself, its limits, its streams */
 			struct ckt_fences *fences;	/* the streams that may have work; see fence.h */
+			struct ckt_stream_attributes *stream_attributes;	/* of the legacy default stream; NULL: none was set */
 		} ctx;
 		struct {
 			unsigned flags;
 			int priority;
 			bool dirty;			/* may have unfinished work: is in its context's fences */
+			struct ckt_stream_attributes *attributes;	/* NULL: none was set */
 		} stream;
 		struct {
 			unsigned flags;

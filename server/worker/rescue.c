@@ -210,7 +210,7 @@ static CUresult rescue(struct ckt_worker *worker, uint64_t address, uint32_t siz
 {
 	CUresult result = CUDA_SUCCESS;
 	if (!ckt_driver.cuMemExportToShareableHandle)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CKT_INTERNAL_NOT_SUPPORTED;
 	while (size && !result) {
 		struct request request;
 		CUdevice ordinal;

@@ -10,6 +10,7 @@
 #include "server/worker/image_save.h"
 #include "server/worker/names.h"
 #include "server/worker/pause.h"
+#include "server/worker/stream_attribute.h"
 
 static int take_context(struct ckt_saving *s, struct ckt_object *object)
 {
@@ -213,6 +214,31 @@ static size_t count_seen(struct ckt_object *const *objects, size_t count)
 	return seen;
 }
 
+static void take_stream_attributes(struct ckt_saving *s, const struct ckt_object *object)
+{
+	const struct ckt_stream_attributes *attributes = ckt_stream_attributes_of(object);
+	bool is_stream = ckt_handle_kind(object->id) == CKT_KIND_STREAM;
+	for (unsigned a = 0; attributes && a < CKT_STREAM_ATTRIBUTE_IDS; a++) {
+		if (!(attributes->set >> a & 1))
+			continue;
+		ckt_image_stream_attribute *saved = &s->image.stream_attributes.stream_attributes_val[s->image.stream_attributes.stream_attributes_len++];
+		*saved = (ckt_image_stream_attribute){.stream = is_stream ? object->id : 0, .context = object->context, .attribute = a};
+		memcpy(saved->value, &attributes->values[a], sizeof saved->value);
+	}
+}
+
+static size_t count_stream_attributes(struct ckt_object *const *objects, size_t count)
+{
+	size_t set = 0;
+	for (size_t i = 0; i < count; i++) {
+		unsigned kind = ckt_handle_kind(objects[i]->id);
+		const struct ckt_stream_attributes *attributes =
+			kind == CKT_KIND_STREAM || kind == CKT_KIND_CONTEXT ? ckt_stream_attributes_of(objects[i]) : NULL;
+		set += attributes ? (size_t)__builtin_popcount(attributes->set) : 0;
+	}
+	return set;
+}
+
 int ckt_save_objects(struct ckt_saving *s)
 {
 	size_t count;
@@ -222,6 +248,8 @@ int ckt_save_objects(struct ckt_saving *s)
 	s->no_memory |= !objects;
 	image->contexts.contexts_val = ckt_save_list(s, count, sizeof(ckt_image_context));
 	image->streams.streams_val = ckt_save_list(s, count, sizeof(ckt_image_stream));
+	image->stream_attributes.stream_attributes_val =
+		ckt_save_list(s, count_stream_attributes(objects, count), sizeof(ckt_image_stream_attribute));
 	image->events.events_val = ckt_save_list(s, count, sizeof(ckt_image_event));
 	image->modules.modules_val = ckt_save_list(s, count, sizeof(ckt_image_module));
 	image->functions.functions_val = ckt_save_list(s, count, sizeof(ckt_image_function));
@@ -240,10 +268,12 @@ int ckt_save_objects(struct ckt_saving *s)
 		switch (ckt_handle_kind(object->id)) {
 		case CKT_KIND_CONTEXT:
 			result = take_context(s, object);
+			take_stream_attributes(s, object);
 			break;
 		case CKT_KIND_STREAM:
 			image->streams.streams_val[image->streams.streams_len++] =
 				(ckt_image_stream){object->id, object->context, object->stream.flags, object->stream.priority};
+			take_stream_attributes(s, object);
 			break;
 		case CKT_KIND_EVENT:
 			take_event(s, object, &base);

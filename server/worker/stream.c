@@ -62,7 +62,8 @@ CUresult ckt_stream_make(struct ckt_worker *worker, uint64_t id, unsigned flags,
 void ckt_stream_unmake(struct ckt_worker *worker, struct ckt_object *object)
 {
 	unsigned flags = object->stream.flags;
-	if (poolable(worker, object->context, flags, object->stream.priority) && pools[flags].count < CKT_STREAM_POOL &&
+	/* Whoever got it next would find what this one set. */
+	if (!object->stream.attributes && poolable(worker, object->context, flags, object->stream.priority) && pools[flags].count < CKT_STREAM_POOL &&
 	    ckt_driver.cuStreamQuery(object->real) == CUDA_SUCCESS)
 		pools[flags].list[pools[flags].count++] = object->real;
 	else

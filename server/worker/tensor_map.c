@@ -47,18 +47,18 @@ static CUresult encode(CUtensorMap *map, const struct ckt_tensor_map_encode_args
 		return ckt_driver.cuTensorMapEncodeTiled ?
 			       ckt_driver.cuTensorMapEncodeTiled(map, a->type, a->rank, address, s->dims, s->strides, s->box, s->steps, a->interleave,
 								 a->swizzle, a->promotion, a->fill) :
-			       CUDA_ERROR_NOT_SUPPORTED;
+			       CKT_WORKER_UNSUPPORTED("cuTensorMapEncodeTiled with the server's driver");
 	case CKT_TENSOR_MAP_IM2COL:
 		return ckt_driver.cuTensorMapEncodeIm2col ?
 			       ckt_driver.cuTensorMapEncodeIm2col(map, a->type, a->rank, address, s->dims, s->strides, s->lower, s->upper, a->channels,
 								  a->pixels, s->steps, a->interleave, a->swizzle, a->promotion, a->fill) :
-			       CUDA_ERROR_NOT_SUPPORTED;
+			       CKT_WORKER_UNSUPPORTED("cuTensorMapEncodeIm2col with the server's driver");
 	case CKT_TENSOR_MAP_IM2COL_WIDE:
 		return ckt_driver.cuTensorMapEncodeIm2colWide ?
 			       ckt_driver.cuTensorMapEncodeIm2colWide(map, a->type, a->rank, address, s->dims, s->strides, s->lower[0], s->upper[0],
 								      a->channels, a->pixels, s->steps, a->interleave, a->mode, a->swizzle,
 								      a->promotion, a->fill) :
-			       CUDA_ERROR_NOT_SUPPORTED;
+			       CKT_WORKER_UNSUPPORTED("cuTensorMapEncodeIm2colWide with the server's driver");
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -88,7 +88,7 @@ int ckt_worker_tensor_map_replace(struct ckt_wcall *call)
 		return CKT_WCALL_GARBAGE;
 	memcpy(&map, args.map, sizeof map);
 	CUresult result = ckt_driver.cuTensorMapReplaceAddress ? ckt_driver.cuTensorMapReplaceAddress(&map, (void *)(uintptr_t)args.address) :
-								  CUDA_ERROR_NOT_SUPPORTED;
+								  CKT_WORKER_UNSUPPORTED("cuTensorMapReplaceAddress with the server's driver");
 	if (!result) {
 		struct ckt_tensor_map_replace_res res = {.map = (const uint8_t *)&map, .map_len = sizeof map};
 		ckt_tensor_map_replace_res_put(ckt_wcall_results(call, ckt_tensor_map_replace_res_size(&res)), &res);

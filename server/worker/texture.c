@@ -181,7 +181,7 @@ int ckt_worker_texture_linear_width(struct ckt_wcall *call)
 		return CUDA_ERROR_INVALID_DEVICE;
 	CUresult result = ckt_driver.cuDeviceGetTexture1DLinearMaxWidth ?
 				  ckt_driver.cuDeviceGetTexture1DLinearMaxWidth(&elements, (CUarray_format)args.format, args.channels, device->ordinal) :
-				  CUDA_ERROR_NOT_SUPPORTED;
+				  CKT_WORKER_UNSUPPORTED("cuDeviceGetTexture1DLinearMaxWidth with the server's driver");
 	if (result)
 		return result;
 	struct ckt_texture_linear_width_res res = {.elements = elements};

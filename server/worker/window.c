@@ -99,7 +99,7 @@ CUresult ckt_window_reserve(struct ckt_worker *worker, char *ret_message, size_t
 {
 	CUdeviceptr at = 0;
 	CUresult result = ckt_driver.cuMemAddressReserve ? ckt_driver.cuMemAddressReserve(&at, CKT_WINDOW_SIZE, 0, CKT_WINDOW_BASE, 0) :
-							   CUDA_ERROR_NOT_SUPPORTED;
+							   CKT_INTERNAL_NOT_SUPPORTED;
 	if (!result && at != CKT_WINDOW_BASE) {
 		ckt_driver.cuMemAddressFree(at, CKT_WINDOW_SIZE);
 		result = CUDA_ERROR_OUT_OF_MEMORY;

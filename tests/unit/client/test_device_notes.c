@@ -1,4 +1,4 @@
-/* client/cuda/device_notes.c: what devices are asked about that a remote one answers once and for all. */
+/* client/cuda/device_notes.c: what devices are asked about beside their attributes. */
 #include "relay.h"
 
 static void notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle)
@@ -10,7 +10,7 @@ static void test_notes(void)
 {
 	int can = 7, sms = 0;
 	CUexecAffinityParam param;
-	CUasyncCallbackHandle handle;
+	CUasyncCallbackHandle handle = NULL;
 	CUatomicOperation operations[2] = {0, 1};
 	unsigned capabilities[2] = {9, 9};
 	LOCAL(cuDeviceGetExecAffinitySupport(&can, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0), CUDA_SUCCESS);

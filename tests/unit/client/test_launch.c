@@ -68,12 +68,12 @@ static void test_attributes(void)
 	COST(cuLaunchKernelEx(&config, add, params, NULL), CUDA_SUCCESS, 1, 0);
 	IS(relay_count("launch_kernel_ex"), 1);
 	IS(word_at(out), 12);
-	/* What carries a handle or an address of this process. */
+	/* Of no event, and of no node. */
 	static const struct {
 		int id, result;
 	} cases[] = {
-		{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CUDA_ERROR_NOT_SUPPORTED},
-		{CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, CUDA_ERROR_NOT_SUPPORTED},
+		{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CUDA_ERROR_INVALID_HANDLE},
+		{CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, CUDA_ERROR_INVALID_HANDLE},
 		{CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, CUDA_ERROR_NOT_SUPPORTED},
 		{1000, BAD},
 		{-1, BAD},

@@ -1,4 +1,4 @@
-/* client/cuda/stream_attribute.c: attributes of streams: remembered for each, copied, checked. */
+/* client/cuda/stream_attribute.c: attributes of streams: sent to the worker, remembered for each, copied, checked. */
 #include "relay.h"
 
 static void test_attributes(void)
@@ -7,14 +7,14 @@ static void test_attributes(void)
 	CUstreamAttrValue value = {.syncPolicy = CU_SYNC_POLICY_SPIN};
 	IS(cuStreamCreate(&a, 0), CUDA_SUCCESS);
 	IS(cuStreamCreate(&b, 0), CUDA_SUCCESS);
-	LOCAL(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value), CUDA_SUCCESS);
+	COST(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value), CUDA_SUCCESS, 1, 0);
 	value.syncPolicy = (CUsynchronizationPolicy)77;
 	LOCAL(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value), BAD);
 	LOCAL(cuStreamGetAttribute(a, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value), CUDA_SUCCESS);
 	IS(value.syncPolicy, CU_SYNC_POLICY_SPIN);
 	IS(cuStreamGetAttribute(b, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value), CUDA_SUCCESS);
 	YES(value.syncPolicy != CU_SYNC_POLICY_SPIN);
-	LOCAL(cuStreamCopyAttributes(b, a), CUDA_SUCCESS);
+	COST(cuStreamCopyAttributes(b, a), CUDA_SUCCESS, 1, 0);
 	IS(cuStreamGetAttribute(b, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value), CUDA_SUCCESS);
 	IS(value.syncPolicy, CU_SYNC_POLICY_SPIN);
 	IS(cuStreamGetAttribute(a, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value), CUDA_SUCCESS);
@@ -24,9 +24,9 @@ static void test_attributes(void)
 	value.accessPolicyWindow = (CUaccessPolicyWindow){.hitRatio = 0.5f, .missProp = CU_ACCESS_PROPERTY_PERSISTING};
 	LOCAL(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value), BAD);
 	value.accessPolicyWindow.missProp = CU_ACCESS_PROPERTY_STREAMING;
-	LOCAL(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value), CUDA_SUCCESS);
+	COST(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value), CUDA_SUCCESS, 1, 0);
 	value.priority = -1000;
-	LOCAL(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_SUCCESS);
+	COST(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_SUCCESS, 1, 0);
 	value.priority = 77;
 	LOCAL(cuStreamGetAttribute(a, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_SUCCESS);
 	IS(value.priority, -5);
