@@ -190,10 +190,14 @@ struct found {
 	char capabilities[128];		/* of PTX seen, for messages */
 };
 
-static void note_capability(struct found *found, unsigned capability)
+/* With what its text says behind the number: compute_90a is for that GPU alone. */
+static void note_capability(struct found *found, unsigned capability, const char *text)
 {
 	size_t used = strlen(found->capabilities);
-	snprintf(found->capabilities + used, sizeof(found->capabilities) - used, " compute_%u", capability);
+	const char *p = text ? strstr(text, ".target") : NULL;
+	p = p ? strstr(p, "sm_") : NULL;
+	p = p ? p + 3 + strspn(p + 3, "0123456789") : "";
+	snprintf(found->capabilities + used, sizeof(found->capabilities) - used, " compute_%u%.*s", capability, *p == 'a' || *p == 'f', p);
 }
 
 /* Adds the best PTX of one container, or every text of a linked unit.  Returns how many it added, or -1: no memory. */
@@ -212,11 +216,13 @@ static int container_texts(struct walk walk, unsigned capability, struct ckt_sof
 		}
 		found->n_ptx++;
 		bool linked = entry.flags & FLAG_LINKED;
-		note_capability(found, entry.capability);
-		if (!linked && (entry.capability > capability || (best && entry.capability < best_capability)))
-			continue;
 		size_t size;
 		char *text = unpack(&entry, payload, &size);
+		note_capability(found, entry.capability, text);
+		if (!linked && (entry.capability > capability || (best && entry.capability < best_capability))) {
+			free(text);
+			continue;
+		}
 		if (!text) {
 			found->n_damaged++;
 			continue;

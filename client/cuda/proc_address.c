@@ -2,6 +2,7 @@
  * Entry points by name and version: the newest version of a function that is not newer than what the program was written for.
  * The undocumented export tables are refused, as whatever needs them cannot work across a wire.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "client/cuda/internal.h"
@@ -86,8 +87,10 @@ CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	if (table)
 		*table = NULL;
-	/* Every library of NVIDIA's asks and goes on without: only who looks for it is told. */
-	ckt_debug("cuGetExportTable: there are no undocumented tables");
+	/* Every library of NVIDIA's asks, some for dozens, and goes on without: only who looks for it is told, once. */
+	static atomic_bool said;
+	if (!atomic_exchange(&said, true))
+		ckt_debug("cuGetExportTable: there are no undocumented tables");
 	return CKT_AS_CUDA_NOT_SUPPORTED;
 }
 

@@ -110,6 +110,15 @@ static bool prepend(const char *variable, const char *first)
 	return done;
 }
 
+/*
+ * For programs that look for libcuda.so and libcudart.so in directories instead of asking the loader by name, as ctypes.util.find_library
+ * (tinygrad), PyCUDA and cuda-pathfinder do.  What the user set stays behind ours.
+ */
+static bool find_ours(const char *directory)
+{
+	return setenv("TRITON_LIBCUDA_PATH", directory, 0) == 0 && prepend("LD_LIBRARY_PATH", directory);
+}
+
 /* The driver of a `local:` address; NULL where it is another kind of address. */
 static const char *local_driver(const char *address)
 {
@@ -158,7 +167,7 @@ bool run_prepare_environment(const struct run_options *options, const char *addr
 		size = asprintf(&preload, "%s/libcricket-client.so:%s/libcudart.so.13:%s/libcuda.so.1:%s/libnvidia-ml.so.1", directory, directory, directory,
 				directory);
 	if (size >= 0 && asprintf(&audit, "%s/libcricket-audit.so", directory) >= 0)
-		done = prepend("LD_PRELOAD", preload) && prepend("LD_AUDIT", audit) && (driver || setenv("TRITON_LIBCUDA_PATH", directory, 0) == 0) &&
+		done = prepend("LD_PRELOAD", preload) && prepend("LD_AUDIT", audit) && (driver || find_ours(directory)) &&
 		       (!options->soft || prepare_soft(directory)) &&
 		       (!address || setenv("REMOTE_GPU_ADDRESS", address, 1) == 0) &&
 		       (!options->verbose || setenv("CRICKET_LOG", "debug", 1) == 0);

@@ -110,6 +110,18 @@ class Run(unittest.TestCase):
         out = self.result('sh', '-c', SHOW, LD_PRELOAD=old, REMOTE_GPU_ADDRESS='old', TRITON_LIBCUDA_PATH='/mine')[1]
         self.assertEqual(out, '%s:%s|%s|old|/mine|\n' % (preload, old, audit))
 
+    def test_directories(self):
+        """What looks for the libraries in directories finds ours, before what the user set."""
+        lib, show = os.path.realpath(self.lib), 'echo "$LD_LIBRARY_PATH"'
+        self.assertEqual(self.result('sh', '-c', show)[1], lib + '\n')
+        self.assertEqual(self.result('sh', '-c', show, LD_LIBRARY_PATH='/mine:/other')[1], lib + ':/mine:/other\n')
+        self.assertEqual(self.result('--server', 'local:' + os.path.join(lib, 'libcuda.so.1'), 'sh', '-c', show)[1], '\n')
+        # tinygrad's and PyCUDA's way, where the search goes through the linker.
+        os.symlink('libcuda.so.1', os.path.join(self.lib, 'libcuda.so'))
+        found = self.result(sys.executable, '-c', 'import ctypes.util; print(ctypes.util.find_library("cuda"))')[1]
+        if shutil.which('ld'):
+            self.assertIn('libcuda.so', found)
+
     def test_soft_compilers(self):
         show = 'echo "$CRICKET_SOFT_PTX|$TRITON_PTXAS_PATH|$TRITON_PTXAS_BLACKWELL_PATH"'
         ptxas = os.path.join(os.path.realpath(self.lib), 'soft-ptxas')

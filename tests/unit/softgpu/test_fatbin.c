@@ -92,7 +92,12 @@ static void test_forms(void)
 		size_t size;
 		void *image = read_whole("k.fatbin", &size);
 		CUmodule module;
-		CUresult result = cuModuleLoadData(&module, image);
+		char log[256] = "";
+		CUjit_option jit[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+		void *values[] = {log, (void *)sizeof(log)};
+		CUresult result = cuModuleLoadDataEx(&module, image, 2, jit, values);
+		if (result != CUDA_SUCCESS && strstr(forms[i].options, "compute_90a"))	/* for that GPU alone, and told so */
+			CU_ASSERT_PTR_NOT_NULL(strstr(log, "only for compute_90a,"));
 		if (result != forms[i].expected)
 			fprintf(stderr, "%s: %d\n", forms[i].options, (int)result);
 		CU_ASSERT_EQUAL(result, forms[i].expected);
