@@ -359,16 +359,27 @@ static void decode_isspacep(struct ptx_parser *p)
 	i->x = (uint8_t)space;
 }
 
-/* A handle of a texture or surface object is the address of no variable of those types, which are refused. */
+/* An H200 looks at one bit of the handle each, x, which those of texture and surface objects have clear. */
+HANDLER(istypep)
+{
+	const uint64_t *a = ptx_at(w, i->a);
+	uint32_t *d = ptx_at(w, i->d), r = 0;
+	PTX_FOR_LANES(m, r |= (uint32_t)(a[l] >> i->x & 1) << l;);
+	*d = (*d & ~m) | r;
+	return RUN_NEXT;
+}
+PTX_FORM(istypep, FORM_PLAIN, 0, 0, 0, 0, 0, NULL)
+
 static void decode_istypep(struct ptx_parser *p)
 {
-	ckt_ptx_mod_prefix(p, "");	/* legal.c knows them */
+	static const char *const kinds[] = {"texref", "samplerref", "surfref", NULL};
+	int kind = ckt_ptx_mod_one(p, kinds);
 	ckt_ptx_need_operands(p, 2, 2);
-	ckt_ptx_source(p, 1, T_U64);
-	int32_t d = ckt_ptx_dest(p, 0, T_PRED), no = ckt_ptx_constant(p, 0, 0, NULL, 0);
-	struct ptx_insn *i = ckt_ptx_emit(p, mov_pred);
-	i->a = no;
+	int32_t a = ckt_ptx_source(p, 1, T_U64), d = ckt_ptx_dest(p, 0, T_PRED);
+	struct ptx_insn *i = ckt_ptx_emit(p, istypep);
+	i->a = a;
 	i->d = d;
+	i->x = (uint8_t)(61 + kind);
 }
 
 static void decode_alloca(struct ptx_parser *p)

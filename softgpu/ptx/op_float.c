@@ -285,7 +285,7 @@ static double fma_odd(double x, double y, double z)
 }
 
 /* What a tensor copy leaves outside of the tensor where NaN are asked for: .oob makes 0 of what one is multiplied with. */
-enum { OOB_NAN = 0x7fff };
+enum { OOB_NAN = 0xffff };
 
 static inline __attribute__((always_inline)) uint16_t one_half(unsigned flags, int op, uint16_t xa, uint16_t ya, uint16_t za)
 {

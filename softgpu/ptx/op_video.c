@@ -117,15 +117,18 @@ static wide clamp(wide v, unsigned bits, bool is_signed)
 	return v < least ? least : v > most ? most : v;
 }
 
-/* a * b + c: one of the product and c may be negated, which is done by its complement and the one to be added. */
+/*
+ * a * b + c: one of the product and c may be negated, which is done by its complement and the one to be added.  In 64 bits, whole registers
+ * and c signed whatever the types say: that is how an H200 answers.
+ */
 static uint32_t multiply(const struct scalar *s, wide x, wide y, uint32_t addend)
 {
 	bool is_signed = s->signed_a || s->signed_b || s->minus_product || s->minus_c;
-	wide product = s->minus_product ? ~(x * y) : x * y;
-	uint32_t bits = s->minus_c ? ~addend : addend;
-	wide v = product + (is_signed ? (wide)(int32_t)bits : (wide)bits) + (s->plus_one || s->minus_product || s->minus_c);
-	v >>= s->scale;
-	return (uint32_t)(s->saturate ? clamp(v, 32, is_signed) : v);
+	int64_t a = s->part_a ? (int64_t)x : (int32_t)(uint32_t)x, b = s->part_b ? (int64_t)y : (int32_t)(uint32_t)y;
+	uint64_t product = (uint64_t)(a * b), bits = (uint64_t)(int64_t)(int32_t)(s->minus_c ? ~addend : addend);
+	uint64_t sum = (s->minus_product ? ~product : product) + bits + (s->plus_one || s->minus_product || s->minus_c);
+	int64_t v = is_signed ? (int64_t)sum >> s->scale : (int64_t)(sum >> s->scale);
+	return (uint32_t)(s->saturate ? (int64_t)clamp(v, 32, is_signed) : v);
 }
 
 static wide operate(const struct scalar *s, wide x, wide y)
@@ -143,18 +146,47 @@ static wide operate(const struct scalar *s, wide x, wide y)
 	}
 }
 
+/*
+ * What follows is what ptxas makes of these instructions for an H200, which has none of them; it is not all as the ISA says:
+ *   - saturated to 32 unsigned bits, a result below zero is 0, one above is cut off
+ *   - saturated to a part, whatever is below zero or above is the greatest number; shifts saturate to 32 bits
+ *   - .h1 gets the upper half of the result, not the lower one
+ *   - of a signed result with its highest bit set, .min and .max into unsigned take it for greater than any number
+ *   - a comparison's .min and .max are signed where its first source is
+ */
+static uint32_t merge(const struct scalar *s, wide v, uint32_t c)
+{
+	unsigned bits = s->part_d >= 5 ? 16 : 8, shift = s->part_d >= 5 ? 16 * (s->part_d - 5u) : 8 * (s->part_d - 1u);
+	uint32_t mask = ((1u << bits) - 1) << shift;
+	wide most = ((wide)1 << (bits - s->signed_d)) - 1;
+	if (s->saturate && (s->op == S_SHL || s->op == S_SHR))
+		v = clamp(v, 32, s->signed_d);
+	else if (s->saturate)
+		v = v < 0 || v > most ? most : v;
+	return ((s->part_d == 6 ? (uint32_t)v : (uint32_t)v << shift) & mask) | (c & ~mask);
+}
+
+/* Whether a result counts as signed behind the operation. */
+static bool is_signed_result(const struct scalar *s)
+{
+	return s->op == S_ADD || s->op == S_SUB || (s->op == S_SHR && s->saturate) || (s->op == S_MIN && (s->signed_a || s->signed_b)) || (s->op == S_MAX && s->signed_a && s->signed_b);
+}
+
 static uint32_t finish(const struct scalar *s, wide v, uint32_t c)
 {
-	unsigned bits = !s->part_d ? 32 : s->part_d >= 5 ? 16 : 8, shift = s->part_d >= 5 ? 16 * (s->part_d - 5u) : s->part_d ? 8 * (s->part_d - 1u) : 0;
+	if (s->part_d)
+		return merge(s, v, c);
 	if (s->saturate)
-		v = clamp(v, bits, s->signed_d);
-	wide other = s->signed_d ? (wide)(int32_t)c : (wide)c;
+		v = s->signed_d || s->op == S_SHL || s->op == S_SHR ? clamp(v, 32, s->signed_d) : v < 0 ? 0 : v;
+	if (s->second == SECOND_NONE)
+		return (uint32_t)v;
 	if (s->second == SECOND_ADD)
-		v += other;
-	else if (s->second != SECOND_NONE)
-		v = (s->second == SECOND_MIN) == (v < other) ? v : other;
-	uint32_t mask = bits == 32 ? ~0u : ((1u << bits) - 1) << shift;
-	return ((uint32_t)v << shift & mask) | (c & ~mask);
+		return (uint32_t)v + c;
+	/* Compared in 64 bits. */
+	int64_t x = is_signed_result(s) ? (int32_t)(uint32_t)v : (int64_t)v;
+	bool is_signed = s->op == S_SET ? s->signed_a : s->signed_d;
+	bool less = is_signed ? x < (int32_t)c : (uint64_t)x < c;
+	return (s->second == SECOND_MIN) == less ? (uint32_t)x : c;
 }
 
 static int exec_scalar(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)

@@ -212,7 +212,8 @@ def symbol_forms():
 				   ('ld of %s[register of 64 bits]', 'and.b32 s, a0, 7; cvt.u64.u32 h, s; ld.%s.b32 d0, table#[h];'),
 				   ('ld of %s[-1]', 'mov.u64 g, table#; mov.u64 h, table#[-1]; sub.u64 g, h, g; cvt.u32.u64 d0, g;'),
 				   ('ld of %s[register below zero]', 'mov.u32 s, -1; mov.u64 g, table#; mov.u64 h, table#[s]; sub.u64 g, h, g; shr.u64 h, g, 32; cvt.u32.u64 m, h; cvt.u32.u64 d0, g; xor.b32 d0, d0, m;')):
-			yield Form(name % space, body % space if '%s' in body else body, ['b32'], ['b32'], regs, before=before, n=FEW)
+			if space == 'global' or 'below' not in name:		# what a constant bank's address is beyond 32 bits says nothing
+				yield Form(name % space, body % space if '%s' in body else body, ['b32'], ['b32'], regs, before=before, n=FEW)
 	vectors = '.global .align 16 .v4 .b32 table#[2] = {{11, 22, 33, 44}, {55, 66, 77, 88}};'
 	rows = '.global .align 16 .b32 table#[2][4] = {{11, 22, 33, 44}, {55, 66, 77, 88}};'
 	for kind, before in (('vectors', vectors), ('rows', rows)):

@@ -58,18 +58,20 @@ static void test_set(void)
 static void test_scalar(void)
 {
 	ROWS("vadd.u32.u32.u32 ro, ra, rb;", UNIT_32, {5, 7, 0, 12}, {0xffffffff, 2, 0, 1});
-	ROWS("vadd.u32.u32.u32.sat ro, ra, rb;", UNIT_32, {0xffffffff, 2, 0, 0xffffffff});
+	ROWS("vadd.u32.s32.s32.sat ro, ra, rb;", UNIT_32, {-5u, 2, 0, 0}, {5, 2, 0, 7});
 	ROWS("vadd.s32.s32.s32.sat ro, ra, rb;", UNIT_32, {0x7fffffff, 2, 0, 0x7fffffff}, {0x80000000, -1u, 0, 0x80000000});
 	ROWS("vadd.s32.s32.u32 ro, ra.b1, rb.h1;", UNIT_32, {0x0000ff00, 0xfffe0000, 0, 0xfffd});
 	ROWS("vsub.s32.u32.u32 ro, ra.b3, rb.b0;", UNIT_32, {0x05000000, 7, 0, -2u});
 	ROWS("vsub.u32.u32.u32.sat ro, ra.b3, rb.b0;", UNIT_32, {0x05000000, 7, 0, 0});
 	ROWS("vabsdiff.u32.s32.s32.add ro, ra.h0, rb.h1, rc;", UNIT_32, {0xffff, 0x00010000, 100, 102});
 	ROWS("vmin.s32.s32.s32.max ro, ra, rb, rc;", UNIT_32, {5, -7u, -6u, -6u}, {5, -7u, -8u, -7u});
+	ROWS("vadd.u32.u32.u32.min ro, ra, rb, rc;", UNIT_32, {0x80000000, 1, 0xfffffff0, 0xfffffff0}, {5, 6, 0xfffffff0, 11});
 	ROWS("vmax.u32.u32.u32.min ro, ra, rb, rc;", UNIT_32, {5, 9, 7, 7});
-	/* Into a part of the third source, saturated to the part's width. */
+	/* Into a part of the third source, saturated to the part's width; the upper half of the result into the upper half. */
 	ROWS("vadd.u32.u32.u32 ro.b2, ra, rb, rc;", UNIT_32, {0x1ff, 1, 0x11223344, 0x11003344});
 	ROWS("vadd.u32.u32.u32.sat ro.b2, ra, rb, rc;", UNIT_32, {0x1fe, 1, 0x11223344, 0x11ff3344});
-	ROWS("vadd.s32.s32.s32.sat ro.h1, ra, rb, rc;", UNIT_32, {-40000u, 0, 0x11223344, 0x80003344});
+	ROWS("vadd.s32.s32.s32.sat ro.b0, ra, rb, rc;", UNIT_32, {-40000u, 0, 0x11223344, 0x1122337f});
+	ROWS("vadd.s32.s32.s32 ro.h1, ra, rb, rc;", UNIT_32, {0x55667788, 0, 0x11223344, 0x55663344});
 	/* CUB's shifts with an addition. */
 	ROWS("vshr.u32.u32.u32.clamp.add ro, ra, rb, rc;", UNIT_32, {0x100, 4, 3, 0x13}, {0x80000000, 33, 3, 3});
 	ROWS("vshl.u32.u32.u32.clamp.add ro, ra, rb, rc;", UNIT_32, {0x100, 4, 3, 0x1003}, {1, 32, 3, 3});
