@@ -17,6 +17,7 @@ struct ckt_blob {
 	uint8_t *data;		/* one NUL more than size: PTX is text */
 	uint64_t size, received;
 	bool complete;
+	enum { CKT_BLOB_HEAP_UNKNOWN, CKT_BLOB_HEAP_NO, CKT_BLOB_HEAP_YES } heap;	/* whether its kernels take memory; heap.h */
 };
 
 struct ckt_blobs {

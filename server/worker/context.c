@@ -394,6 +394,8 @@ int ckt_worker_primary_ctx_reset(struct ckt_wcall *call)
 		return CUDA_SUCCESS;
 	make_current(worker, context);
 	destroy_contents(worker, context);
+	/* What kernels took has no owner any more. */
+	context->ctx.heap_kernel[0] = 0;
 	if (before)
 		make_current(worker, before);
 	ckt_pending_deliver(worker);

@@ -57,6 +57,7 @@ static CUresult kernel_params(const struct ckt_graph_build *build, const struct 
 		result = ckt_object_context(build->worker, node->context, &context);
 	if (result)
 		return result;
+	ckt_objects_find(&build->worker->objects, k->function)->function.launched = true;
 	memcpy(packed, k->params, k->params_bytes);
 	ckt_graph_conditions_replace(build->conditions, packed, k->params_bytes);
 	ret->size = k->params_bytes;

@@ -7,6 +7,7 @@
 #include "rpc/log.h"
 #include "server/worker/crew.h"
 #include "server/worker/fault.h"
+#include "server/worker/heap.h"
 #include "server/worker/image_save.h"
 
 static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)
@@ -78,6 +79,8 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	ckt_pools_poll(worker);
 	ckt_crew_look(worker);
 	int result = save->incremental ? ckt_chain_base_use(worker, save->base, ret_message, message_size) : 0;
+	if (!result)
+		result = ckt_heap_check(worker, ret_message, message_size);
 	if (result)
 		return result;
 	result = ckt_save_tables(&s);

@@ -25,8 +25,9 @@ static void extra_for(const uint8_t *params, uint32_t size, size_t *size_place, 
 }
 
 /* What follows a launch: a kernel that takes more local memory than any before moves the driver's addresses. */
-static int launched(struct ckt_wcall *call, const struct ckt_object *function, CUresult result)
+static int launched(struct ckt_wcall *call, struct ckt_object *function, CUresult result)
 {
+	function->function.launched = true;
 	if (__builtin_expect(function->function.local_bytes > call->worker->local_bytes, 0) && !result)
 		ckt_journal_local(call->worker, function);
 	return result;

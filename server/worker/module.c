@@ -8,6 +8,7 @@
 #include "server/worker/aside.h"
 #include "server/worker/budget.h"
 #include "server/worker/driver.h"
+#include "server/worker/heap.h"
 #include "server/worker/jit.h"
 #include "server/worker/module_bytes.h"
 #include "server/worker/module_check.h"
@@ -240,6 +241,7 @@ int ckt_worker_module_load(struct ckt_wcall *call)
 static void remove_functions(struct ckt_worker *worker, const struct ckt_object *module)
 {
 	struct ckt_object *object;
+	ckt_heap_look(worker, module);
 	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));)
 		if (object->parent == module->id)
 			ckt_objects_remove(&worker->objects, object);

@@ -38,6 +38,7 @@ struct ckt_object {
 			uint64_t stack_bytes;		/* that is charged for each thread */
 			uint64_t journal_stack_bytes;	/* the limit as last seen */
 			uint64_t charged;		/* of its device's memory: itself, its limits, its streams */
+			char heap_kernel[128];		/* that took, or may have taken, memory of its own; see heap.h */
 			struct ckt_fences *fences;	/* the streams that may have work; see fence.h */
 			struct ckt_stream_attributes *stream_attributes;	/* of the legacy default stream; NULL: none was set */
 		} ctx;
@@ -67,6 +68,7 @@ struct ckt_object {
 		struct {
 			char *name;			/* owned */
 			uint32_t local_bytes;		/* of a thread */
+			bool launched;			/* or part of an executable graph; see heap.h */
 			uint32_t set_count;		/* cuFuncSetAttribute calls that succeeded, one entry an attribute */
 			struct ckt_function_set {
 				uint32_t attribute;

@@ -605,7 +605,14 @@ def route_hop(j):
 def route_refused(j):
     server = j.server()
     session = j.start(server)
-    for words in (("checkpoint", session, os.path.join(j.directory, "image")), ("pause", session)):
+    refused = [("checkpoint", session, os.path.join(j.directory, "image"))]
+    if j.arg.may_pause:
+        j.ctl(server, "pause", session)
+        j.ctl(server, "resume", session)
+        refused.append(("migrate", session, "--to", j.address(server)))
+    else:
+        refused.append(("pause", session))
+    for words in refused:
         try:
             j.ctl(server, *words)
         except Failure as failure:
@@ -660,6 +667,7 @@ def arguments(argv):
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
     parser.add_argument("--python", metavar="PATH", help="the interpreter for a program in Python; otherwise $CKT_TEST_PYTHON")
     parser.add_argument("--server-arg", action="append", default=[], metavar="ARG")
+    parser.add_argument("--may-pause", action="store_true", help="of refused: a move is refused instead of a pause")
     parser.add_argument("--refusal", default="", metavar="TEXT", help="of refused")
     parser.add_argument("--visible", metavar="LIST", help="the program's CUDA_VISIBLE_DEVICES")
     parser.add_argument("--expected", metavar="DIR", help="where the texts to compare with are kept")
