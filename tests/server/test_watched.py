@@ -102,10 +102,16 @@ class Watched(Whole):
         return drawn.decode()
 
     def test_progress_on_a_terminal(self):
-        first, second = self.server("first"), self.server("second")
-        program, session = self.start(first)
+        # As from another host: with a token.
+        token = os.path.join(self.dir, "token")
+        with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write("the token of this test\n" * 2)
+        os.environ["CRICKET_TOKEN_FILE"] = token
+        self.addCleanup(os.environ.pop, "CRICKET_TOKEN_FILE", None)
+        first, second = self.server("first", "--token-file", token), self.server("second", "--token-file", token)
+        program, session = self.start(first, CRICKET_TOKEN_FILE=token)
         image, flat = os.path.join(self.dir, "image"), os.path.join(self.dir, "flat")
-        # As from another host, so that what is over within the bar's first period is counted by cricketctl itself.
+        # So what is over within the first period of the bar is counted by cricketctl itself.
         for server in (first, second):
             os.rename(server.socket, server.socket + ".hidden")
         for what, phase, words in (("checkpoint", "fetch", ["--server", first.address, "checkpoint", session, image]),
