@@ -130,10 +130,10 @@ static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_gree
 	int result = kind == CKT_HELLO_NEW ? put_visible(conn->visible, &visible, ret_message, message_size) : 0;
 	if (result)
 		return result;
-	ckt_capability copy = {(char *)CKT_CAPABILITY_COPY, conn->copy};
+	ckt_capability copies[] = {{(char *)CKT_CAPABILITY_COPY, conn->copy}, {(char *)CKT_CAPABILITY_ATTACHED, conn->offered_copy}};
 	if (kind == CKT_HELLO_RESUME && conn->copy) {
-		hello.capabilities.capabilities_val = &copy;
-		hello.capabilities.capabilities_len = 1;
+		hello.capabilities.capabilities_val = copies;
+		hello.capabilities.capabilities_len = 2;
 	}
 	if (kind == CKT_HELLO_NEW) {
 		hello.capabilities.capabilities_val = visible.pieces;

@@ -127,7 +127,7 @@ void ckt_conn_quiesce(struct ckt_conn *conn)
 	char address[CKT_ADDRESS_TEXT_MAX];
 	conn->generation++;
 	/* Of that one no copy is known. */
-	conn->copy = 0;
+	conn->copy = conn->offered_copy = 0;
 	conn->moved_to[0] = 0;
 	if (ckt_conn_file_address(conn, address, sizeof address))
 		memcpy(conn->address_text, address, sizeof conn->address_text);

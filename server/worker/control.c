@@ -92,21 +92,27 @@ static int preload(struct ckt_request *request)
 
 /* ---- A client */
 
+static uint64_t told(const ckt_hello_args *hello, const char *name)
+{
+	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++)
+		if (strcmp(hello->capabilities.capabilities_val[i].name, name) == 0)
+			return hello->capabilities.capabilities_val[i].value;
+	return 0;
+}
+
 /*
  * Whether another copy of the session, restored from the same image as this one, has executed something of the client's already; or whether this
  * one comes of such a copy.
  */
 static bool went_elsewhere(const struct ckt_worker *worker, const ckt_hello_args *hello)
 {
-	uint64_t copy = 0;
-	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++)
-		if (strcmp(hello->capabilities.capabilities_val[i].name, CKT_CAPABILITY_COPY) == 0)
-			copy = hello->capabilities.capabilities_val[i].value;
-	if (!copy)
+	uint64_t copy = told(hello, CKT_CAPABILITY_COPY), attached = told(hello, CKT_CAPABILITY_ATTACHED), before = worker->copy_before;
+	if (!copy || !before)
 		return false;
 	if (hello->generation == worker->generation)
-		return copy != worker->copy && worker->copy_before && copy != worker->copy_before;
-	return hello->generation + 1 == worker->generation && worker->copy_before && copy != worker->copy_before;
+		return copy != worker->copy && copy != before;
+	/* An idle program may have been moved on without a command in between. */
+	return hello->generation + 1 == worker->generation && copy != before && attached != before;
 }
 
 static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_args *hello, char *ret_message, size_t message_size)

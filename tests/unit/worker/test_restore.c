@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/worker/blob.h"
@@ -245,10 +246,20 @@ static void test_two_copies(void)
 	CU_ASSERT_EQUAL(wire_hello(other, CKT_HELLO_RESUME, true), CKT_HELLO_STALE);
 	/* Again with its own it may. */
 	CU_ASSERT_EQUAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	/* Moved on without a command in between: it was attached to what the image is of. */
+	save_and_stop(w, next);
+	w->attached = w->copy;
+	w->copy = first;
+	CU_ASSERT_EQUAL_FATAL(try_restore(w, next, message), 0);
+	CU_ASSERT_EQUAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	w->attached = 0;
+	remove_directory(next);
+	CU_ASSERT_EQUAL(mkdir(next, 0700), 0);
+	other->copy = w->copy;
 	/* The other one's image has a later generation, and is no state that the client has seen. */
 	save_and_stop(other, next);
 	CU_ASSERT_EQUAL_FATAL(try_restore(later, next, message), 0);
-	later->generation = w->generation;
+	later->generation = other->generation;
 	later->copy = w->copy;
 	CU_ASSERT_EQUAL(wire_hello(later, CKT_HELLO_RESUME, true), CKT_HELLO_STALE);
 	session_end(w);

@@ -216,10 +216,10 @@ ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_s
 		.peer_uid = getuid(),
 		.peer = "local",
 	};
-	ckt_capability copy = {(char *)CKT_CAPABILITY_COPY, wire->copy};
+	ckt_capability copies[] = {{(char *)CKT_CAPABILITY_COPY, wire->copy}, {(char *)CKT_CAPABILITY_ATTACHED, wire->attached}};
 	if (kind == CKT_HELLO_RESUME && wire->copy) {
-		args.hello.capabilities.capabilities_val = &copy;
-		args.hello.capabilities.capabilities_len = 1;
+		args.hello.capabilities.capabilities_val = copies;
+		args.hello.capabilities.capabilities_len = wire->attached ? 2 : 1;
 	}
 	memset(wire->secret, 0x5a, sizeof wire->secret);
 	memcpy(args.hello.secret, wire->secret, sizeof wire->secret);

@@ -23,6 +23,7 @@ struct wire {
 	int control, fd;
 	uint64_t seq, acked, executed;
 	uint64_t generation, copy;	/* as the last answer to a hello said */
+	uint64_t attached;	/* what a RESUME says of that; 0: nothing */
 	uint32_t xid;
 	int32_t deferred;	/* of the last reply */
 	char session[CKT_SESSION_ID_SIZE + 1];
