@@ -5,7 +5,7 @@
 CUresult ckt_driver_unsupported(const char *what, bool *once)
 {
 	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED))
-		ckt_soft_say("%s is not supported", what);
+		ckt_soft_say_once("%s is not supported", what);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -38,7 +38,7 @@ CUresult ckt_soft_function_usable(const struct ckt_ptx_function_info *info, atom
 	if (!info->refusal)
 		return CUDA_SUCCESS;
 	if (!atomic_exchange(said, true))
-		ckt_soft_say("kernel %s cannot run: %s", info->name, info->refusal);
+		ckt_soft_say_once("kernel %s cannot run: %s", info->name, info->refusal);
 	return CUDA_ERROR_INVALID_PTX;
 }
 

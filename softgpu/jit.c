@@ -48,3 +48,8 @@ void ckt_soft_jit_finish(const struct ckt_jit *jit, const char *error)
 {
 	ckt_jit_finish(jit, "", 0, error, (uint32_t)strlen(error));
 }
+
+bool ckt_soft_jit_tells(const struct ckt_jit *jit, CUresult result)
+{
+	return result == CUDA_ERROR_NO_BINARY_FOR_GPU && jit->error_log_max > 1;
+}

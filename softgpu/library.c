@@ -2,6 +2,7 @@
  * Libraries: modules that belong to no context.  The texts for each device's capability are unpacked when the library is loaded
  * (the image may be gone afterwards) and become a module in a context when a kernel or variable is first asked for there.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,9 +29,11 @@ struct ckt_soft_library {
 	struct {
 		unsigned capability;
 		CUresult result;		/* of unpacking */
+		char *why;			/* to be said where it is asked for; owned, NULL for nothing */
 		struct ckt_soft_texts texts;
 	} images[16];
 	size_t n_images;
+	bool told;				/* its loader has why there is no image for the device */
 	struct ckt_ptx_module *parsed;		/* of the first capability, for the first context; NULL once used */
 	unsigned parsed_capability;
 	struct ckt_soft_kernel **kernels;
@@ -56,8 +59,10 @@ static void kernel_free(struct ckt_soft_object *object)
 static void library_free(struct ckt_soft_object *object)
 {
 	struct ckt_soft_library *library = (struct ckt_soft_library *)object;
-	for (size_t i = 0; i < library->n_images; i++)
+	for (size_t i = 0; i < library->n_images; i++) {
 		ckt_soft_texts_fini(&library->images[i].texts);
+		free(library->images[i].why);
+	}
 	if (library->parsed)
 		ckt_ptx_module_destroy(library->parsed);
 	free(library->kernels);
@@ -109,9 +114,13 @@ static CUresult library_fill(struct ckt_soft_library *library, const void *code,
 			continue;
 		library->n_images++;
 		library->images[i].capability = capability;
-		library->images[i].result = ckt_soft_image_texts(code, SIZE_MAX, capability, &library->images[i].texts, log, log_size);
-		if (k == 0)
+		char why[CKT_SOFT_LOG_MAX] = "";
+		library->images[i].result = ckt_soft_image_texts(code, SIZE_MAX, capability, &library->images[i].texts, why, sizeof(why));
+		library->images[i].why = *why ? strdup(why) : NULL;
+		if (k == 0) {
 			error = library->images[i].result;
+			snprintf(log, log_size, "%s", why);
+		}
 		if (library->images[i].result == CUDA_SUCCESS && !library->parsed) {
 			library->parsed_capability = capability;
 			error = ckt_soft_code_load(&library->images[i].texts, capability, &library->parsed, log, log_size);
@@ -148,6 +157,14 @@ static void drop_kernels(struct ckt_soft_library *library)
 	}
 }
 
+/* Something was asked for of a library that was loaded without an image for the device. */
+static CUresult no_image(const struct ckt_soft_library *library, size_t i)
+{
+	if (library->images[i].result == CUDA_ERROR_NO_BINARY_FOR_GPU && library->images[i].why && !library->told)
+		ckt_soft_say_once("library not loaded: %s", library->images[i].why);
+	return library->images[i].result;
+}
+
 /* The module in that context.  Precondition: library_lock is held. */
 static CUresult instance_get(struct ckt_soft_library *library, struct ckt_soft_context *context, struct ckt_soft_module **ret_module)
 {
@@ -171,7 +188,7 @@ static CUresult instance_get(struct ckt_soft_library *library, struct ckt_soft_c
 		if (i == library->n_images)
 			return CUDA_ERROR_NO_BINARY_FOR_GPU;
 		char log[CKT_SOFT_LOG_MAX];
-		result = library->images[i].result;
+		result = no_image(library, i);
 		if (result == CUDA_SUCCESS)
 			result = ckt_soft_code_load(&library->images[i].texts, capability, &code, log, sizeof(log));
 		if (result != CUDA_SUCCESS)
@@ -251,12 +268,13 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	char log[CKT_SOFT_LOG_MAX] = "";
 	result = library_fill(made, code, log, sizeof(log));
 	ckt_soft_jit_finish(&jit, log);
+	made->told = ckt_soft_jit_tells(&jit, CUDA_ERROR_NO_BINARY_FOR_GPU);
 	/* That a fat binary has no image for the device shows when something of it is asked for, as with an H200's driver. */
 	if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && is_fatbin(code))
 		result = CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS) {
-		if (*log)
-			ckt_soft_say("library not loaded: %s", log);
+		if (*log && !ckt_soft_jit_tells(&jit, result))
+			ckt_soft_say_once("library not loaded: %s", log);
 		drop_kernels(made);
 		ckt_soft_object_remove(&made->object);
 		ckt_soft_object_put(&made->object);
@@ -339,8 +357,9 @@ CUresult CUDAAPI cuLibraryGetKernel(CUkernel *pKernel, CUlibrary handle, const c
 	CUresult result = enter_library(handle, &library);
 	if (result != CUDA_SUCCESS)
 		return result;
-	CUresult missing = library->kernels ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_NO_BINARY_FOR_GPU;
-	result = pKernel && name ? missing : CUDA_ERROR_INVALID_VALUE;
+	result = pKernel && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_ERROR_NOT_FOUND && !library->kernels)
+		result = no_image(library, 0);
 	for (size_t i = 0; result == CUDA_ERROR_NOT_FOUND && i < library->n_kernels; i++) {
 		if (strcmp(library->kernels[i]->info.name, name) == 0) {
 			result = ckt_soft_function_usable(&library->kernels[i]->info, &library->kernels[i]->refusal_said);

@@ -66,7 +66,7 @@ static CUresult report(struct link_state *state, CUresult result, const char *lo
 		if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
 			ckt_soft_debug("link: %s", log);
 		else if (*log)
-			ckt_soft_say("link: %s", log);
+			ckt_soft_say_once("link: %s", log);
 	}
 	return result;
 }

@@ -31,6 +31,41 @@ void ckt_soft_say(const char *format, ...)
 	va_end(args);
 }
 
+/* Whether a text was not said before, by its hash (FNV-1a): a chance of one in 2^64 that a line is missing.  A program has few; of more
+ * than there is room for, each is said every time. */
+static bool is_new(const char *text)
+{
+	enum { SAID_MAX = 1024 };
+	static uint64_t said[SAID_MAX];
+	static size_t n_said;
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	uint64_t hash = 0xcbf29ce484222325;
+	for (const char *p = text; *p; p++)
+		hash = (hash ^ (unsigned char)*p) * 0x100000001b3;
+	pthread_mutex_lock(&lock);
+	size_t i = 0;
+	while (i < n_said && said[i] != hash)
+		i++;
+	bool found = i < n_said;
+	if (!found && n_said < SAID_MAX)
+		said[n_said++] = hash;
+	pthread_mutex_unlock(&lock);
+	return !found;
+}
+
+void ckt_soft_say_once(const char *format, ...)
+{
+	char text[2048];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (is_new(text))
+		ckt_soft_say("%s", text);
+	else
+		ckt_soft_debug("%s", text);
+}
+
 void ckt_soft_debug(const char *format, ...)
 {
 	static atomic_int enabled = -1;
@@ -51,6 +86,6 @@ void ckt_soft_debug(const char *format, ...)
 CUresult ckt_soft_unsupported(atomic_bool *said, const char *what)
 {
 	if (!atomic_exchange(said, true))
-		ckt_soft_say("%s is not supported", what);
+		ckt_soft_say_once("%s is not supported", what);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

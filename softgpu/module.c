@@ -226,8 +226,8 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigne
 	ckt_soft_jit_finish(&jit, log);
 	if (result == CUDA_SUCCESS)
 		*module = ckt_soft_object_handle(&made->object);
-	else if (*log)
-		ckt_soft_say("module not loaded: %s", log);
+	else if (*log && !ckt_soft_jit_tells(&jit, result))
+		ckt_soft_say_once("module not loaded: %s", log);
 	return result;
 }
 

@@ -35,6 +35,8 @@ enum {
 
 /* Always one line on stderr. */
 void ckt_soft_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same for what is refused: each text once a process, however often and by however many threads it is asked for. */
+void ckt_soft_say_once(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* One line where CRICKET_LOG starts with "debug". */
 void ckt_soft_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* CUDA itself does not support it, with any driver; nothing is said.  As driver/driver.h has it. */
@@ -410,6 +412,8 @@ bool ckt_soft_jit_target(const struct ckt_jit *jit, unsigned *ret_target);
 /* Whether a text compiled with the options would load on a device. */
 CUresult ckt_soft_jit_check(const struct ckt_jit *jit, unsigned capability);
 void ckt_soft_jit_finish(const struct ckt_jit *jit, const char *error);
+/* Whether the caller learns from its log that there is nothing for the device: it may have something else to load, so nobody else is told. */
+bool ckt_soft_jit_tells(const struct ckt_jit *jit, CUresult result);
 
 /* Parses; on failure writes one line to log and returns CUDA's code. */
 CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capability, struct ckt_ptx_module **ret_code, char *log,

@@ -180,6 +180,8 @@ struct ckt_rt_module {
 	_Atomic bool by_device; /* the driver has no libraries */
 	bool gone;              /* unregistered; protected by lock */
 	bool exit_noted;        /* protected by lock */
+	bool told;              /* why it is not loaded; protected by lock */
+	struct ckt_rt_link_log *link_log; /* module.c's; NULL until it is loaded with parts to link; protected by lock */
 	ckt_rt_slots modules;   /* CUmodule, when by_device */
 	struct ckt_rt_kernel *kernels;
 	struct ckt_rt_variable *variables;

@@ -85,44 +85,90 @@ static CUresult link_prelinked(const struct ckt_rt_module *module, CUlinkState *
 }
 
 /*
+ * What a driver says of a linked image that is not for the device.  It may keep the options for as long as the library is there, and has the
+ * reason from no other place: where the parts can be linked instead, nobody is to hear of it.
+ */
+struct ckt_rt_link_log {
+	CUjit_option options[2];
+	void *values[2];
+	char text[LOG_BYTES];
+};
+
+static CUresult make_log(struct ckt_rt_module *module)
+{
+	struct ckt_rt_link_log *log = module->link_log ? module->link_log : calloc(1, sizeof *log);
+	if (!log)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	module->link_log = log;
+	log->options[0] = CU_JIT_ERROR_LOG_BUFFER;
+	log->options[1] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+	log->values[0] = log->text;
+	log->values[1] = (void *)(uintptr_t)sizeof log->text;
+	log->text[0] = 0;
+	return CUDA_SUCCESS;
+}
+
+/* Neither the image nor its parts: now it is said, once. */
+static CUresult tell(struct ckt_rt_module *module, CUresult result)
+{
+	struct ckt_rt_link_log *log = module->link_log;
+	if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && log && log->text[0] && !module->told) {
+		module->told = true;
+		ckt_log_user("module not loaded: %s", log->text);
+	}
+	return result;
+}
+
+/*
  * What was linked at build time.  A driver may look into a library only when something of it is asked for, as NVIDIA's does: one without an
  * image for the device is loaded all the same, so it is asked for its module where there is something else to load instead.
  */
-static CUresult load_linked(const struct ckt_rt_module *module, CUlibrary *ret_library)
+static CUresult load_linked(struct ckt_rt_module *module, CUlibrary *ret_library)
 {
 	CUmodule there;
-	CUresult result = cuLibraryLoadData(ret_library, module->image, NULL, NULL, 0, NULL, NULL, 0);
-	if (result || !module->prelinked || cuLibraryGetModule(&there, *ret_library) != CUDA_ERROR_NO_BINARY_FOR_GPU)
+	CUresult result = make_log(module);
+	struct ckt_rt_link_log *log = module->link_log;
+	if (!result)
+		result = cuLibraryLoadData(ret_library, module->image, log->options, log->values, 2, NULL, NULL, 0);
+	if (result || cuLibraryGetModule(&there, *ret_library) != CUDA_ERROR_NO_BINARY_FOR_GPU)
 		return result;
 	cuLibraryUnload(*ret_library);
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-static CUresult load_library(const struct ckt_rt_module *module, CUlibrary *ret_library)
+/* Precondition: module->lock held. */
+static CUresult load_library(struct ckt_rt_module *module, CUlibrary *ret_library)
 {
 	CUlinkState state;
 	void *linked;
+	if (!module->prelinked)
+		return cuLibraryLoadData(ret_library, module->image, NULL, NULL, 0, NULL, NULL, 0);
 	CUresult result = load_linked(module, ret_library);
-	if (result != CUDA_ERROR_NO_BINARY_FOR_GPU || !module->prelinked)
+	if (result != CUDA_ERROR_NO_BINARY_FOR_GPU)
 		return result;
 	result = link_prelinked(module, &state, &linked);
 	if (result)
-		return result;
+		return tell(module, result);
 	result = cuLibraryLoadData(ret_library, linked, NULL, NULL, 0, NULL, NULL, 0);
 	cuLinkDestroy(state);
 	return result;
 }
 
-static CUresult load_module(const struct ckt_rt_module *module, CUmodule *ret_module)
+/* Precondition: module->lock held. */
+static CUresult load_module(struct ckt_rt_module *module, CUmodule *ret_module)
 {
 	CUlinkState state;
 	void *linked;
-	CUresult result = cuModuleLoadData(ret_module, module->image);
-	if (result != CUDA_ERROR_NO_BINARY_FOR_GPU || !module->prelinked)
+	if (!module->prelinked)
+		return cuModuleLoadData(ret_module, module->image);
+	CUresult result = make_log(module);
+	if (!result)
+		result = cuModuleLoadDataEx(ret_module, module->image, 2, module->link_log->options, module->link_log->values);
+	if (result != CUDA_ERROR_NO_BINARY_FOR_GPU)
 		return result;
 	result = link_prelinked(module, &state, &linked);
 	if (result)
-		return result;
+		return tell(module, result);
 	result = cuModuleLoadData(ret_module, linked);
 	cuLinkDestroy(state);
 	return result;
@@ -289,8 +335,11 @@ void ckt_rt_module_unload(struct ckt_rt_module *module)
 	module->gone = true;
 	/* In a forked child, or once the driver has failed, there is nothing left to unload. */
 	if ((library || by_device) && !atomic_load(&exiting) && ckt_rt_driver() == cudaSuccess) {
-		if (library)
+		if (library) {
 			cuLibraryUnload(library);
+			free(module->link_log);
+			module->link_log = NULL;
+		}
 		for (int i = 0; by_device && i < ckt_rt_device_count; i++) {
 			CUmodule loaded = (CUmodule)(uintptr_t)atomic_exchange(&by_device[i], 0);
 			CUcontext context;

@@ -24,4 +24,20 @@ static void test_targets(void)
 	}
 }
 
-UNIT_SUITE(softgpu/jit, {"targets", test_targets})
+/* Who takes the log of errors is told there that nothing is for the device, and of nothing else there alone. */
+static void test_tells(void)
+{
+	char log[16];
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {log, (void *)sizeof(log)}, *none[] = {log, (void *)0};
+	struct ckt_jit jit;
+	IS(ckt_jit_read(&jit, 2, options, values), CUDA_SUCCESS);
+	YES(ckt_soft_jit_tells(&jit, CUDA_ERROR_NO_BINARY_FOR_GPU));
+	YES(!ckt_soft_jit_tells(&jit, CUDA_ERROR_INVALID_PTX));
+	IS(ckt_jit_read(&jit, 2, options, none), CUDA_SUCCESS);
+	YES(!ckt_soft_jit_tells(&jit, CUDA_ERROR_NO_BINARY_FOR_GPU));
+	IS(ckt_jit_read(&jit, 0, NULL, NULL), CUDA_SUCCESS);
+	YES(!ckt_soft_jit_tells(&jit, CUDA_ERROR_NO_BINARY_FOR_GPU));
+}
+
+UNIT_SUITE(softgpu/jit, {"targets", test_targets}, {"tells", test_tells})

@@ -3,6 +3,35 @@
 
 #include "files.h"
 
+/* A fat binary of machine code alone: who takes the log has the reason there, others on stderr when they ask for something, once. */
+static void test_machine_code(void)
+{
+	static const unsigned char code[80] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 64, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 1, 64, 0, 0, 0};
+	char log[256] = "";
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {log, (void *)sizeof(log)};
+	CUlibrary library;
+	CUkernel kernel;
+	CUmodule module;
+	files_catch(2);
+	OK(cuLibraryLoadData(&library, code, options, values, 2, NULL, NULL, 0));
+	CHECK_RESULT(cuLibraryGetKernel(&kernel, library, "kernel"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	CHECK_RESULT(cuLibraryGetModule(&module, library), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	OK(cuLibraryUnload(library));
+	TEXT(files_caught(), "");
+	HAS(log, "machine code only");
+	files_catch(2);
+	OK(cuLibraryLoadData(&library, code, NULL, NULL, 0, NULL, NULL, 0));
+	TEXT(files_caught(), "");
+	files_catch(2);
+	for (int i = 0; i < 3; i++)
+		CHECK_RESULT(cuLibraryGetKernel(&kernel, library, "kernel"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	CHECK_RESULT(cuLibraryGetModule(&module, library), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	OK(cuLibraryUnload(library));
+	const char *said = files_caught(), *line = strstr(said, "library not loaded: the fat binary holds machine code only");
+	YES(line && !strstr(line + 1, "library not loaded"));
+}
+
 static void test_load(void)
 {
 	CUlibrary library;
@@ -10,14 +39,17 @@ static void test_load(void)
 	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED, table = CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE,
 		strange = (CUlibraryOption)77;
 	void *value = (void *)1;
+	/* The reason is said once a process. */
 	static const struct {
 		const char *text;
 		CUresult result;
+		bool again;
 	} images[] = {
-		{"", CUDA_ERROR_INVALID_IMAGE}, {"no PTX", CUDA_ERROR_INVALID_IMAGE},
-			{".version 8.0\n.target sm_80\nnonsense", CUDA_ERROR_INVALID_PTX},
-		{".version 8.0\n.target sm_90\n.address_size 64\n", CUDA_SUCCESS},
-			{".version 8.7\n.target sm_120\n", CUDA_ERROR_NO_BINARY_FOR_GPU},
+		{"", CUDA_ERROR_INVALID_IMAGE, false}, {"no PTX", CUDA_ERROR_INVALID_IMAGE, true},
+			{".version 8.0\n.target sm_80\nnonsense", CUDA_ERROR_INVALID_PTX, false},
+		{".version 8.0\n.target sm_90\n.address_size 64\n", CUDA_SUCCESS, false},
+			{".version 8.7\n.target sm_120\n", CUDA_ERROR_NO_BINARY_FOR_GPU, false},
+			{".version 8.7\n.target sm_120\n", CUDA_ERROR_NO_BINARY_FOR_GPU, true},
 	};
 	for (size_t i = 0; i < COUNT(images); i++) {
 		files_catch(2);
@@ -26,6 +58,8 @@ static void test_load(void)
 		IS(result, images[i].result);
 		if (result == CUDA_SUCCESS)
 			OK(cuLibraryUnload(library));
+		else if (images[i].again)
+			TEXT(said, "");
 		else
 			HAS(said, "library not loaded");
 	}
@@ -41,6 +75,7 @@ static void test_load(void)
 	CHECK_RESULT(cuLibraryGetModule(&module, library), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	CHECK_RESULT(cuLibraryGetGlobal(&address, &size, library, "variable"), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	OK(cuLibraryUnload(library));
+	test_machine_code();
 	OK(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, &preserved, &value, 1));
 	OK(cuLibraryUnload(library));
 	CHECK_RESULT(cuLibraryLoadData(&library, test_ptx, NULL, NULL, 0, &table, &value, 1), CUDA_ERROR_NOT_SUPPORTED);

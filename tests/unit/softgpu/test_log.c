@@ -1,5 +1,6 @@
 /* softgpu/log.c: whole lines on stderr, errno kept, debug lines only where they are asked for, a refusal once. */
 #include <errno.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "files.h"
@@ -48,10 +49,40 @@ static void test_unsupported(void)
 	IS(ckt_soft_unsupported(&said, "flying"), CUDA_ERROR_NOT_SUPPORTED);
 	IS(ckt_soft_unsupported(&said, "flying"), CUDA_ERROR_NOT_SUPPORTED);
 	TEXT(files_caught(), "cricket soft GPU: flying is not supported\n");
+	/* Once a process, whichever call of it says so. */
+	atomic_bool elsewhere = false;
+	files_catch(2);
+	IS(ckt_soft_unsupported(&elsewhere, "flying"), CUDA_ERROR_NOT_SUPPORTED);
+	TEXT(files_caught(), "");
 	/* As a function that nothing implements does. */
 	CUgreenCtx green;
 	OK(cuInit(0));
 	CHECK_RESULT(cuGreenCtxCreate(&green, NULL, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-UNIT_SUITE(softgpu/log, {"lines", test_lines}, {"debug", test_debug}, {"unsupported", test_unsupported})
+static void *say_many(void *unused)
+{
+	for (int i = 0; i < 1000; i++)
+		ckt_soft_say_once("thing %d is refused", i % 10);
+	return unused;
+}
+
+static void test_once(void)
+{
+	enum { THREADS = 8 };
+	pthread_t threads[THREADS];
+	files_catch(2);
+	for (int i = 0; i < THREADS; i++)
+		IS(pthread_create(&threads[i], NULL, say_many, NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		IS(pthread_join(threads[i], NULL), 0);
+	const char *said = files_caught();
+	IS(strlen(said), 10 * strlen("cricket soft GPU: thing 0 is refused\n"));
+	for (int i = 0; i < 10; i++) {
+		char line[64];
+		snprintf(line, sizeof(line), "cricket soft GPU: thing %d is refused\n", i);
+		HAS(said, line);
+	}
+}
+
+UNIT_SUITE(softgpu/log, {"lines", test_lines}, {"debug", test_debug}, {"unsupported", test_unsupported}, {"once", test_once})
