@@ -1,4 +1,4 @@
-"""Emits the client's side: cuda_stubs.c, libcuda.map and cuda_entry_points.inc."""
+"""Emits the client's side: cuda_stubs.c and cuda_entry_points.inc, and the version script of every library."""
 
 import model as model_module
 import wire
@@ -28,10 +28,14 @@ def _prototype(function):
     return f"{function.result} CUDAAPI {function.name}({function.parameter_list()})"
 
 
+def refusal(name, refuse, note=""):
+    """The body of a function that is not supported: what refuses names it in the log, once."""
+    return ["{" + note, "\tstatic bool once;", f'\treturn {refuse}("{name}", &once);', "}"]
+
+
 def _unsupported(entry):
     note = f"\t/* {entry.reason} */" if entry.kind == "unknown" else ""
-    return [_prototype(entry.function), "{" + note, "\tstatic bool once;",
-            f'\treturn ckt_call_unsupported("{entry.name}", &once);', "}", ""]
+    return [_prototype(entry.function), *refusal(entry.name, "ckt_call_unsupported", note), ""]
 
 
 def _same(entry):
@@ -125,8 +129,8 @@ def _call(entry, p):
 
 def _undeclared(name):
     """Its parameters are not known; the caller takes them off the stack."""
-    return [f"__attribute__((visibility(\"default\"))) CUresult CUDAAPI {name}(void)", "{", "\tstatic bool once;",
-            f'\treturn ckt_call_unsupported("{name}", &once);', "}", ""]
+    return [f"__attribute__((visibility(\"default\"))) CUresult CUDAAPI {name}(void)",
+            *refusal(name, "ckt_call_unsupported"), ""]
 
 
 def stubs(model):
@@ -134,7 +138,7 @@ def stubs(model):
     lines = [STUBS]
     for entry in model.entries:
         if entry.kind in ("unsupported", "unknown"):
-            if entry.function.result != "CUresult":
+            if entry.function.result != model.library.result:
                 raise model.table.error(0, f"{entry.name} gives a {entry.function.result}: write it by hand and list it as local")
             lines += _unsupported(entry)
         elif entry.kind == "same":
@@ -150,7 +154,7 @@ def stubs(model):
 
 def version_script(model):
     names = sorted([e.name for e in model.entries] + list(model.undeclared))
-    return "/* Made by rpc/gen: what libcuda.so.1 exports, and nothing else. */\n{\nglobal:\n" \
+    return f"/* Made by rpc/gen: what {model.library.soname} exports, and nothing else. */\n{{\nglobal:\n" \
         + "".join(f"\t{n};\n" for n in names) + "local:\n\t*;\n};\n"
 
 

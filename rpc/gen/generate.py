@@ -11,29 +11,49 @@ import sys
 
 sys.dont_write_bytecode = True
 
-import cuda_headers
+import declared
 import emit_client
 import emit_codec
 import emit_coverage
+import emit_nvml
 import emit_server
 import emit_test
 import emit_x
+import headers as headers_module
 import model as model_module
 import table
 
+# Library -> outputs.
 OUTPUTS = {
-    "cuda_codec.h": emit_codec.header,
-    "cuda_codec.c": emit_codec.source,
-    "cuda_api.x": emit_x.specification,
-    "codec_messages.inc": emit_test.messages,
-    "cuda_driver.h": emit_server.driver_header,
-    "cuda_driver.c": emit_server.driver_source,
-    "cuda_dispatch.c": emit_server.dispatch,
-    "cuda_stubs.c": emit_client.stubs,
-    "libcuda.map": emit_client.version_script,
-    "cuda_coverage.json": emit_coverage.data,
-    "cuda_entry_points.inc": emit_client.entry_points,
+    "cuda": {
+        "cuda_codec.h": emit_codec.header,
+        "cuda_codec.c": emit_codec.source,
+        "cuda_api.x": emit_x.specification,
+        "codec_messages.inc": emit_test.messages,
+        "cuda_driver.h": emit_server.driver_header,
+        "cuda_driver.c": emit_server.driver_source,
+        "cuda_dispatch.c": emit_server.dispatch,
+        "cuda_stubs.c": emit_client.stubs,
+        "libcuda.map": emit_client.version_script,
+        "cuda_coverage.json": emit_coverage.data,
+        "cuda_entry_points.inc": emit_client.entry_points,
+    },
+    "nvml": {
+        "nvml_table.c": emit_nvml.calls,
+        "nvml_client.c": emit_nvml.client,
+        "nvml.map": emit_client.version_script,
+        "nvml.md": emit_nvml.document,
+    },
 }
+
+
+def load(path, include):
+    """The table joined with the library's headers; a table that declares every parameter does without them where they are not there."""
+    read = table.parse(path)
+    if not read.library.declared:
+        return model_module.Model(read, headers_module.Headers(read.library, include))
+    there = os.path.exists(os.path.join(include, read.library.header))
+    return declared.DeclaredModel(read, headers_module.Headers(read.library, include) if there else None)
 
 
 def write_changed(path, content):
@@ -50,8 +70,10 @@ def write_changed(path, content):
 def summary(model):
     """For Meson's summary: the functions that the table has not heard of are named."""
     unsupported = sum(e.kind in ("unsupported", "unknown") for e in model.entries)
-    text = f"CUDA {model.headers.version // 1000}.{model.headers.version % 1000 // 10}: {len(model.entries)} functions, " \
-           f"{len(model.entries) - unsupported} implemented"
+    name = model.library.name
+    if model.library.version_macro:
+        name = f"{name.upper()} {model.headers.version // 1000}.{model.headers.version % 1000 // 10}"
+    text = f"{name}: {len(model.entries)} functions, {len(model.entries) - unsupported} implemented"
     unknown = [e.name for e in model.unknown()]
     return text + (f", {len(unknown)} unknown to the table: {' '.join(unknown)}" if unknown else "")
 
@@ -59,25 +81,28 @@ def summary(model):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", required=True)
-    parser.add_argument("--include", required=True, help="directory of cuda.h")
-    parser.add_argument("--strict", action="store_true", help="fail when cuda.h holds functions that the table does not know")
-    parser.add_argument("outputs", nargs="*", metavar="OUTPUT", help="path of an output; its name says what it is: " + " ".join(OUTPUTS))
+    parser.add_argument("--include", required=True, help="directory of the library's headers")
+    parser.add_argument("--strict", action="store_true", help="fail when the headers hold functions that the table does not know")
+    parser.add_argument("outputs", nargs="*", metavar="OUTPUT", help="path of an output; its name says what it is: " +
+                        " ".join(name for outputs in OUTPUTS.values() for name in outputs))
     arguments = parser.parse_args()
-    for path in arguments.outputs:
-        if os.path.basename(path) not in OUTPUTS:
-            parser.error(f"nothing makes {os.path.basename(path)}")
     try:
-        model = model_module.load(arguments.table, arguments.include)
-    except (table.TableError, cuda_headers.HeaderError) as error:
+        model = load(arguments.table, arguments.include)
+        outputs = OUTPUTS[model.library.name]
+        for path in arguments.outputs:
+            if os.path.basename(path) not in outputs:
+                parser.error(f"nothing makes {os.path.basename(path)} of a table of {model.library.name}")
+        made = [(path, outputs[os.path.basename(path)](model)) for path in arguments.outputs]
+    except (table.TableError, headers_module.HeaderError) as error:
         print(error, file=sys.stderr)
         return 1
     if arguments.strict and model.unknown():
-        print(f"{arguments.table}: cuda.h has functions that the table does not know; add a line for each:", file=sys.stderr)
+        print(f"{arguments.table}: {model.library.header} has functions that the table does not know; add a line for each:", file=sys.stderr)
         for entry in model.unknown():
             print(f"  {entry.name}", file=sys.stderr)
         return 1
-    for path in arguments.outputs:
-        write_changed(path, OUTPUTS[os.path.basename(path)](model))
+    for path, content in made:
+        write_changed(path, content)
     if not arguments.outputs:
         print(summary(model))
     return 0

@@ -1,10 +1,10 @@
-"""Joins the table with CUDA's headers: what every exported function is, and the messages of every procedure."""
+"""Joins a table with the library's headers: what every exported function is, and the messages of every procedure."""
 
 from dataclasses import dataclass, field
 
 import clang.cindex as ci
 
-import cuda_headers
+import headers as headers_module
 import table as table_module
 import typedefs
 import wire
@@ -48,7 +48,9 @@ class ModelParameter:
 
 @dataclass
 class Entry:
-    """An exported function of libcuda.  kind: local, same, per_thread, waits, batched, unsupported, unknown."""
+    """An exported function of the library; function is None where no header was read.
+
+    kind: local, same, per_thread, waits, batched, unsupported, unknown."""
     name: str
     kind: str
     function: object
@@ -60,10 +62,10 @@ class Entry:
 
 class Model:
     def __init__(self, table, headers):
-        self.table, self.headers = table, headers
+        self.table, self.library, self.headers = table, table.library, headers
         self.procedures = [self._procedure(p) for p in sorted(table.procedures, key=lambda p: p.number)]
         self.entries = [self._entry(f) for f in headers.functions.values()]
-        # Name -> reason of what NVIDIA's library exports and cuda.h does not declare.
+        # Name -> reason of what NVIDIA's library exports and the headers do not declare.
         self.undeclared = {n: r.reason for r in table.rules if r.kind == "undeclared" for n in r.names}
         self._check_rules()
 
@@ -85,8 +87,9 @@ class Model:
             return made
         function = self.headers.functions.get(p.name)
         if not function:
-            raise self.table.error(p.line, f"{p.name} is not in cuda.h {self.headers.version}; an internal procedure has class hand")
-        if function.result != "CUresult":
+            raise self.table.error(p.line, f"{p.name} is not in {self.library.header} {self.headers.version}; an internal procedure has class "
+                                           "hand")
+        if function.result != self.library.result:
             raise self.table.error(p.line, f"{p.name} gives a {function.result}: list it as local or unsupported")
         made.function = function
         for name, pointer in p.pointers.items():
@@ -103,8 +106,8 @@ class Model:
 
     def _wire_type(self, p, line, ctype, what):
         try:
-            return cuda_headers.wire_type(ctype, what)
-        except cuda_headers.HeaderError as error:
+            return headers_module.wire_type(ctype, what)
+        except headers_module.HeaderError as error:
             raise self.table.error(line, f"{p.name}: {error}") from error
 
     def _parameter(self, p, function, q):
@@ -116,10 +119,10 @@ class Model:
             if pointer:
                 raise self.table.error(pointer.line, f"{q.name} of {p.name} is a {q.c}: it travels as an id and needs no line")
             return ModelParameter(q, "value", wire.U64)
-        if cuda_headers.is_handle(q.canonical):
+        if headers_module.is_handle(q.canonical):
             raise self.table.error(p.line, f"{q.name} of {p.name} is a {q.c}, a handle no side keeps ids of: write it by hand, "
                                            "or list it as unsupported")
-        if q.c in ("CUdevice", "CUdevice_v1"):
+        if q.c in self.library.ordinals:
             raise self.table.error(p.line, f"{q.name} of {p.name} is a device ordinal of the session, which only hand-written handlers "
                                            "translate: write it by hand")
         if not q.needs_annotation:
@@ -188,14 +191,15 @@ class Model:
                 continue
             for name in rule.names:
                 if not table_module.is_pattern(name) and name not in functions:
-                    raise self.table.error(rule.line, f"{name} is not in cuda.h {self.headers.version} (mistyped? or since VERSION)")
+                    raise self.table.error(rule.line, f"{name} is not in {self.library.header} {self.headers.version} (mistyped? or since "
+                                                      "VERSION)")
                 if rule.target_of(name):
                     self._check_target(rule, name)
 
     def _check_undeclared(self, rule):
         for name in rule.names:
             if name in self.headers.functions:
-                raise self.table.error(rule.line, f"{name} is in cuda.h {self.headers.version}: list it as unsupported")
+                raise self.table.error(rule.line, f"{name} is in {self.library.header} {self.headers.version}: list it as unsupported")
 
     def _check_target(self, rule, name):
         functions, target_name = self.headers.functions, rule.target_of(name)
@@ -203,7 +207,7 @@ class Model:
             return
         target = functions.get(target_name)
         if not target:
-            raise self.table.error(rule.line, f"{target_name} is not in cuda.h {self.headers.version}")
+            raise self.table.error(rule.line, f"{target_name} is not in {self.library.header} {self.headers.version}")
         entry = next(e for e in self.entries if e.name == target_name)
         if entry.kind not in ("local", "waits", "batched"):
             raise self.table.error(rule.line, f"{name} cannot stand on {target_name}, which is {entry.kind}")
@@ -219,7 +223,3 @@ class Model:
 def adds_stream(function, target):
     """Whether the target of a per_thread line has, behind the function's parameters, the stream."""
     return len(target.parameters) == len(function.parameters) + 1 and target.parameters[-1].c == "CUstream"
-
-
-def load(table_path, include):
-    return Model(table_module.parse(table_path), cuda_headers.Headers(include))

@@ -1,16 +1,14 @@
-"""The table rpc/api/cuda.api: its grammar and its parser.
+"""The tables rpc/api/*.api: their one grammar, which the head of cuda.api describes, and its parser.
 
-Every error names the file and the line.  What needs the CUDA headers (does the function exist, which of its parameters are
-pointers) is checked later, by model.py.
+Every error names the file and the line.  What needs the headers (does the function exist, which of its parameters are
+pointers) is checked later, by model.py and declared.py.
 """
 
 import fnmatch
 import re
 
-SCALARS = ("u32", "i32", "u64", "i64", "f32", "f64")
-HANDLES = ("context", "stream", "event", "module", "function")
-SIZED = ("opaque", "string", "u32s", "u64s")
-MODES = ("waits", "batched")
+from library import LIBRARIES, SIZED
+
 DIRECTIONS = ("in", "out", "inout", "string")
 
 # Bytes of one record behind its header: what no message may exceed whatever the table says.
@@ -28,7 +26,7 @@ class TableError(Exception):
 
 
 class Field:
-    """One `arg` or `res` line: kind is one of SCALARS, HANDLES or SIZED; limit is None but for SIZED."""
+    """One `arg` or `res` line: kind is one of the library's argument_kinds or result_kinds; limit is None but for SIZED."""
 
     def __init__(self, kind, name, limit, line):
         self.kind, self.name, self.limit, self.line = kind, name, limit, line
@@ -57,7 +55,7 @@ class Procedure:
 
 
 class Rule:
-    """A line behind the procedures: how names of the driver API that are no procedure are answered.
+    """A line behind the procedures: how names of the library that are no procedure are answered.
 
     kind is local, same, per_thread, unsupported or undeclared; names are exact but for `unsupported`, where they may be patterns; target
     is the other function of `same` and `per_thread` (None: the name without _ptsz); reason belongs to `unsupported` and `undeclared`;
@@ -72,8 +70,10 @@ class Rule:
 
 
 class Table:
+    """library: of library.py, from the table's first line."""
+
     def __init__(self, path):
-        self.path = path
+        self.path, self.library = path, None
         self.procedures = []
         self.rules = []
 
@@ -122,7 +122,9 @@ class _Parser:
             words = content.split()
             if not words:
                 continue
-            if content[0].isspace():
+            if not self.table.library:
+                self.library(words)
+            elif content[0].isspace():
                 self.detail(words)
             elif words[0].isdigit():
                 self.procedure(words)
@@ -132,10 +134,22 @@ class _Parser:
             self.check(procedure)
         return self.table
 
+    def library(self, words):
+        if len(words) != 2 or words[0] != "library" or words[1] not in LIBRARIES:
+            self.fail(f"a table begins with the line: library NAME; there are: {' '.join(LIBRARIES)}")
+        self.table.library = LIBRARIES[words[1]]
+
     def name(self, word, what):
         if not _NAME.match(word):
             self.fail(f"'{word}' is not a name for {what}")
         return word
+
+    def function(self, word, patterns=False):
+        """A name that stands for a function of the library; where headers are read, they say more.  patterns: a pattern may be one."""
+        library = self.table.library
+        if library.declared and (is_pattern(word) or not word.startswith(library.prefix)):
+            self.fail(f"'{word}' is not the full name of a function of {library.name}, which begins with {library.prefix}")
+        return word if patterns and is_pattern(word) else self.name(word, "a function")
 
     def count(self, word, what):
         if not word.isdigit() or int(word) == 0:
@@ -145,8 +159,9 @@ class _Parser:
     # ---- procedures
 
     def procedure(self, words):
+        library = self.table.library
         if self.table.rules:
-            self.fail("procedures stand before the first local, same, per_thread or unsupported line")
+            self.fail(f"procedures stand before the first {', '.join(library.rules[:-1])} or {library.rules[-1]} line")
         if len(words) < 3:
             self.fail("a procedure is NUMBER NAME CLASS [flag ...]")
         number, name, flags = int(words[0]), self.name(words[1], "a procedure"), words[2:]
@@ -159,19 +174,21 @@ class _Parser:
                 self.fail(f"procedure {name} stands already on line {other.line}")
         hand = flags[0] == "hand"
         rest = flags[1:] if hand else flags
-        if not rest or rest[0] not in MODES:
+        if not rest or rest[0] not in library.modes:
             wrong = rest[0] if rest else "nothing"
-            self.fail(f"class of {name}: waits or batched expected, possibly behind hand, not {wrong}")
+            self.fail(f"class of {name}: {' or '.join(library.modes)} expected, possibly behind hand, not {wrong}")
         for flag in rest[1:]:
-            if flag != "numbered":
-                self.fail(f"unknown flag '{flag}' of {name}; there is: numbered")
+            if flag != "numbered" or library.declared:
+                self.fail(f"unknown flag '{flag}' of {name}; there is: {'none' if library.declared else 'numbered'}")
         numbered = "numbered" in rest
         if numbered and rest[0] == "batched":
             self.fail(f"{name} is batched, and batched calls are numbered always: leave the flag out")
-        if not hand and not name.startswith("cu"):
-            self.fail(f"{name} is no function of cuda.h: an internal procedure has class hand")
-        if hand and name.startswith("cu"):
-            self.fail(f"{name} is a function of cuda.h; a hand-written procedure has a lower-case name of its own")
+        if library.declared:
+            self.function(name)
+        elif not hand and not name.startswith(library.prefix):
+            self.fail(f"{name} is no function of {library.header}: an internal procedure has class hand")
+        elif hand and name.startswith(library.prefix):
+            self.fail(f"{name} is a function of {library.header}; a hand-written procedure has a lower-case name of its own")
         self.current = Procedure(number, name, hand, rest[0], numbered, self.line)
         self.table.procedures.append(self.current)
 
@@ -186,27 +203,30 @@ class _Parser:
             self.fail(f"unknown line '{words[0]}'; there are: arg res {' '.join(DIRECTIONS)}")
 
     def field(self, words):
-        procedure = self.current
-        if procedure.generated:
-            self.fail(f"{procedure.name} takes its types from cuda.h: arg and res lines are for hand-written procedures")
+        procedure, library = self.current, self.table.library
+        if procedure.generated and not library.declared:
+            self.fail(f"{procedure.name} takes its types from {library.header}: arg and res lines are for hand-written procedures")
         if len(words) < 3:
             self.fail(f"{words[0]} TYPE NAME [MAX] expected")
         kind, name, limit = words[1], self.name(words[2], "a field"), None
+        known = library.argument_kinds if words[0] == "arg" else library.result_kinds
+        if kind not in known:
+            self.fail(f"unknown type '{kind}' of {name}; there are: {' '.join(known)}")
         if kind in SIZED:
             if len(words) != 4:
                 self.fail(f"{kind} {name} needs its bound: {words[0]} {kind} {name} MAX")
             limit = self.count(words[3], f"bound of {name}")
-        elif kind not in SCALARS and kind not in HANDLES:
-            self.fail(f"unknown type '{kind}' of {name}; there are: {' '.join(SCALARS + HANDLES + SIZED)}")
         elif len(words) != 3:
             self.fail(f"{kind} {name} takes no bound")
         fields = procedure.args if words[0] == "arg" else procedure.results
-        if any(f.name == name for f in fields):
+        if any(f.name == name for f in (procedure.args + procedure.results if library.declared else fields)):
             self.fail(f"{procedure.name} has a field {name} already")
         fields.append(Field(kind, name, limit, self.line))
 
     def pointer(self, words):
         procedure = self.current
+        if self.table.library.declared:
+            self.fail(f"{procedure.name} has no types but those of the table: give its parameters by arg and res lines")
         if procedure.hand:
             self.fail(f"{procedure.name} is hand-written: give its wire form by arg and res lines")
         if len(words) < 2:
@@ -236,15 +256,17 @@ class _Parser:
     # ---- rules
 
     def rule(self, words):
-        self.current = None
+        self.current, library = None, self.table.library
         kind, since = words[0], 0
-        if kind != "unsupported" and "since" in words:
+        if kind not in library.rules:
+            self.fail(f"unknown line '{kind}'; there are: NUMBER {' '.join(library.rules)}")
+        if kind != "unsupported" and library.version_macro and "since" in words:
             at = words.index("since")
             if at != len(words) - 2:
                 self.fail("since VERSION stands at the end of the line")
             since, words = self.count(words[-1], "since"), words[:at]
         if kind == "local":
-            rule = Rule(kind, [self.name(w, "a function") for w in words[1:]], self.line, since=since)
+            rule = Rule(kind, [self.function(w) for w in words[1:]], self.line, since=since)
             if not rule.names:
                 self.fail("local NAME ... expected")
         elif kind == "per_thread" and "AS" not in words:
@@ -259,22 +281,22 @@ class _Parser:
                 self.fail(f"{kind} NAME AS NAME{' [sync]' if kind == 'per_thread' else ''} expected")
             rule = Rule(kind, [self.name(core[1], "a function")], self.line, sync=sync, since=since,
                         target=self.name(core[3], "a function"))
-        elif kind in ("unsupported", "undeclared"):
+        else:
             names = []
             rest = words[1:]
-            while rest and rest[0].startswith("cu"):
-                names.append(rest.pop(0))
+            while rest and rest[0].startswith(library.prefix):
+                names.append(self.function(rest.pop(0), patterns=True))
             if not names or not rest:
-                self.fail(f"{kind} NAME ... REASON expected (the reason does not begin with cu)")
+                self.fail(f"{kind} NAME ... REASON expected (the reason does not begin with {library.prefix})")
             if kind == "undeclared" and any(is_pattern(n) for n in names):
                 self.fail("undeclared names are written out: no header lists them")
             rule = Rule(kind, names, self.line, reason=" ".join(rest))
-        else:
-            self.fail(f"unknown line '{kind}'; there are: NUMBER local same per_thread unsupported undeclared")
         known = self.table.exact_rules()
         for name in rule.names:
             if not is_pattern(name) and name in known:
                 self.fail(f"{name} stands already on line {known[name].line}")
+            if rule.names.count(name) > 1:
+                self.fail(f"{name} stands twice in this line")
             if self.table.procedure(name):
                 self.fail(f"{name} is a procedure already, on line {self.table.procedure(name).line}")
         self.table.rules.append(rule)
@@ -282,7 +304,7 @@ class _Parser:
 
 def field_size_max(field):
     """Upper bound of the field's bytes on the wire."""
-    if field.kind in ("opaque", "string"):
+    if field.kind in ("opaque", "string", "block"):
         return 4 + (field.limit + 3) // 4 * 4
     if field.kind == "u32s":
         return 4 + 4 * field.limit

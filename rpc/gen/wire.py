@@ -5,8 +5,6 @@ A message is the arguments or the results of one procedure; its fields have the 
 
 from dataclasses import dataclass, field
 
-import table
-
 
 @dataclass(frozen=True)
 class Scalar:
@@ -97,13 +95,14 @@ SCALARS = {s.kind: s for s in (U32, I32, U64, I64, F32, F64)}
 
 
 def from_table(kind, limit):
-    if kind in table.HANDLES:
-        return U64
     if kind in SCALARS:
         return SCALARS[kind]
     if kind in ("opaque", "string"):
         return Bytes(limit, kind == "string")
-    return Words(32 if kind == "u32s" else 64, limit)
+    if kind in ("u32s", "u64s"):
+        return Words(32 if kind == "u32s" else 64, limit)
+    # A handle: its id.
+    return U64
 
 
 def structs_of(messages):

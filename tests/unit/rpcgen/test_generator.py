@@ -14,12 +14,14 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.environ["CKT_GENERATOR"])
 
-import cuda_headers  # noqa: E402
 import emit_client  # noqa: E402
 import emit_codec  # noqa: E402
 import emit_coverage  # noqa: E402
 import emit_server  # noqa: E402
 import emit_x  # noqa: E402
+import generate  # noqa: E402
+import headers as headers_module  # noqa: E402
+import library  # noqa: E402
 import model as model_module  # noqa: E402
 import table  # noqa: E402
 import typedefs  # noqa: E402
@@ -63,7 +65,8 @@ EVERYTHING = "local cuInit cuText\nunsupported cu* not here\n"
 
 
 def parse(text):
-    return table.parse("t.api", text)
+    """The lines of the text count from the one behind the library's."""
+    return table.parse("t.api", "library cuda\n" + text)
 
 
 class Fake:
@@ -83,7 +86,7 @@ class Fake:
     def model(cls, text):
         if cls.headers is None:
             cls.directory = cls.make()
-            cls.headers = cuda_headers.Headers(cls.directory.name)
+            cls.headers = headers_module.Headers(library.CUDA, cls.directory.name)
         return model_module.Model(parse(text), cls.headers)
 
 
@@ -92,15 +95,20 @@ class Refusals(unittest.TestCase):
         with self.assertRaises(table.TableError) as caught:
             make(text)
         message = str(caught.exception)
-        self.assertTrue(message.startswith(f"t.api:{line}: "), message)
+        self.assertTrue(message.startswith(f"t.api:{line + 1}: "), message)
         for word in words:
             self.assertIn(word, message)
 
+    def test_library(self):
+        for text in ("local cuInit\n", "library\n", "library opengl\n", "# none\n\n\targ u32 x\n"):
+            with self.assertRaisesRegex(table.TableError, r"^t\.api:\d: a table begins with the line: library NAME; there are: cuda nvml$"):
+                table.parse("t.api", text)
+
     def test_duplicate_number(self):
-        self.refused("1 a hand waits\n\n1 b hand waits\n", 3, "number 1 of b", "a's (line 1)", "only appended")
+        self.refused("1 a hand waits\n\n1 b hand waits\n", 3, "number 1 of b", "a's (line 2)", "only appended")
 
     def test_duplicate_name(self):
-        self.refused("1 a hand waits\n2 a hand waits\n", 2, "procedure a stands already on line 1")
+        self.refused("1 a hand waits\n2 a hand waits\n", 2, "procedure a stands already on line 2")
 
     def test_wrong_class(self):
         self.refused("1 a hand sometimes\n", 1, "class of a", "not sometimes")
@@ -134,8 +142,8 @@ class Refusals(unittest.TestCase):
         self.refused("1 a hand waits\n\targs u32 x\n", 2, "unknown line 'args'")
 
     def test_rules(self):
-        self.refused("local cuInit\nlocal cuInit\n", 2, "cuInit stands already on line 1")
-        self.refused("1 cuInit waits\nlocal cuInit\n", 2, "cuInit is a procedure already, on line 1")
+        self.refused("local cuInit\nlocal cuInit\n", 2, "cuInit stands already on line 2")
+        self.refused("1 cuInit waits\nlocal cuInit\n", 2, "cuInit is a procedure already, on line 2")
         self.refused("local cuInit\n1 a hand waits\n", 2, "procedures stand before")
         self.refused("remote cuInit\n", 1, "unknown line 'remote'")
         self.refused("same cuA\n", 1, "same NAME AS NAME")
@@ -144,6 +152,8 @@ class Refusals(unittest.TestCase):
         self.refused("undeclared cuA\n", 1, "REASON expected")
         self.refused("undeclared cuA* no\n", 1, "written out")
         self.refused("local cuA since\n", 1, "end of the line")
+        self.refused("local cuA cuB cuA\n", 1, "cuA stands twice")
+        self.refused("local cu*\n", 1, "not a name for a function")
 
     def test_missing_annotation(self):
         self.refused("1 cuGet waits\n" + EVERYTHING, 1, "cuGet: parameter 'unsigned long *pvalue' is a pointer", "out pvalue",
@@ -261,7 +271,7 @@ class Making(unittest.TestCase):
                 f.write("typedef CUresult (*PFN_cuA_v2000)(int x);\ntypedef CUresult (*PFN_cuA_v11030)(long x);\n"
                         "typedef CUresult (*PFN_cuB_v7000)(CUstream s);\ntypedef CUresult (*PFN_cuB_v7000_ptsz)(CUstream s);\n"
                         "typedef CUresult (*PFN_cuC_v9000)(long x);\ntypedef CUresult (*PFN_cuD_v9000)(int other);\n")
-            rows = typedefs.entry_points(cuda_headers.Headers(directory))
+            rows = typedefs.entry_points(headers_module.Headers(library.CUDA, directory))
         # cuC has fewer releases than versions: told apart by its types.  cuD's types fit nothing: left out rather than guessed.
         self.assertEqual(rows, [("cuA", 2000, "cuA", "cuA"), ("cuA", 11030, "cuA_v2", "cuA_v2"), ("cuB", 7000, "cuB", "cuB_ptsz"),
                                 ("cuC", 9000, "cuC_v2", "cuC_v2")])
@@ -272,7 +282,7 @@ class Command(unittest.TestCase):
         with Fake.make() as include, tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "t.api")
             with open(path, "w", encoding="utf-8") as f:
-                f.write(text)
+                f.write("library cuda\n" + text)
             arguments = [a.replace("OUT", directory) for a in arguments]
             return subprocess.run([sys.executable, os.path.join(os.environ["CKT_GENERATOR"], "generate.py"), "--table", path, "--include",
                                    include, *arguments], capture_output=True, text=True, check=False)
@@ -280,7 +290,7 @@ class Command(unittest.TestCase):
     def test_error_names_the_line(self):
         done = self.run_generator("1 cuGet waits\n", "OUT/cuda_codec.h")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"t\.api:1: cuGet: parameter")
+        self.assertRegex(done.stderr, r"t\.api:2: cuGet: parameter")
         self.assertNotIn("Traceback", done.stderr)
 
     def test_unknown_functions(self):
@@ -290,6 +300,11 @@ class Command(unittest.TestCase):
         done = self.run_generator(text, "--strict", "OUT/libcuda.map")
         self.assertEqual(done.returncode, 1)
         self.assertIn("  cuNamed\n", done.stderr)
+
+    def test_output_of_another_library(self):
+        done = self.run_generator(EVERYTHING, "OUT/nvml_table.c")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("nothing makes nvml_table.c of a table of cuda", done.stderr)
 
     def test_no_headers(self):
         done = subprocess.run([sys.executable, os.path.join(os.environ["CKT_GENERATOR"], "generate.py"), "--table", os.environ["CKT_TABLE"],
@@ -301,7 +316,7 @@ class Command(unittest.TestCase):
 class RealHeaders(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.model = model_module.load(os.environ["CKT_TABLE"], os.environ["CKT_CUDA_INCLUDE"])
+        cls.model = generate.load(os.environ["CKT_TABLE"], os.environ["CKT_CUDA_INCLUDE"])
 
     def test_numbers_and_names_agree_with_the_header(self):
         self.assertGreater(len(self.model.entries), 600)

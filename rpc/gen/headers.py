@@ -1,8 +1,4 @@
-"""Reads CUDA's headers with libclang: the driver API's functions by their exported names, with their types.
-
-The headers are read with __CUDA_API_VERSION_INTERNAL, which declares every version of every function under the name that libcuda
-exports and keeps the macros from renaming them.
-"""
+"""Reads a library's headers with libclang: its functions by their exported names, with their types."""
 
 import os
 import re
@@ -12,21 +8,20 @@ import clang.cindex as ci
 import libclang
 import wire
 
-HANDLE_TYPES = {"CUcontext": "context", "CUstream": "stream", "CUevent": "event", "CUmodule": "module", "CUfunction": "function"}
-
-_SOURCE = "#include <cuda.h>\n#include <cudaProfiler.h>\n"
 _SIGNED = (ci.TypeKind.CHAR_S, ci.TypeKind.SCHAR, ci.TypeKind.SHORT, ci.TypeKind.INT, ci.TypeKind.LONG, ci.TypeKind.LONGLONG)
 _UNSIGNED = (ci.TypeKind.BOOL, ci.TypeKind.CHAR_U, ci.TypeKind.UCHAR, ci.TypeKind.USHORT, ci.TypeKind.UINT, ci.TypeKind.ULONG,
              ci.TypeKind.ULONGLONG)
 
 
 class HeaderError(Exception):
-    """CUDA's headers cannot be read, or hold what cannot be put on the wire."""
+    """The headers cannot be read, or hold what cannot be put on the wire."""
 
 
 class Parameter:
-    def __init__(self, name, ctype):
-        self.name, self.type = name, ctype
+    """handle: the kind of handle that the library knows this type as, or None."""
+
+    def __init__(self, name, ctype, handle):
+        self.name, self.type, self.handle = name, ctype, handle
 
     @property
     def canonical(self):
@@ -35,11 +30,6 @@ class Parameter:
     @property
     def c(self):
         return self.type.spelling
-
-    @property
-    def handle(self):
-        """Handle kind of HANDLE_TYPES, or None."""
-        return HANDLE_TYPES.get(self.c)
 
     @property
     def needs_annotation(self):
@@ -51,12 +41,12 @@ class Parameter:
 
 
 class Function:
-    def __init__(self, name, cursor):
+    def __init__(self, name, cursor, handles):
         self.name = name
         self.result = cursor.result_type.spelling
         self.parameters = []
         for i, argument in enumerate(cursor.get_arguments()):
-            self.parameters.append(Parameter(argument.spelling or f"arg{i}", argument.type))
+            self.parameters.append(Parameter(argument.spelling or f"arg{i}", argument.type, handles.get(argument.type.spelling)))
 
     def signature(self):
         """What must agree between two functions of which one stands for the other."""
@@ -67,38 +57,35 @@ class Function:
 
 
 class Headers:
-    """functions: exported name -> Function, in the header's order; version: CUDA_VERSION."""
+    """functions: exported name -> Function, in the header's order; version: what the library's version macro says, None without one."""
 
-    def __init__(self, include, source=_SOURCE, args=("-D__CUDA_API_VERSION_INTERNAL",)):
-        self.include = include
-        self.version = _version(include)
+    def __init__(self, library, include):
+        self.library, self.include = library, include
+        self.version = _version(include, library) if library.version_macro else None
+        source = "".join(f"#include <{name}>\n" for name in library.includes)
         try:
-            self.unit = libclang.parse("cuda_driver_api.c", source, include, ["-std=gnu17", *args])
+            self.unit = libclang.parse(f"{library.name}_api.c", source, include, ["-std=gnu17", *library.macros])
         except ci.TranslationUnitLoadError as error:
-            raise HeaderError(f"libclang cannot read cuda.h under {include}: {error}") from error
+            raise HeaderError(f"libclang cannot read {library.header} under {include}: {error}") from error
         errors = [d for d in self.unit.diagnostics if d.severity >= ci.Diagnostic.Error]
         if errors:
-            raise HeaderError(f"cuda.h under {include} does not compile: {errors[0]}")
+            raise HeaderError(f"{library.header} under {include} does not compile: {errors[0]}")
         self.functions = {}
         for cursor in self.unit.cursor.get_children():
-            if cursor.kind == ci.CursorKind.FUNCTION_DECL and cursor.spelling.startswith("cu") \
+            if cursor.kind == ci.CursorKind.FUNCTION_DECL and cursor.spelling.startswith(library.prefix) \
                     and cursor.storage_class != ci.StorageClass.STATIC:
-                self.functions.setdefault(cursor.spelling, Function(cursor.spelling, cursor))
-
-    def files(self):
-        """Every header that was read: what a build must depend on."""
-        return sorted({str(i.include) for i in self.unit.get_includes()})
+                self.functions.setdefault(cursor.spelling, Function(cursor.spelling, cursor, library.handles))
 
 
-def _version(include):
-    path = os.path.join(include, "cuda.h")
+def _version(include, library):
+    path = os.path.join(include, library.header)
     try:
         with open(path, encoding="utf-8", errors="replace") as f:
-            found = re.search(r"^#define\s+CUDA_VERSION\s+(\d+)", f.read(), re.M)
+            found = re.search(rf"^#define\s+{library.version_macro}\s+(\d+)", f.read(), re.M)
     except OSError as error:
         raise HeaderError(f"cannot read {path}: {error.strerror}") from error
     if not found:
-        raise HeaderError(f"{path} does not define CUDA_VERSION")
+        raise HeaderError(f"{path} does not define {library.version_macro}")
     return int(found.group(1))
 
 
@@ -108,6 +95,10 @@ def is_handle(canonical):
         return False
     pointee = canonical.get_pointee()
     return pointee.kind == ci.TypeKind.RECORD and pointee.get_size() < 0
+
+
+def is_integer(canonical):
+    return canonical.kind in _SIGNED or canonical.kind in _UNSIGNED
 
 
 def declare(ctype, name):
@@ -126,7 +117,7 @@ def wire_type(ctype, what):
     t = ctype.get_canonical()
     if t.kind == ci.TypeKind.ENUM:
         return wire.I32
-    if t.kind in _SIGNED or t.kind in _UNSIGNED:
+    if is_integer(t):
         signed = t.kind in _SIGNED
         if t.get_size() <= 4:
             return wire.I32 if signed else wire.U32

@@ -1,0 +1,59 @@
+"""The libraries that a table can be about: what the grammar, the reader of headers and the emitters must know of each.
+
+A library whose header the build has (`declared` false) takes the types of its functions from there, and its table says only what the
+pointers are.  Where the build must do without the header, the table declares every parameter; a header that is there all the same must agree.
+"""
+
+from dataclasses import dataclass
+
+SCALARS = ("u32", "i32", "u64", "i64", "f32", "f64")
+# Kinds of fields that need a number behind their name: a bound, or the bytes of a block.
+SIZED = ("opaque", "string", "u32s", "u64s", "block")
+
+
+@dataclass(frozen=True)
+class Library:
+    """name: of the `library` line.  prefix: what every function's name begins with.  soname: of the client's library.
+    includes: the headers that are read, the one that defines version_macro (None: there is none) first; macros: what they are read with.
+    result: the C type that a function must give.  handles: C type -> kind of handle, which travels as an id.
+    ordinals: C types of device ordinals, which no generated code translates.
+    argument_kinds, result_kinds: the types of `arg` and `res` lines.  modes: classes of procedures.  rules: lines behind the procedures."""
+    name: str
+    prefix: str
+    soname: str
+    includes: tuple
+    result: str
+    handles: dict
+    argument_kinds: tuple
+    result_kinds: tuple
+    modes: tuple
+    rules: tuple
+    version_macro: str = None
+    macros: tuple = ()
+    ordinals: tuple = ()
+    declared: bool = False
+
+    @property
+    def header(self):
+        return self.includes[0]
+
+
+_CUDA_HANDLES = {"CUcontext": "context", "CUstream": "stream", "CUevent": "event", "CUmodule": "module", "CUfunction": "function"}
+_CUDA_KINDS = SCALARS + tuple(_CUDA_HANDLES.values()) + ("opaque", "string", "u32s", "u64s")
+
+CUDA = Library(
+    name="cuda", prefix="cu", soname="libcuda.so.1", includes=("cuda.h", "cudaProfiler.h"), result="CUresult", handles=_CUDA_HANDLES,
+    argument_kinds=_CUDA_KINDS, result_kinds=_CUDA_KINDS, modes=("waits", "batched"),
+    rules=("local", "same", "per_thread", "unsupported", "undeclared"), version_macro="CUDA_VERSION",
+    # Declares every version of every function under the name that libcuda exports, and keeps the macros from renaming them.
+    macros=("-D__CUDA_API_VERSION_INTERNAL",), ordinals=("CUdevice", "CUdevice_v1"))
+
+# Toolkits have nvml.h in a part of its own, which the build does not ask for.
+NVML = Library(
+    name="nvml", prefix="nvml", soname="libnvidia-ml.so.1", includes=("nvml.h",), result="nvmlReturn_t", handles={"nvmlDevice_t": "device"},
+    argument_kinds=("device", "u32"), result_kinds=("u32", "u64", "block", "versioned", "text", "fields"), modes=("waits",),
+    rules=("local", "unsupported"),
+    # Keeps macros from renaming functions to their newest version.
+    macros=("-DNVML_NO_UNVERSIONED_FUNC_DEFS",), declared=True)
+
+LIBRARIES = {library.name: library for library in (CUDA, NVML)}
