@@ -334,7 +334,8 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	else
 		save->bytes = res->bytes;
 	if (result.status == CKT_CONTROL_OK && save->stop)
-		ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid, session->status.program_name);
+		ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid, session->proven,
+			       session->status.program_name);
 	if (result.status == CKT_CONTROL_OK && save->stop && ckt_session_wait_gone(session, save_stopped, save) == 0)
 		ckt_session_expect_end(session);
 	else

@@ -303,10 +303,12 @@ static int release_mark(struct ckt_session *session, const ckt_control_release_a
 		return 0;
 	if (*args->moved_to) {
 		ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED, session->uid);
-		return ckt_mark_write(session->server, session->id, CKT_MARK_MOVED, session->uid, args->moved_to);
+		return ckt_mark_write(session->server, session->id, CKT_MARK_MOVED, session->uid, session->proven, args->moved_to);
 	}
 	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED, session->uid);
-	return args->parked ? ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid, session->status.program_name) : 0;
+	return args->parked ? ckt_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid, session->proven,
+					     session->status.program_name) :
+			      0;
 }
 
 void ckt_control_release(struct ckt_peer *peer, void *decoded, int *passed_fd)

@@ -30,54 +30,65 @@ static void mark_path(const struct ckt_server *server, const char *session, enum
 	snprintf(ret_path, CKT_PATH_MAX, "%.4000s/%.12s.%s%s", server->socket_dir, session, suffixes[mark], end);
 }
 
-/* ---- Whose: "v2 UID MAC TEXT" */
+/* ---- Whose: "v2 UID MAC TEXT"; "v3" where the id is not proven */
 
-static void mac_text(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t owner, const char *text,
+static void mac_text(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t owner, bool proven, const char *text,
 		     char ret_hex[2 * CKT_SEAL_SIZE + 1])
 {
 	char data[TEXT_MAX + 64];
 	uint8_t mac[CKT_SEAL_SIZE];
 	int size = snprintf(data, sizeof data, "%s %.12s %u %.*s", suffixes[mark], session, owner, TEXT_MAX, text);
-	ckt_key_mac(server, "mark", data, (size_t)size, mac);
+	ckt_key_mac(server, proven ? "mark" : "mark, not proven", data, (size_t)size, mac);
 	for (size_t i = 0; i < sizeof mac; i++)
 		snprintf(ret_hex + 2 * i, 3, "%02x", mac[i]);
 }
 
+static bool has_mac(const char *line)
+{
+	return strncmp(line, "v2 ", 3) == 0 || strncmp(line, "v3 ", 3) == 0;
+}
+
 /* Takes the line apart in place. */
-static bool parse(const struct ckt_server *server, const char *session, enum ckt_mark mark, char *line, uint32_t *ret_owner, char **ret_text)
+static bool parse(const struct ckt_server *server, const char *session, enum ckt_mark mark, char *line, uint32_t *ret_owner, bool *ret_proven,
+		  char **ret_text)
 {
 	char hex[2 * CKT_SEAL_SIZE + 1], *end;
-	if (strncmp(line, "v2 ", 3) != 0)
+	if (!has_mac(line))
 		return false;
 	unsigned long owner = strtoul(line + 3, &end, 10);
 	if (end == line + 3 || *end != ' ' || owner > UINT32_MAX || strlen(end + 1) < sizeof hex || end[sizeof hex] != ' ')
 		return false;
 	*ret_owner = (uint32_t)owner;
 	*ret_text = end + 1 + sizeof hex;
-	mac_text(server, session, mark, *ret_owner, *ret_text, hex);
+	*ret_proven = line[1] == '2';
+	mac_text(server, session, mark, *ret_owner, *ret_proven, *ret_text, hex);
 	return ckt_auth_equal(hex, end + 1, sizeof hex - 1);
 }
 
 /* ---- Files */
 
-int ckt_mark_write(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t owner_uid, const char *text)
+static bool mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t *ret_owner, bool *ret_proven, char *ret_text,
+		      size_t text_size);
+
+int ckt_mark_write(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t owner_uid, bool proven, const char *text)
 {
 	char path[CKT_PATH_MAX], temporary[CKT_PATH_MAX], hex[2 * CKT_SEAL_SIZE + 1], line[TEXT_MAX + 1], before[TEXT_MAX + 1];
 	uint32_t owner;
+	bool was_proven;
 	if (!good_id(session))
 		return -EINVAL;
-	if (ckt_mark_read(server, session, mark, &owner, before, sizeof before) && owner != CKT_UID_UNKNOWN && owner_uid != 0 &&
-	    owner_uid != geteuid() && owner != owner_uid)
+	if (mark_read(server, session, mark, &owner, &was_proven, before, sizeof before) && owner != CKT_UID_UNKNOWN && owner_uid != 0 &&
+	    owner_uid != geteuid() && owner != owner_uid && (was_proven || !proven))
 		return -EPERM;
 	snprintf(line, sizeof line, "%s", text);
 	line[strcspn(line, "\n")] = 0;
-	mac_text(server, session, mark, owner_uid, line, hex);
+	mac_text(server, session, mark, owner_uid, proven, line, hex);
 	mark_path(server, session, mark, "", path);
 	mark_path(server, session, mark, ".new", temporary);
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	int result = dprintf(fd, "v2 %u %s %s\n", owner_uid, hex, line) < 0 || fsync(fd) ? -errno : 0;
+	int result = dprintf(fd, "v%d %u %s %s\n", proven ? 2 : 3, owner_uid, hex, line) < 0 || fsync(fd) ? -errno : 0;
 	close(fd);
 	if (!result && rename(temporary, path))
 		result = -errno;
@@ -86,7 +97,8 @@ int ckt_mark_write(const struct ckt_server *server, const char *session, enum ck
 	return result;
 }
 
-bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t *ret_owner, char *ret_text, size_t text_size)
+static bool mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t *ret_owner, bool *ret_proven, char *ret_text,
+		      size_t text_size)
 {
 	char path[CKT_PATH_MAX], line[TEXT_MAX + 128], *text = line;
 	struct stat st;
@@ -103,13 +115,28 @@ bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ck
 	line[n] = 0;
 	line[strcspn(line, "\n")] = 0;
 	*ret_owner = CKT_UID_UNKNOWN;
+	*ret_proven = false;
 	/* A server of a build before this wrote its marks before there was a key. */
-	if (!parse(server, session, mark, line, ret_owner, &text) && (st.st_mtime >= server->key_made || strncmp(line, "v2 ", 3) == 0)) {
+	if (!parse(server, session, mark, line, ret_owner, ret_proven, &text) && (st.st_mtime >= server->key_made || has_mac(line))) {
 		ckt_warning("%s was not written by this server: ignoring", path);
 		return false;
 	}
 	snprintf(ret_text, text_size, "%s", text);
 	return true;
+}
+
+bool ckt_mark_read(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t *ret_owner, char *ret_text, size_t text_size)
+{
+	bool proven;
+	return mark_read(server, session, mark, ret_owner, &proven, ret_text, text_size);
+}
+
+bool ckt_mark_is_proven(const struct ckt_server *server, const char *session, enum ckt_mark mark)
+{
+	char text[TEXT_MAX + 1];
+	uint32_t owner;
+	bool proven;
+	return mark_read(server, session, mark, &owner, &proven, text, sizeof text) && proven;
 }
 
 void ckt_mark_remove(const struct ckt_server *server, const char *session, enum ckt_mark mark, uint32_t uid)

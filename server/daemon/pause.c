@@ -174,7 +174,7 @@ void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		return;
 	/* Before the pause: a server that dies in between leaves nothing paused for ever. */
 	snprintf(text, sizeof text, "%lld", (long long)args->until);
-	int error = pause ? ckt_mark_write(peer->server, session->id, CKT_MARK_PAUSED, session->uid, text) : -ENOMEM;
+	int error = pause ? ckt_mark_write(peer->server, session->id, CKT_MARK_PAUSED, session->uid, session->proven, text) : -ENOMEM;
 	if (!error) {
 		*pause = (struct pause){.peer = peer, .until = args->until};
 		error = ckt_session_call_long(session, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &call, -1,

@@ -13,6 +13,7 @@
 #include "control.h"
 #include "marks.h"
 #include "rpc/log.h"
+#include "server_key.h"
 #include "session.h"
 #include "stage.h"
 
@@ -191,16 +192,27 @@ static bool may_resume(const struct ckt_peer *peer, uint32_t owner_uid)
 	return peer->who.kind != CKT_PEER_UNIX || owner_uid == CKT_UID_UNKNOWN || ckt_peer_may(peer, owner_uid);
 }
 
+/* A mark under an id that an image alone named says nothing to a client whose secret makes that id. */
+static bool read_mark(const struct ckt_peer *peer, enum ckt_mark mark, char *ret_text, size_t text_size)
+{
+	const char *id = peer->hello.session;
+	uint8_t hash[CKT_AUTH_HASH_SIZE];
+	uint32_t owner;
+	if (!ckt_mark_read(peer->server, id, mark, &owner, ret_text, text_size) || !may_resume(peer, owner))
+		return false;
+	ckt_auth_hash(peer->hello.secret, sizeof peer->hello.secret, hash);
+	return owner == CKT_UID_UNKNOWN || ckt_mark_is_proven(peer->server, id, mark) || !ckt_key_fits(id, hash);
+}
+
 /* A session that is not here: it may have been sent away or stopped on purpose, and then its client must not give up. */
 static void refuse_absent(struct ckt_peer *peer)
 {
 	struct ckt_server *server = peer->server;
 	char text[CKT_ADDRESS_MAX + 1], message[CKT_MESSAGE_MAX];
-	uint32_t owner;
-	if (ckt_mark_read(server, peer->hello.session, CKT_MARK_MOVED, &owner, text, sizeof text) && may_resume(peer, owner)) {
+	if (read_mark(peer, CKT_MARK_MOVED, text, sizeof text)) {
 		snprintf(message, sizeof message, "session %s has moved to %s", peer->hello.session, text);
 		refuse_text(peer, CKT_HELLO_MOVED, message, text);
-	} else if (ckt_mark_read(server, peer->hello.session, CKT_MARK_PARKED, &owner, text, sizeof text) && may_resume(peer, owner)) {
+	} else if (read_mark(peer, CKT_MARK_PARKED, text, sizeof text)) {
 		refuse(peer, CKT_HELLO_PARKED, "session %s was stopped on purpose on %s: wait until it is restored", peer->hello.session,
 		       server->host);
 	} else {

@@ -47,8 +47,8 @@ static int check_marks(const struct ckt_session *session, const char *id, char r
 		uint32_t owner;
 		if (!ckt_mark_read(session->server, id, marks[i], &owner, text, sizeof text) || ckt_claimant_may(&session->claimant, owner))
 			continue;
-		/* Nobody is known to own it: the proof decides. */
-		if (owner == CKT_UID_UNKNOWN && session->proven)
+		/* Nobody is known to own it, or who wrote it had the id from an image: the proof decides. */
+		if (session->proven && (owner == CKT_UID_UNKNOWN || !ckt_mark_is_proven(session->server, id, marks[i])))
 			continue;
 		snprintf(ret_message, CKT_MESSAGE_MAX, "session %s was here last and belongs to another user: that user restores it, or root", id);
 		return -EPERM;

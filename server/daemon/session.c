@@ -238,10 +238,11 @@ static void ignore_answer(struct ckt_session *session, void *context, int error,
 }
 
 /* Whose it is, and our seal of that for its images. */
-static int tell_owner(struct ckt_session *session, bool sealed)
+static int tell_owner(struct ckt_session *session)
 {
 	struct ckt_worker_owner_args args = {.uid = session->uid};
-	if (sealed)
+	/* An id that an image alone names must not come back with our word for it. */
+	if (session->proven)
 		ckt_key_seal(session->server, session->id, session->uid, session->secret_hash, session->generation, &args);
 	return ckt_session_call(session, CKT_WORKER_OWNER, (xdrproc_t)xdr_ckt_worker_owner_args, &args, -1, NULL, 0, CALL_TIMEOUT_MS, ignore_answer,
 				NULL);
@@ -249,9 +250,11 @@ static int tell_owner(struct ckt_session *session, bool sealed)
 
 static void remove_marks(struct ckt_session *session)
 {
-	uint32_t uid = session->claimant.for_others ? 0 : session->uid;
-	ckt_mark_remove(session->server, session->id, CKT_MARK_PARKED, uid);
-	ckt_mark_remove(session->server, session->id, CKT_MARK_MOVED, uid);
+	static const enum ckt_mark marks[] = {CKT_MARK_PARKED, CKT_MARK_MOVED};
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+		bool any = session->claimant.for_others || (session->proven && !ckt_mark_is_proven(session->server, session->id, marks[i]));
+		ckt_mark_remove(session->server, session->id, marks[i], any ? 0 : session->uid);
+	}
 }
 
 static void session_live(struct ckt_session *session)
@@ -285,7 +288,7 @@ static void inherit_name(struct ckt_server *server, const char *id)
 		ckt_info("session %s: goes on as worker %d", id, (int)session->pid);
 		if (take_name(session, id))
 			ckt_session_kill(session, "cannot rename its socket");
-		tell_owner(session, true);
+		tell_owner(session);
 		remove_marks(session);
 		return;
 	}
@@ -321,7 +324,7 @@ static void restored_named(struct ckt_session *session, void *context, int error
 		return;
 	}
 	if (!claim)
-		tell_owner(session, true);
+		tell_owner(session);
 	session_live(session);
 }
 
@@ -648,7 +651,7 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 		server->session_count++;
 		session->timer.fire = start_late;
 		ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
-		result = tell_owner(session, spec->hello != NULL);
+		result = tell_owner(session);
 		if (!result)
 			result = spec->kept ? ckt_kept_send(spec->kept, session) : send_images(session, spec);
 		if (!result)
@@ -686,6 +689,8 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	session->started = status->started;
 	memcpy(session->secret_hash, status->secret_hash, sizeof session->secret_hash);
 	session->generation = status->generation;
+	/* What the earlier server knew beyond that is not known any more. */
+	session->proven = ckt_key_fits(session->id, (const uint8_t *)status->secret_hash);
 	/* Restored by root for a user who has not come yet. */
 	session->unclaimed = status->state == CKT_STATE_RESTORED && (status->uid == 0 || status->uid == CKT_UID_UNKNOWN);
 	ckt_pause_adopt(session);
@@ -716,6 +721,7 @@ static int adopt(struct ckt_server *server, const char *id)
 		return result;
 	}
 	session->phase = CKT_SESSION_LIVE;
+	/* Until its worker has told: nothing is ended on a doubt. */
 	session->proven = true;
 	session_insert(session);
 	server->session_count++;
@@ -766,7 +772,7 @@ static void client_taken(struct ckt_session *session, void *context, int error, 
 		/* The worker has checked the secret. */
 		session->uid = hand_over->uid;
 		session->unclaimed = false;
-		tell_owner(session, true);
+		tell_owner(session);
 	}
 	free(hand_over);
 }

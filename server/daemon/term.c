@@ -69,7 +69,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	} else {
 		ckt_info("session %s: written at SIGTERM", save->session);
 		ckt_event(session, CKT_EVENT_SAVED, "%llu bytes, at SIGTERM", (unsigned long long)res->bytes);
-		ckt_mark_write(save->server, save->session, CKT_MARK_PARKED, session->uid, session->status.program_name);
+		ckt_mark_write(save->server, save->session, CKT_MARK_PARKED, session->uid, session->proven, session->status.program_name);
 		if (ckt_session_call(session, CKT_WORKER_RELEASE, (xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
 				     (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), RELEASE_TIMEOUT_MS, release_done, NULL))
 			ckt_session_kill(session, "it is written, and its worker cannot be reached");

@@ -227,6 +227,57 @@ class Squatting(Owners):
         wait_until(lambda: self.owners(session) == [ALICE])
         self.assertEqual(as_user(ALICE, lambda: self.hello(wire.RESUME, session, secret))[0], wire.OK)
 
+    def squatted(self, mallory_does):
+        """Mallory takes the id of Alice's session, which is not here, on an image's word, and does something with it; then she comes."""
+        number = len(os.listdir(self.dir))
+        home, theirs, secret = self.home(ALICE, "home%d" % number), self.home(MALLORY, "theirs%d" % number), os.urandom(16)
+        image = os.path.join(home, "image")
+        session = self.program(ALICE, secret)
+        self.assertEqual(as_user(ALICE, lambda: [self.ctl("checkpoint", session, image).returncode, self.ctl("kill", session).returncode]), [0, 0])
+        forged = self.forge(theirs, session)
+        self.assertEqual(as_user(MALLORY, lambda: self.ctl("restore", forged).returncode), 0)
+        mallory_does(session, theirs)
+        # Not even over TCP, where a peer has no uid, is she told what Mallory wants.
+        with wire.Peer(self.tcp) as peer:
+            status, said = peer.hello(wire.RESUME, session=session, secret=secret)[:2]
+        self.assertNotIn(status, (wire.PARKED, wire.MOVED), said)
+        done = as_user(ALICE, lambda: self.ctl("restore", image).stderr)
+        wait_until(lambda: self.owners(session) != [MALLORY] or "belongs to another user" in done)
+        self.assertEqual(self.owners(session), [ALICE], done)
+        self.assertEqual(as_user(ALICE, lambda: self.hello(wire.RESUME, session, secret))[0], wire.OK)
+        # What is hers is not kept from being stopped either.
+        self.assertEqual(as_user(ALICE, lambda: self.ctl("checkpoint", session, image + "2", "--stop").returncode), 0)
+        self.assertEqual(as_user(ALICE, lambda: self.hello(wire.RESUME, session, secret))[0], wire.PARKED)
+
+    def test_seal_does_not_prove_what_was_not_proven(self):
+        """An id that an image alone names is not sealed into the next image."""
+        self.start()
+
+        def wash(session, theirs):
+            washed = os.path.join(theirs, "washed")
+            self.assertEqual(as_user(MALLORY, lambda: [self.ctl("checkpoint", session, washed).returncode, self.ctl("kill", session).returncode,
+                                                       self.ctl("restore", washed).returncode]), [0, 0, 0])
+
+        self.squatted(wash)
+
+    def test_mark_of_what_was_not_proven(self):
+        """Nor does a mark under such an id keep its owner away."""
+        self.start()
+        self.squatted(lambda session, theirs: self.assertEqual(
+            as_user(MALLORY, lambda: self.ctl("checkpoint", session, os.path.join(theirs, "stopped"), "--stop").returncode), 0))
+
+    def test_restart_proves_nothing(self):
+        self.start()
+
+        def restart(_session, _theirs):
+            self.note_workers()
+            self.servers[-1].kill()
+            self.servers[-1].wait()
+            self.start()
+            wait_until(lambda: self.owners() == [MALLORY])
+
+        self.squatted(restart)
+
     def test_held_session(self):
         """A session that is being stopped or moved is not to be replaced by another user's."""
         self.start()

@@ -19,8 +19,8 @@ static void test_marks(void)
 	for (int i = 0; i < CKT_MARKS; i++) {
 		enum ckt_mark mark = (enum ckt_mark)i;
 		NO(ckt_mark_read(&server, id, mark, &owner, text, sizeof text));
-		IS(ckt_mark_write(&server, id, mark, 1001, "first\n"), 0);
-		IS(ckt_mark_write(&server, id, mark, 1001, "second"), 0);
+		IS(ckt_mark_write(&server, id, mark, 1001, true, "first\n"), 0);
+		IS(ckt_mark_write(&server, id, mark, 1001, true, "second"), 0);
 		YES(ckt_mark_read(&server, id, mark, &owner, text, sizeof text));
 		TEXT(text, "second");
 		NO(ckt_mark_read(&server, "0123456789ac", mark, &owner, text, sizeof text));
@@ -32,7 +32,7 @@ static void test_marks(void)
 	}
 	static const char *const bad[] = {"", "0123456789a", "0123456789abc", "0123456789AB", "../../../etc", "0123456789a/", "0123456789a."};
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		IS(ckt_mark_write(&server, bad[i], CKT_MARK_MOVED, 0, "x"), -EINVAL);
+		IS(ckt_mark_write(&server, bad[i], CKT_MARK_MOVED, 0, true, "x"), -EINVAL);
 		NO(ckt_mark_read(&server, bad[i], CKT_MARK_MOVED, &owner, text, sizeof text));
 		ckt_mark_remove(&server, bad[i], CKT_MARK_MOVED, 0);
 	}
@@ -55,20 +55,33 @@ static void test_owners(void)
 	time_t now = time(NULL);
 	server.key_made = now - 100;
 	NO(ckt_mark_exists(&server, id));
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, "there"), 0);
+	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, true, "there"), 0);
 	YES(ckt_mark_exists(&server, id));
 	YES(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 	IS(owner, 1001);
 	/* Not another user's to replace or remove; root's it is. */
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1002, "elsewhere"), -EPERM);
+	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1002, true, "elsewhere"), -EPERM);
 	ckt_mark_remove(&server, id, CKT_MARK_MOVED, 1002);
 	YES(ckt_mark_exists(&server, id));
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, "by root"), 0);
+	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "by root"), 0);
 	YES(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text) && owner == 0);
 	TEXT(text, "by root");
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, "mine"), -EPERM);
+	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, true, "mine"), -EPERM);
 	ckt_mark_remove(&server, id, CKT_MARK_MOVED, 0);
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, "there"), 0);
+	/* Under an id that is not proven: gives way to whose it is, and to no further one that only says so. */
+	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1002, false, "squatted"), 0);
+	NO(ckt_mark_is_proven(&server, id, CKT_MARK_MOVED));
+	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, false, "squatted too"), -EPERM);
+	snprintf(path, sizeof path, "%s/%s.moved", server.socket_dir, id);
+	snprintf(line, sizeof line, "%s", read_file(path));
+	line[1] = '2';
+	put_mark(line, now);
+	NO(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
+	line[1] = '3';
+	put_mark(line, now);
+	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1001, true, "there"), 0);
+	YES(ckt_mark_is_proven(&server, id, CKT_MARK_MOVED));
+	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 1002, false, "squatted"), -EPERM);
 	/* Changed since, or of another session. */
 	snprintf(path, sizeof path, "%s/%s.moved", server.socket_dir, id);
 	snprintf(line, sizeof line, "%s", read_file(path));
@@ -102,11 +115,11 @@ static void test_links(void)
 	snprintf(path, sizeof path, "%s/%s.moved", server.socket_dir, id);
 	IS(symlink("/etc/passwd", path), 0);
 	NO(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
-	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, "there"), 0);	/* replaced */
+	IS(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "there"), 0);	/* replaced */
 	YES(ckt_mark_read(&server, id, CKT_MARK_MOVED, &owner, text, sizeof text));
 	snprintf(path, sizeof path, "%s/%s.moved.new", server.socket_dir, id);
 	IS(symlink("/tmp/planted", path), 0);
-	YES(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, "x") < 0);
+	YES(ckt_mark_write(&server, id, CKT_MARK_MOVED, 0, true, "x") < 0);
 	unlink(path);
 	ckt_mark_remove(&server, id, CKT_MARK_MOVED, 0);
 }

@@ -109,10 +109,10 @@ static void test_time(void)
 	ckt_timer_set(&server.loop, &session->pause_timer, 0);
 	YES(run_until(went_on, id));
 	/* A server started again goes by the mark. */
-	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), "0"), 0);
+	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), true, "0"), 0);
 	ckt_pause_adopt(session);
 	CU_ASSERT_PTR_NULL(session->pause_timer.link);
-	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), "1"), 0);
+	IS(ckt_mark_write(&server, id, CKT_MARK_PAUSED, geteuid(), true, "1"), 0);
 	ckt_pause_adopt(session);
 	YES(run_until(went_on, id));
 	ckt_pause_adopt(session);	/* without one nothing happens */

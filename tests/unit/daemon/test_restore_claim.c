@@ -85,19 +85,23 @@ static void test_marks(void)
 		const struct ckt_claimant *claimant;
 		enum image image;
 		int result;
+		bool unproven;
 	} cases[] = {
 		{ALICE, &alice, FORGED, 0},	 {ALICE, &alice, SEALED, 0},	   {ALICE, &mallory, FORGED, -EPERM}, {ALICE, &mallory, DERIVED, -EPERM},
 		{ALICE, &mallory, SEALED, -EPERM}, {ALICE, &nobody, DERIVED, -EPERM}, {ALICE, &root, FORGED, 0},	      {ALICE, &token, DERIVED, 0},
 		/* Whose it is was never known: who has the image has it. */
 		{CKT_UID_UNKNOWN, &nobody, DERIVED, 0}, {CKT_UID_UNKNOWN, &nobody, FORGED, -EPERM}, {CKT_UID_UNKNOWN, &mallory, FORGED, -EPERM},
 		{CKT_UID_UNKNOWN, &alice, SEALED, 0},
+		/* Who wrote it had the id from an image. */
+		{MALLORY, &alice, SEALED, 0, true}, {MALLORY, &alice, DERIVED, 0, true}, {MALLORY, &alice, FORGED, -EPERM, true},
+		{MALLORY, &mallory, FORGED, 0, true}, {MALLORY, &alice, SEALED, -EPERM, false},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++)
 		for (int mark = 0; mark < CKT_MARKS; mark++) {
 			struct ckt_session session, *other;
 			bool end;
 			make_origin(DERIVED);
-			IS(ckt_mark_write(&server, id, (enum ckt_mark)mark, cases[i].owner, "x"), 0);
+			IS(ckt_mark_write(&server, id, (enum ckt_mark)mark, cases[i].owner, !cases[i].unproven, "x"), 0);
 			IS(claim(&session, cases[i].claimant, cases[i].image, &other, &end), mark == CKT_MARK_PAUSED ? 0 : cases[i].result);
 			if (*message)
 				HAS(message, "belongs to another user");
