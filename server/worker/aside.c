@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/worker.h"
@@ -86,6 +87,12 @@ void ckt_aside_finish(struct ckt_worker *worker)
 		job->finish(worker, job);
 		aside.unfinished--;
 	}
+}
+
+bool ckt_aside_settle(struct ckt_worker *worker)
+{
+	enum { LONGEST_MS = 1000 };
+	return aside.unfinished && !ckt_aside_drain(worker, ckt_net_now_ms() + LONGEST_MS);
 }
 
 int ckt_aside_drain(struct ckt_worker *worker, int64_t deadline_ms)

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ckt_worker;
@@ -31,3 +32,5 @@ void ckt_aside_submit(struct ckt_worker *worker, struct ckt_aside_job *job);
 void ckt_aside_finish(struct ckt_worker *worker);
 /* Waits until every job is finished.  deadline_ms -1: none; else -ETIMEDOUT, or -EAGAIN where a host function waits for the client. */
 int ckt_aside_drain(struct ckt_worker *worker, int64_t deadline_ms);
+/* What is being given back is given back before memory is counted or missed: waits for it, but no longer than a second. True: it is. */
+bool ckt_aside_settle(struct ckt_worker *worker);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "rpc/gen/cuda_codec.h"
+#include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/ipc.h"
 #include "server/worker/fence.h"
@@ -123,6 +124,7 @@ int ckt_worker_mem_get_info(struct ckt_wcall *call)
 		return CUDA_ERROR_INVALID_DEVICE;
 	size_t free_bytes, total;
 	ckt_pools_poll(worker);
+	ckt_aside_settle(worker);
 	CUresult result = ckt_driver.cuMemGetInfo_v2(&free_bytes, &total);
 	if (result)
 		return result;

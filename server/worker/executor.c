@@ -271,8 +271,14 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 	int result = CUDA_SUCCESS;
 	if (header->context && (!worker->current || worker->current->id != header->context))
 		result = ckt_worker_use_context(worker, header->context);
+	struct ckt_cursor args = call->args;
 	if (!result)
 		result = call->proc->handler(call);
+	/* An allocation: what the program gave back before it may still be on its way. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && header->seq && !(header->flags & CKT_CALL_BATCHED) && ckt_aside_settle(worker)) {
+		call->args = args;
+		result = call->proc->handler(call);
+	}
 	if (result == CKT_WCALL_LATER)
 		return PROGRESS_MORE;
 	if (result == CKT_WCALL_GARBAGE) {

@@ -119,6 +119,27 @@ static void test_extents(void)
 	session_end(w);
 }
 
+/* An array's end runs beside the executor: who asks for memory behind it gets what it gave back, and is told so. */
+static void test_given_back(void)
+{
+	struct wire *w = limited();
+	uint64_t free_before = left(w), array = ckt_handle_make(CKT_KIND_ARRAY, 1, 1500);
+	for (int i = 0; i < 20; i++) {
+		IS(done(WIRE_CALL(w, array_create, true, .id = array, .width = 1024, .height = 2560, .format = CU_AD_FORMAT_FLOAT, .channels = 4)), CUDA_SUCCESS);
+		WIRE_BATCH(w, array_destroy, .id = array);
+		if (i % 2)
+			IS(left(w), free_before);
+		if (i % 3)
+			continue;
+		struct ckt_mem_alloc_res res = {0};
+		struct wire_reply reply = WIRE_CALL(w, mem_alloc, true, .size = 40 * MIB);
+		YES(!reply.result && ckt_mem_alloc_res_get(&reply.results, &res));
+		free(reply.data);
+		IS(done(WIRE_CALL(w, mem_free, true, .address = res.address)), CUDA_SUCCESS);
+	}
+	session_end(w);
+}
+
 /* The server's present limit holds, and what of a session does not fit is refused by name. */
 static void test_restore(void)
 {
@@ -144,4 +165,4 @@ static void test_restore(void)
 	remove_directory(directory);
 }
 
-UNIT_SUITE(device_limits, {"modules", test_modules}, {"limits", test_limits}, {"extents", test_extents}, {"restore", test_restore})
+UNIT_SUITE(device_limits, {"modules", test_modules}, {"limits", test_limits}, {"extents", test_extents}, {"given back", test_given_back}, {"restore", test_restore})
