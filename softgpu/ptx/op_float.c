@@ -284,13 +284,13 @@ static double fma_odd(double x, double y, double z)
 	return ptx_double((lost > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
-/* What a tensor copy leaves outside of the tensor where NaN are asked for: .oob makes 0 of what one is multiplied with. */
-enum { OOB_NAN = 0xffff };
+/* What .oob makes 0 of, with either sign: the NaN that a tensor copy leaves outside of the tensor (every pattern tried on an H200). */
+enum { OOB_NAN = 0x7ff7 };
 
 static inline __attribute__((always_inline)) uint16_t one_half(unsigned flags, int op, uint16_t xa, uint16_t ya, uint16_t za)
 {
 	bool bf = flags & FLAG_BF16;
-	if ((flags & FLAG_OOB) && (xa == OOB_NAN || ya == OOB_NAN))
+	if ((flags & FLAG_OOB) && ((xa & 0x7fff) == OOB_NAN || (ya & 0x7fff) == OOB_NAN))
 		return 0;
 	if (op == F_ABS || op == F_NEG) {
 		uint16_t r = op == F_ABS ? xa & 0x7fff : xa ^ 0x8000;

@@ -167,6 +167,8 @@ static void test_gross(void)
 
 E(add_half, ((a & 0xffff) == 0x3c00 && (b & 0xffff) == 0x3c00) ? 0x4000 : (a & 0xffff) == 0x3c00 ? 0x3c00 : (b & 0xffff) == 0x3c00 ? 0x3c00 : 0)
 E(fma_pair, 0x40003e00)	/* 1 * 1 + 1 above, 1 * 0.5 + 1 below */
+E(oob_pair, 0x00004000)	/* 0 for the NaN that .oob knows, by either factor and with either sign */
+E(other_nan, 0x7fff4000)
 
 static void test_half(void)
 {
@@ -174,6 +176,9 @@ static void test_half(void)
 	static const struct unit_case cases[] = {
 		{"add.f16 ho, ha, hb;", UNIT_16, add_half, NULL},
 		{"mov.b32 t1, 0x3c003c00; mov.b32 t2, 0x3c003800; fma.rn.f16x2 ro, t1, t2, t1;", UNIT_32, fma_pair, NULL},
+		{"mov.b32 t1, 0x7ff73c00; mov.b32 t2, 0x3c003c00; fma.rn.oob.f16x2 ro, t1, t2, t2;", UNIT_32, oob_pair, NULL},
+		{"mov.b32 t1, 0xfff73c00; mov.b32 t2, 0x3c003c00; fma.rn.oob.f16x2 ro, t2, t1, t2;", UNIT_32, oob_pair, NULL},
+		{"mov.b32 t1, 0xffff3c00; mov.b32 t2, 0x3c003c00; fma.rn.oob.f16x2 ro, t1, t2, t2;", UNIT_32, other_nan, NULL},
 	};
 	unit_check(cases, sizeof cases / sizeof *cases, some, 2);
 }
