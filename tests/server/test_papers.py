@@ -24,6 +24,28 @@ class Papers(unittest.TestCase):
         for option in options:
             self.assertRegex(page, r"\.(TP\n\.)?(B|BI|BR)\b.*--%s\b" % option)
 
+    def test_entries_of_the_server(self):
+        """Page and help have the same options in the same order, with the same words for what they take and the same plain defaults."""
+        text = output("CKT_TEST_SERVER", "--help")
+        told = re.findall(r"(?m)^  --([a-z-]+)((?: [A-Z][A-Z:]*| ACTION| soft\|auto\|PATH)?) (.*(?:\n {10,}.*)*)", text)
+        page = read("docs", "man", "cricket-server.8")
+        part = page[page.index(".SH OPTIONS"):page.index(".SH WHO MAY DO WHAT")]
+        entries = {}
+        for entry in part.split("\n.TP\n")[1:]:
+            head, body = entry.split("\n", 1)
+            head = re.sub(r"^\.B[IR]* |\\f.|\"", "", head)
+            for name in re.findall(r"--([a-z-]+)", head):
+                entries[name] = (re.sub(r"--[a-z-]+|,", "", head).split(), body)
+        self.assertGreater(len(told), 20)
+        self.assertEqual([name for name, _, _ in told], list(entries) if list(entries)[-2:] == ["version", "help"] else None)
+        for name, takes, what in told:
+            with self.subTest(option=name):
+                if name != "on-term":   # the page has the one action that there is
+                    self.assertEqual(entries[name][0], takes.split())
+                default = re.search(r"\(default (\d+|all|auto|info|cricket)\b", re.sub(r"\s+", " ", what))
+                if default:
+                    self.assertRegex(entries[name][1], r"\b%s\b" % default.group(1))
+
     def test_subcommands(self):
         page, text = read("docs", "man", "cricketctl.1"), output("CKT_TEST_CTL", "--help")
         subcommands = re.findall(r"^  ([a-z]+)\b", text, re.M)
