@@ -237,7 +237,8 @@ static int receive(int broker, uint32_t tag, int64_t deadline_ms, int *ret_fd)
 		ssize_t n = ready < 0 ? -1 : recvmsg(broker, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
-		int fd = n > 0 ? ckt_net_fd_take(&message) : -1;
+		/* An empty message is no end of file to the kernel, and may carry one too. */
+		int fd = n >= 0 ? ckt_net_fd_take(&message) : -1;
 		struct ckt_cursor c = {.p = data, .end = data + (n > 0 ? n : 0)};
 		bool good = n == ANSWER_SIZE && ckt_get_u32(&c) == MAGIC;
 		bool ours = good && ckt_get_u32(&c) == tag;

@@ -213,7 +213,10 @@ static void test_lies(void)
 		{read_only, 0, magic + 1, 0, 12, {-EPROTO, -EPROTO}},
 		{read_only, 0, magic, 0, 8, {-EPROTO, -EPROTO}},
 		{read_only, 0, magic, 0, 16, {-EPROTO, -EPROTO}},
+		{read_only, 0, magic, 0, 0, {-ECONNRESET, -ECONNRESET}},	/* an empty message, and yet with a descriptor */
 	};
+	int lowest = dup(read_only);
+	close(lowest);
 	for (size_t i = 0; i < COUNT(lies); i++)
 		for (int make = 0; make < 2; make++) {
 			struct liar liar = {.fd = pair[1], .lie = &lies[i]};
@@ -225,6 +228,9 @@ static void test_lies(void)
 				close(fd);
 			pthread_join(thread, NULL);
 		}
+	int lowest_now = dup(read_only);
+	close(lowest_now);
+	IS(lowest_now, lowest);		/* what came along with a wrong answer was closed */
 	close(pair[1]);
 	int gone = ckt_broker_open(pair[0], CKT_BROKER_READ, 0, 0);
 	YES(gone == -ECONNRESET || gone == -EPIPE);
