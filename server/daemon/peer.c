@@ -136,7 +136,7 @@ bool ckt_peer_is_anonymous(const struct ckt_peer *peer)
 
 bool ckt_peer_may_session(const struct ckt_peer *peer, const struct ckt_session *session)
 {
-	return (peer->shown && peer->shown == session->pid) || ckt_peer_may(peer, session->uid);
+	return (peer->shown && peer->shown == session->serial) || ckt_peer_may(peer, session->uid);
 }
 
 /* ---- Hello */
@@ -293,7 +293,7 @@ static void secret_known(struct ckt_session *session, void *context, int error, 
 	if (error) {
 		refuse(peer, CKT_HELLO_FAILED, "session %s: its worker does not answer: %s", session->id, strerror(-error));
 	} else if (ckt_auth_equal(hash, status->secret_hash, sizeof hash)) {
-		peer->shown = session->pid;
+		peer->shown = session->serial;
 		control_begin(peer);
 	} else {
 		deny(peer, "the secret is not this session's: its secret is another");

@@ -29,7 +29,7 @@ struct ckt_peer {
 	const char *denial;		/* to be said later */
 	bool wants_slot;		/* waits for a session to end, --max-sessions */
 	bool token;			/* showed the right one */
-	pid_t shown;			/* worker of the session whose secret it showed; 0: none */
+	uint64_t shown;			/* serial of the session whose secret it showed; 0: none */
 	uint32_t xid;			/* of the call in hand */
 	uint32_t proc;
 	struct ckt_broker *broker;	/* of ours: opens files of stages for the call in hand */

@@ -71,7 +71,7 @@ int ckt_claim_check(struct ckt_session *session, const struct ckt_worker_origin_
 	struct ckt_session *other = result || strcmp(id, session->id) == 0 ? NULL : ckt_session_find(session->server, id);
 	if (result || !other)
 		return result;
-	bool may = ckt_claimant_may(&session->claimant, other->uid) || (session->claimant.shown && session->claimant.shown == other->pid);
+	bool may = ckt_claimant_may(&session->claimant, other->uid) || (session->claimant.shown && session->claimant.shown == other->serial);
 	*ret_other = other;
 	*ret_end = false;
 	/* It moves from one GPU of ours to another. */

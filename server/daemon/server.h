@@ -79,6 +79,7 @@ struct ckt_server {
 
 	struct ckt_session *sessions;	/* sorted by id */
 	unsigned session_count;
+	uint64_t session_serial;	/* the last one given out */
 	struct ckt_peer *peers_first, *peers_last;	/* oldest first */
 	unsigned peers_waiting;
 	struct ckt_admission *admission;	/* see admission.c; NULL until somebody connects */

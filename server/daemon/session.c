@@ -545,6 +545,7 @@ static struct ckt_session *session_new(struct ckt_server *server, const char *id
 	if (!session)
 		return NULL;
 	session->server = server;
+	session->serial = ++server->session_serial;
 	session->pidfd.fd = -1;
 	for (int kind = 0; kind < CKT_LINKS; kind++)
 		session->links[kind].stream.source.fd = -1;

@@ -39,7 +39,7 @@ struct ckt_wait {
 /* Who asked for a restore; see restore_claim.h. */
 struct ckt_claimant {
 	uint32_t uid;			/* CKT_UID_UNKNOWN over TCP */
-	pid_t shown;			/* worker of the session whose secret it showed; 0 */
+	uint64_t shown;			/* serial of the session whose secret it showed; 0 */
 	bool token;
 	bool for_others;		/* root, the server's user, or who knows the token */
 };
@@ -48,6 +48,7 @@ struct ckt_session {
 	struct ckt_server *server;
 	struct ckt_session *next;
 	char id[CKT_SESSION_ID_SIZE + 1];
+	uint64_t serial;		/* from 1, and no other session's ever: ids are inherited, and pids come again */
 	enum { CKT_SESSION_STARTING, CKT_SESSION_LIVE, CKT_SESSION_ENDING } phase;
 	bool child;			/* of this process, not adopted */
 	bool restore;

@@ -168,7 +168,7 @@ struct ckt_session *session_new(const char *id)
 	snprintf(address.sun_path, sizeof address.sun_path, "%.80s/%s.sock", server.socket_dir, id);
 	if (bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 8))
 		abort();
-	*session = (struct ckt_session){.server = &server, .phase = CKT_SESSION_LIVE, .pid = -1, .uid = geteuid(), .gpu = -1, .pidfd = {.fd = fd, .ready = accept_one},
+	*session = (struct ckt_session){.server = &server, .serial = ++server.session_serial, .phase = CKT_SESSION_LIVE, .pid = -1, .uid = geteuid(), .gpu = -1, .pidfd = {.fd = fd, .ready = accept_one},
 					.started = 1000, .status = {.program_name = (char *)"program", .client = (char *)"", .note = (char *)"",
 					.session = (char *)"", .state = CKT_STATE_RUNNING}};
 	snprintf(session->id, sizeof session->id, "%s", id);

@@ -159,10 +159,12 @@ static void test_sessions(void)
 	struct ckt_session session = {.server = &server, .id = "ffffffffffff", .claimant = {.uid = CKT_UID_UNKNOWN, .shown = 4711}}, *found;
 	bool end;
 	other->holder = (struct ckt_peer *)&other;
-	IS(ckt_claim_check(&session, &origin, &found, &end, message), -EEXIST);
+	/* Another session whose worker has that number says nothing. */
 	other->pid = 4711;
-	IS(ckt_claim_check(&session, &origin, &found, &end, message), 1);
+	IS(ckt_claim_check(&session, &origin, &found, &end, message), -EEXIST);
 	other->pid = -1;
+	session.claimant.shown = other->serial;
+	IS(ckt_claim_check(&session, &origin, &found, &end, message), 1);
 	other->holder = NULL;
 	session_drop(other);
 }
