@@ -29,17 +29,23 @@ static struct task {
 	uint8_t sum[32];
 } tasks[THREADS_MAX];
 
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
 static void *work(void *opaque)
 {
 	struct task *t = opaque;
 	for (size_t i = 0; i < t->chunks; i++) {
 		uint8_t *data = t->data + (i % 2) * CHUNK;
 		if (t->what & READ && pread(t->fd, data, CHUNK, (off_t)(i * CHUNK)) != CHUNK)
-			abort();
+			fail("reading");
 		if (t->what & HASH)
 			ckt_blake3(data, CHUNK, t->sum);
 		if (t->what & WRITE && pwrite(t->fd, data, CHUNK, (off_t)(i * CHUNK)) != CHUNK)
-			abort();
+			fail("writing");
 	}
 	return NULL;
 }
@@ -59,7 +65,7 @@ static void row(const char *name, int what, int threads)
 		tasks[i].what = what;
 		chunks += tasks[i].chunks;
 		if (pthread_create(&tasks[i].thread, NULL, work, &tasks[i]))
-			abort();
+			fail("starting a thread");
 	}
 	for (int i = 0; i < threads; i++)
 		pthread_join(tasks[i].thread, NULL);
@@ -85,7 +91,7 @@ int main(int argc, char **argv)
 		tasks[i].chunks = (gib << 30) / CHUNK / (size_t)threads;
 		tasks[i].data = mmap(NULL, 2 * CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 		if (tasks[i].fd < 0 || tasks[i].data == MAP_FAILED)
-			abort();
+			fail("making a file");
 		for (size_t k = 0; k < 2 * CHUNK; k++)
 			tasks[i].data[k] = (uint8_t)(k * 2654435761u >> 13);
 	}
@@ -97,7 +103,7 @@ int main(int argc, char **argv)
 	row("read + hash", READ | HASH, threads);
 	for (int i = 0; i < threads; i++)
 		if (ftruncate(tasks[i].fd, 0))
-			abort();
+			fail("emptying a file");
 	row("hash + write", HASH | WRITE, threads);
 	return 0;
 }
