@@ -261,10 +261,10 @@ int ckt_image_write_open(int manifest_fd, const ckt_image *image, char *ret_mess
 }
 
 /* The whole file, wherever the descriptor stands. */
-static int read_file(int fd, uint8_t **ret_data, size_t *ret_size)
+static int read_file(int fd, uint64_t max_bytes, uint8_t **ret_data, size_t *ret_size)
 {
 	struct stat st;
-	int result = fstat(fd, &st) ? -errno : !S_ISREG(st.st_mode) ? -EINVAL : (uint64_t)st.st_size > MANIFEST_BYTES_MAX ? -EFBIG : 0;
+	int result = fstat(fd, &st) ? -errno : !S_ISREG(st.st_mode) ? -EINVAL : (uint64_t)st.st_size > max_bytes ? -EFBIG : 0;
 	uint8_t *data = result ? NULL : malloc((size_t)st.st_size + 1);
 	size_t have = 0;
 	if (!result && !data)
@@ -287,11 +287,11 @@ static int read_file(int fd, uint8_t **ret_data, size_t *ret_size)
 	return 0;
 }
 
-static int read_manifest(int fd, ckt_image *ret_image, char *ret_message, size_t message_size)
+static int read_manifest(int fd, uint64_t max_bytes, ckt_image *ret_image, char *ret_message, size_t message_size)
 {
 	uint8_t *data = NULL;
 	size_t size = 0;
-	int result = fd < 0 ? fd : read_file(fd, &data, &size);
+	int result = fd < 0 ? fd : read_file(fd, max_bytes, &data, &size);
 	if (result) {
 		snprintf(ret_message, message_size, "the directory holds no whole image: manifest: %s", strerror(-result));
 		return result;
@@ -325,8 +325,13 @@ static bool file_has_size(int place, unsigned file, uint64_t bytes)
 
 int ckt_image_read(int place, ckt_image *ret_image, char *ret_message, size_t message_size)
 {
+	return ckt_image_read_within(place, MANIFEST_BYTES_MAX, ret_image, ret_message, message_size);
+}
+
+int ckt_image_read_within(int place, uint64_t max_bytes, ckt_image *ret_image, char *ret_message, size_t message_size)
+{
 	int fd = ckt_image_open(place, CKT_BROKER_READ, 0, CKT_BROKER_MANIFEST);
-	int result = read_manifest(fd, ret_image, ret_message, message_size);
+	int result = read_manifest(fd, max_bytes < MANIFEST_BYTES_MAX ? max_bytes : MANIFEST_BYTES_MAX, ret_image, ret_message, message_size);
 	if (fd >= 0)
 		close(fd);
 	for (unsigned i = 0; !result && i < ret_image->file_bytes.file_bytes_len; i++)
@@ -337,7 +342,7 @@ int ckt_image_read(int place, ckt_image *ret_image, char *ret_message, size_t me
 
 int ckt_image_read_open(const int *fds, unsigned count, ckt_image *ret_image, char *ret_message, size_t message_size)
 {
-	int result = read_manifest(count ? fds[0] : -EBADF, ret_image, ret_message, message_size);
+	int result = read_manifest(count ? fds[0] : -EBADF, MANIFEST_BYTES_MAX, ret_image, ret_message, message_size);
 	for (unsigned i = 0; !result && i < ret_image->file_bytes.file_bytes_len; i++) {
 		struct stat st;
 		if (1 + i >= count || fstat(fds[1 + i], &st) || !has_size(&st, ret_image->file_bytes.file_bytes_val[i]))

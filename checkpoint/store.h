@@ -50,6 +50,8 @@ void ckt_image_writer_fini(struct ckt_image_writer *writer);
 int ckt_image_write(int place, const ckt_image *image, char *ret_message, size_t message_size);
 /* Reads and checks it: magic, version, checksum, structure, size of the data files.  Free with xdr_free(xdr_ckt_image). */
 int ckt_image_read(int place, ckt_image *ret_image, char *ret_message, size_t message_size);
+/* -EFBIG where the manifest has more: who opens the files may have another one by now, or it grew. */
+int ckt_image_read_within(int place, uint64_t max_bytes, ckt_image *ret_image, char *ret_message, size_t message_size);
 /* The minor version that wrote it, without a look at anything else; 0 where it cannot be told. */
 unsigned ckt_image_minor(int place);
 /*

@@ -134,10 +134,11 @@ static int load_identity(struct ckt_loading *l)
 	return 0;
 }
 
+enum { DECODED_FACTOR = 4 };
+
 /* What the manifest takes while it is read: its bytes, and at most three times as much for what they describe. */
 static int charge_manifest(struct ckt_loading *l, const int *places)
 {
-	enum { DECODED_FACTOR = 4 };
 	int64_t bytes = l->worker->memory_count ? ckt_image_manifest_bytes_open(l->worker->memory_fds[0]) : ckt_image_manifest_bytes(places[0]);
 	l->manifest_bytes = bytes > 0 ? (uint64_t)bytes * DECODED_FACTOR : 0;
 	if (ckt_budget_charge(l->manifest_bytes, "the manifest of an image"))
@@ -156,7 +157,8 @@ static int open_image(struct ckt_loading *l, const int *places, unsigned place_c
 	if (charged)
 		return charged;
 	if (!worker->memory_count) {
-		int error = ckt_image_read(places[0], &l->image, l->message, l->message_size);
+		/* No more than was charged for. */
+		int error = ckt_image_read_within(places[0], l->manifest_bytes / DECODED_FACTOR, &l->image, l->message, l->message_size);
 		return error ? error : ckt_image_reader_init(&l->reader, &l->image, places, place_count, l->message, l->message_size);
 	}
 	int error = ckt_image_read_open(worker->memory_fds, worker->memory_count, &l->image, l->message, l->message_size);

@@ -90,6 +90,12 @@ static void test_directory(void)
 	IS(ckt_image_read(dir, &back, message, sizeof message), 0);
 	TEXT(back.session, "0123456789ab");
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&back);
+	/* As large as was said, or larger. */
+	uint64_t bytes_now = (uint64_t)ckt_image_manifest_bytes(dir);
+	IS(ckt_image_read_within(dir, bytes_now, &back, message, sizeof message), 0);
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&back);
+	IS(ckt_image_read_within(dir, bytes_now - 1, &back, message, sizeof message), -EFBIG);
+	HAS(message, "File too large");
 	/* Never over another one. */
 	IS(ckt_image_write(dir, &image, message, sizeof message), -EEXIST);
 	HAS(message, "writing the manifest: File exists");
