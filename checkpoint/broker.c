@@ -21,8 +21,6 @@ enum {
 	MAGIC = 0x436b4231,	/* "CkB1" */
 	ASK_SIZE = 20,
 	ANSWER_SIZE = 12,
-	/* A cricketctl that was stopped must not keep a program frozen for longer. */
-	ANSWER_MS = 60000,
 	STACK_BYTES = 256 << 10,
 };
 
@@ -198,6 +196,8 @@ void ckt_broker_stop(struct ckt_broker *broker)
 
 /* ---- Who asks */
 
+unsigned ckt_broker_answer_ms = 60000;
+
 /* One ask at a time: there is one for each file, so nobody waits for long. */
 static pthread_mutex_t ask_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -267,7 +267,10 @@ int ckt_broker_open(int broker, enum ckt_broker_right right, unsigned directory,
 	do
 		n = send(broker, data, sizeof data, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
-	int result = n == sizeof data ? receive(broker, tag, ckt_net_now_ms() + ANSWER_MS, &fd) : n < 0 ? -errno : -EPROTO;
+	int result = n == sizeof data ? receive(broker, tag, ckt_net_now_ms() + ckt_broker_answer_ms, &fd) : n < 0 ? -errno : -EPROTO;
+	/* Not once for each file: those who wait for their turn, and who comes after them, are told at once. */
+	if (result == -ETIMEDOUT)
+		shutdown(broker, SHUT_RDWR);
 	pthread_mutex_unlock(&ask_lock);
 	if (!result) {
 		result = check_answer(fd, right);

@@ -46,4 +46,5 @@ void ckt_broker_stop(struct ckt_broker *broker);
 /* Whether the descriptor is a socket of that kind, which is all that can be told of it. */
 bool ckt_broker_is(int fd);
 /* A plain file, which is empty where it was to be made; the caller's.  What the other side sends is not trusted.  -errno. */
+extern unsigned ckt_broker_answer_ms;	/* who gives no answer for so long, as a cricketctl that was stopped, is asked no more; tests want less */
 int ckt_broker_open(int broker, enum ckt_broker_right right, unsigned directory, unsigned file);

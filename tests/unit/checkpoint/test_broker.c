@@ -241,4 +241,37 @@ static void test_lies(void)
 	unlink(full);
 }
 
-UNIT_SUITE(broker, {"make", test_make}, {"read", test_read}, {"foreign file", test_foreign_file}, {"end", test_end}, {"lies", test_lies})
+static void *ask_thread(void *opaque)
+{
+	return (void *)(intptr_t)ckt_broker_open(*(int *)opaque, CKT_BROKER_MAKE, 0, 1);
+}
+
+/* Who does not answer is waited for once, whoever asks, and not once for each file. */
+static void test_silence(void)
+{
+	int pair[2];
+	unsigned usual = ckt_broker_answer_ms, asks = 0;
+	pthread_t threads[3];
+	uint8_t data[20];
+	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	ckt_broker_answer_ms = 50;
+	for (size_t i = 0; i < COUNT(threads); i++)
+		MUST(pthread_create(&threads[i], NULL, ask_thread, &pair[0]), 0);
+	unsigned late = 0, ended = 0;
+	for (size_t i = 0; i < COUNT(threads); i++) {
+		void *result;
+		pthread_join(threads[i], &result);
+		late += (intptr_t)result == -ETIMEDOUT;
+		ended += (intptr_t)result == -EPIPE || (intptr_t)result == -ECONNRESET;
+	}
+	ckt_broker_answer_ms = usual;
+	IS(late, 1);
+	IS(ended, 2);
+	while (recv(pair[1], data, sizeof data, MSG_DONTWAIT) == 20)
+		asks++;
+	IS(asks, 1);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+UNIT_SUITE(broker, {"make", test_make}, {"read", test_read}, {"foreign file", test_foreign_file}, {"end", test_end}, {"lies", test_lies}, {"silence", test_silence})
