@@ -1,13 +1,13 @@
-"""Emits cuda_codec.h and cuda_codec.c: a struct and a flat coder for the arguments and the results of every procedure."""
+"""Emits LIBRARY_codec.h and LIBRARY_codec.c: a struct and a flat coder for the arguments and the results of every procedure."""
 
 import wire
 from emit_x import struct_symbol
 
 HEADER = """\
 /*
- * Made by rpc/gen from rpc/api/cuda.api: do not edit.
+ * Made by rpc/gen from rpc/api/{name}.api: do not edit.
  *
- * Flat codecs of the CUDA program's procedures, on rpc/wire.h.  For every procedure NAME with arguments: struct ckt_NAME_args,
+ * Flat codecs of the {title} program's procedures, on rpc/wire.h.  For every procedure NAME with arguments: struct ckt_NAME_args,
  * and with results struct ckt_NAME_res, each with
  *
  *	_size	exact bytes on the wire; asserts that lengths are within their bounds (the caller's duty)
@@ -23,84 +23,9 @@ HEADER = """\
 #pragma once
 
 #include <assert.h>
-#include <cuda.h>
+{includes}
 
-#include "rpc/wire.h"
-
-static inline uint32_t ckt_xdr_u32(const uint8_t *xdr, uint32_t index)
-{
-	uint32_t v;
-	memcpy(&v, xdr + (size_t)index * 4, 4);
-	return be32toh(v);
-}
-
-static inline uint64_t ckt_xdr_u64(const uint8_t *xdr, uint32_t index)
-{
-	uint64_t v;
-	memcpy(&v, xdr + (size_t)index * 8, 8);
-	return be64toh(v);
-}
-
-static inline uint8_t *ckt_codec_put_f32(uint8_t *p, float f)
-{
-	uint32_t v;
-	memcpy(&v, &f, 4);
-	return ckt_put_u32(p, v);
-}
-
-static inline uint8_t *ckt_codec_put_f64(uint8_t *p, double f)
-{
-	uint64_t v;
-	memcpy(&v, &f, 8);
-	return ckt_put_u64(p, v);
-}
-
-static inline float ckt_codec_get_f32(struct ckt_cursor *c)
-{
-	uint32_t v = ckt_get_u32(c);
-	float f;
-	memcpy(&f, &v, 4);
-	return f;
-}
-
-static inline double ckt_codec_get_f64(struct ckt_cursor *c)
-{
-	uint64_t v = ckt_get_u64(c);
-	double f;
-	memcpy(&f, &v, 8);
-	return f;
-}
-
-static inline uint8_t *ckt_codec_put_u32s(uint8_t *p, const uint32_t *words, uint32_t count)
-{
-	p = ckt_put_u32(p, count);
-	for (uint32_t i = 0; i < count; i++)
-		p = ckt_put_u32(p, words[i]);
-	return p;
-}
-
-static inline uint8_t *ckt_codec_put_u64s(uint8_t *p, const uint64_t *words, uint32_t count)
-{
-	p = ckt_put_u32(p, count);
-	for (uint32_t i = 0; i < count; i++)
-		p = ckt_put_u64(p, words[i]);
-	return p;
-}
-
-/* NULL and a count of 0 after a failure. */
-static inline const uint8_t *ckt_codec_get_words(struct ckt_cursor *c, uint32_t max, uint32_t word_bytes, uint32_t *ret_count)
-{
-	uint32_t count = ckt_get_u32(c);
-	*ret_count = 0;
-	if (c->bad || count > max) {
-		c->bad = true;
-		return NULL;
-	}
-	const uint8_t *words = ckt_get_fixed(c, (size_t)count * word_bytes);
-	if (words)
-		*ret_count = count;
-	return words;
-}
+#include "rpc/codec.h"
 """
 
 # kind -> (expression that puts value v at p, expression that gets)
@@ -132,7 +57,7 @@ def _declare(member):
     raise AssertionError(f"no field of type {t}")
 
 
-def _put(t, value, depth=1):
+def _put(library, t, value, depth=1):
     tab = "\t" * depth
     if isinstance(t, wire.Scalar):
         return [f"{tab}p = {_PUT[t.kind].format(v=value)};"]
@@ -144,13 +69,13 @@ def _put(t, value, depth=1):
         return [f"{tab}p = ckt_put_fixed(p, {value}, {t.count});"]
     if isinstance(t, wire.FixedArray):
         i = f"i{depth}"
-        return [f"{tab}for (unsigned {i} = 0; {i} < {t.count}; {i}++) {{"] + _put(t.element, f"{value}[{i}]", depth + 1) + [f"{tab}}}"]
+        return [f"{tab}for (unsigned {i} = 0; {i} < {t.count}; {i}++) {{"] + _put(library, t.element, f"{value}[{i}]", depth + 1) + [f"{tab}}}"]
     if isinstance(t, wire.Struct):
-        return [f"{tab}p = ckt_codec_put_{struct_symbol(t)}(p, &{value});"]
+        return [f"{tab}p = ckt_{library.name}_put_{struct_symbol(t)}(p, &{value});"]
     raise AssertionError(t)
 
 
-def _get(t, target, depth=1, cast=None):
+def _get(library, t, target, depth=1, cast=None):
     tab = "\t" * depth
     if isinstance(t, wire.Scalar):
         return [f"{tab}{target} = {f'({cast})' if cast else ''}{_GET[t.kind]};"]
@@ -164,22 +89,22 @@ def _get(t, target, depth=1, cast=None):
     if isinstance(t, wire.FixedArray):
         i = f"i{depth}"
         return [f"{tab}for (unsigned {i} = 0; {i} < {t.count}; {i}++) {{"] \
-            + _get(t.element, f"{target}[{i}]", depth + 1, cast) + [f"{tab}}}"]
+            + _get(library, t.element, f"{target}[{i}]", depth + 1, cast) + [f"{tab}}}"]
     if isinstance(t, wire.Struct):
-        return [f"{tab}ckt_codec_get_{struct_symbol(t)}(c, &{target});"]
+        return [f"{tab}ckt_{library.name}_get_{struct_symbol(t)}(c, &{target});"]
     raise AssertionError(t)
 
 
-def _struct_codec(struct):
+def _struct_codec(library, struct):
     name = struct_symbol(struct)
-    lines = ["", f"static inline uint8_t *ckt_codec_put_{name}(uint8_t *p, const {struct.c} *v)", "{"]
+    lines = ["", f"static inline uint8_t *ckt_{library.name}_put_{name}(uint8_t *p, const {struct.c} *v)", "{"]
     for m in struct.members:
-        lines += _put(m.type, f"v->{m.name}")
+        lines += _put(library, m.type, f"v->{m.name}")
     # Padding must not hold what the stack held before.
-    lines += ["\treturn p;", "}", "", f"static inline void ckt_codec_get_{name}(struct ckt_cursor *c, {struct.c} *ret)", "{",
+    lines += ["\treturn p;", "}", "", f"static inline void ckt_{library.name}_get_{name}(struct ckt_cursor *c, {struct.c} *ret)", "{",
               "\tmemset(ret, 0, sizeof(*ret));"]
     for m in struct.members:
-        lines += _get(m.type, f"ret->{m.name}", cast=m.c)
+        lines += _get(library, m.type, f"ret->{m.name}", cast=m.c)
     return lines + ["}"]
 
 
@@ -199,7 +124,7 @@ def _size_body(message):
     return checks + [f"\treturn {' + '.join([str(fixed)] + variable)};"]
 
 
-def _message(message):
+def _message(library, message):
     name = f"ckt_{message.name}"
     lines = ["", f"struct {name} {{"]
     for f in message.fields:
@@ -207,16 +132,18 @@ def _message(message):
     lines += ["};", "", f"static inline size_t {name}_size(const struct {name} *m)", "{"] + _size_body(message) + ["}", ""]
     lines += [f"static inline uint8_t *{name}_put(uint8_t *p, const struct {name} *m)", "{"]
     for f in message.fields:
-        lines += _put(f.type, f"m->{f.name}")
+        lines += _put(library, f.type, f"m->{f.name}")
     lines += ["\treturn p;", "}", "", f"static inline bool {name}_get(struct ckt_cursor *c, struct {name} *ret)", "{"]
     for f in message.fields:
-        lines += _get(f.type, f"ret->{f.name}")
+        lines += _get(library, f.type, f"ret->{f.name}")
     return lines + ["\treturn ckt_cursor_done(c);", "}"]
 
 
 def header(model):
-    lines = [HEADER, "/* The program's procedures. */", "enum {"]
-    lines += [f"\tCKT_PROC_{p.name.upper()} = {p.number}," for p in model.procedures]
+    library = model.library
+    includes = "\n".join(f"#include <{name}>" for name in library.codec_includes)
+    lines = [HEADER.format(name=library.name, title=library.title, includes=includes), "/* The program's procedures. */", "enum {"]
+    lines += [f"\t{library.enumerator(p.name)} = {p.number}," for p in model.procedures]
     lines += ["};", "", "/* Bounds of the variable fields: CKT_PROCEDURE_FIELD_MAX, of results CKT_PROCEDURE_RES_FIELD_MAX. */", "enum {"]
     for p in model.procedures:
         for message, infix in ((p.args, ""), (p.results, "RES_")):
@@ -224,18 +151,19 @@ def header(model):
                 if f.type.fixed_size() is None:
                     lines.append(f"\tCKT_{p.name.upper()}_{infix}{f.name.upper()}_MAX = {f.type.limit},")
     lines += ["};", "", "/* The procedure's name in the table, NULL where there is none of that number. */",
-              "const char *ckt_cuda_proc_name(uint32_t proc);"]
+              f"const char *ckt_{library.name}_proc_name(uint32_t proc);"]
     for struct in wire.structs_of(model.messages()):
-        lines += _struct_codec(struct)
+        lines += _struct_codec(library, struct)
     for message in model.messages():
-        lines += _message(message)
+        lines += _message(library, message)
     return "\n".join(lines) + "\n"
 
 
 def source(model):
-    lines = ["/* Made by rpc/gen from rpc/api/cuda.api: do not edit. */", '#include "cuda_codec.h"', "",
+    name = model.library.name
+    lines = [f"/* Made by rpc/gen from rpc/api/{name}.api: do not edit. */", f'#include "{name}_codec.h"', "",
              "static const char *const names[] = {"]
     lines += [f'\t[{p.number}] = "{p.name}",' for p in model.procedures]
-    lines += ["};", "", "const char *ckt_cuda_proc_name(uint32_t proc)", "{",
+    lines += ["};", "", f"const char *ckt_{name}_proc_name(uint32_t proc)", "{",
               "\treturn proc < sizeof(names) / sizeof(names[0]) ? names[proc] : NULL;", "}"]
     return "\n".join(lines) + "\n"

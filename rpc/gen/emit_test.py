@@ -7,7 +7,7 @@ random content, and the shape of its bytes, from which the driver builds message
 import emit_x
 import wire
 
-HEAD = '/* Made by rpc/gen for test_codec.c: do not edit. */\n#include "cuda_codec.h"\n#include "cuda_api.h"\n'
+HEAD = '/* Made by rpc/gen for test_codec.c: do not edit. */\n#include "{name}_codec.h"\n#include "{name}_api.h"\n'
 
 _RANDOM = {"u32": "random_u32()", "i32": "(int32_t)random_u32()", "u64": "random_u64()", "i64": "(int64_t)random_u64()",
            "f32": "random_float()", "f64": "random_double()"}
@@ -78,7 +78,7 @@ def _message(message):
 
 
 def messages(model):
-    lines = [HEAD]
+    lines = [HEAD.format(name=model.library.name)]
     for message in model.messages():
         lines += _message(message)
     lines.append("static const struct message messages[] = {")
@@ -88,5 +88,5 @@ def messages(model):
                      f"parts_{n}, sizeof(parts_{n}) / sizeof(parts_{n}[0])}},")
     lines.append("};")
     for p in model.procedures:
-        lines.append(f'_Static_assert((unsigned)CKT_PROC_{p.name.upper()} == CKT_X_{p.name.upper()}, "{p.name}");')
+        lines.append(f'_Static_assert((unsigned){model.library.enumerator(p.name)} == CKT_X_{p.name.upper()}, "{p.name}");')
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Emits cuda_api.x, the CUDA program in RPC language, for rpcgen: the definition of the wire that the flat codecs are proved against."""
+"""Emits LIBRARY_api.x, the library's program in RPC language, for rpcgen: the definition of the wire that the flat codecs are proved against."""
 
 import wire
 
@@ -8,9 +8,9 @@ RESERVED = {"bool", "case", "char", "const", "default", "double", "enum", "float
 
 HEAD = """\
 /*
- * Made by rpc/gen from rpc/api/cuda.api: do not edit.
+ * Made by rpc/gen from rpc/api/{name}.api: do not edit.
  *
- * The CUDA program.  A batched call is never answered (its result here is void).  The answer of any other is the function's CUresult
+ * The {title} program.  A batched call is never answered (its result here is void).  The answer of any other is the function's {result}
  * and, only where that is 0, the results.  Message headers: docs/ARCHITECTURE.md, "The wire".
  */
 """
@@ -47,7 +47,8 @@ def _struct(name, members):
 
 
 def specification(model):
-    lines = [HEAD]
+    library = model.library
+    lines = [HEAD.format(name=library.name, title=library.title, result=library.result)]
     for struct in wire.structs_of(model.messages()):
         lines += _struct(struct_symbol(struct), struct.members)
     for message in model.messages():
@@ -56,8 +57,8 @@ def specification(model):
         if p.results:
             lines += [f"union ckt_x_{p.name}_reply switch (int result) {{", "case 0:", f"\tckt_x_{p.name}_res results;", "default:",
                       "\tvoid;", "};", ""]
-    lines += ["program CRICKET_CUDA_PROG {", "\tversion CRICKET_CUDA_VERS {"]
+    lines += [f"program CRICKET_{library.name.upper()}_PROG {{", f"\tversion CRICKET_{library.name.upper()}_VERS {{"]
     for p in model.procedures:
         result = "void" if p.batched else f"ckt_x_{p.name}_reply" if p.results else "int"
         lines.append(f"\t\t{result} CKT_X_{p.name.upper()}({f'ckt_x_{p.name}_args' if p.args else 'void'}) = {p.number};")
-    return "\n".join(lines + ["\t} = 1;", "} = 0x20434b01;"]) + "\n"
+    return "\n".join(lines + ["\t} = 1;", f"}} = {library.program:#x};"]) + "\n"

@@ -23,13 +23,18 @@ import headers as headers_module
 import model as model_module
 import table
 
+
+
+def message_outputs(name):
+    """Of a library that has messages of its own: its codecs, and what proves them against rpcgen's."""
+    return {f"{name}_codec.h": emit_codec.header, f"{name}_codec.c": emit_codec.source, f"{name}_api.x": emit_x.specification,
+            "codec_messages.inc": emit_test.messages}
+
+
 # Library -> outputs.
 OUTPUTS = {
     "cuda": {
-        "cuda_codec.h": emit_codec.header,
-        "cuda_codec.c": emit_codec.source,
-        "cuda_api.x": emit_x.specification,
-        "codec_messages.inc": emit_test.messages,
+        **message_outputs("cuda"),
         "cuda_driver.h": emit_server.driver_header,
         "cuda_driver.c": emit_server.driver_source,
         "cuda_dispatch.c": emit_server.dispatch,

@@ -76,6 +76,11 @@ class Headers:
                     and cursor.storage_class != ci.StorageClass.STATIC:
                 self.functions.setdefault(cursor.spelling, Function(cursor.spelling, cursor, library.handles))
 
+    @property
+    def name(self):
+        """For messages."""
+        return f"{self.library.header} {self.version}" if self.version else self.library.header
+
 
 def _version(include, library):
     path = os.path.join(include, library.header)

@@ -17,6 +17,8 @@ class Library:
     includes: the headers that are read, the one that defines version_macro (None: there is none) first; macros: what they are read with.
     result: the C type that a function must give.  handles: C type -> kind of handle, which travels as an id.
     ordinals: C types of device ordinals, which no generated code translates.
+    title: for prose.  program: its number in ONC RPC, None where nothing travels in messages of its own.  codec_includes: the headers that
+    define the structs in its messages.  enumerators: what the names of its procedures' numbers begin with.
     argument_kinds, result_kinds: the types of `arg` and `res` lines.  modes: classes of procedures.  rules: lines behind the procedures."""
     name: str
     prefix: str
@@ -32,10 +34,18 @@ class Library:
     macros: tuple = ()
     ordinals: tuple = ()
     declared: bool = False
+    title: str = None
+    program: int = None
+    codec_includes: tuple = ()
+    enumerators: str = None
 
     @property
     def header(self):
         return self.includes[0]
+
+    def enumerator(self, procedure):
+        """The C name of a procedure's number."""
+        return f"{self.enumerators}_{procedure.upper()}"
 
 
 _CUDA_HANDLES = {"CUcontext": "context", "CUstream": "stream", "CUevent": "event", "CUmodule": "module", "CUfunction": "function"}
@@ -46,7 +56,8 @@ CUDA = Library(
     argument_kinds=_CUDA_KINDS, result_kinds=_CUDA_KINDS, modes=("waits", "batched"),
     rules=("local", "same", "per_thread", "unsupported", "undeclared"), version_macro="CUDA_VERSION",
     # Declares every version of every function under the name that libcuda exports, and keeps the macros from renaming them.
-    macros=("-D__CUDA_API_VERSION_INTERNAL",), ordinals=("CUdevice", "CUdevice_v1"))
+    macros=("-D__CUDA_API_VERSION_INTERNAL",), ordinals=("CUdevice", "CUdevice_v1"),
+    title="CUDA", program=0x20434b01, codec_includes=("cuda.h",), enumerators="CKT_PROC")
 
 # Toolkits have nvml.h in a part of its own, which the build does not ask for.
 NVML = Library(

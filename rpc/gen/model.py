@@ -87,8 +87,7 @@ class Model:
             return made
         function = self.headers.functions.get(p.name)
         if not function:
-            raise self.table.error(p.line, f"{p.name} is not in {self.library.header} {self.headers.version}; an internal procedure has class "
-                                           "hand")
+            raise self.table.error(p.line, f"{p.name} is not in {self.headers.name}; an internal procedure has class hand")
         if function.result != self.library.result:
             raise self.table.error(p.line, f"{p.name} gives a {function.result}: list it as local or unsupported")
         made.function = function
@@ -178,8 +177,8 @@ class Model:
         rule = self.table.pattern_rule(name)
         if rule:
             return Entry(name, "unsupported", function, reason=rule.reason)
-        return Entry(name, "unknown", function, reason=f"new in CUDA {self.headers.version // 1000}."
-                                                       f"{self.headers.version % 1000 // 10}: not in the table")
+        release = f"CUDA {self.headers.version // 1000}.{self.headers.version % 1000 // 10}" if self.headers.version else self.headers.name
+        return Entry(name, "unknown", function, reason=f"new in {release}: not in the table")
 
     def _check_rules(self):
         functions = self.headers.functions
@@ -187,19 +186,18 @@ class Model:
             if rule.kind == "undeclared":
                 self._check_undeclared(rule)
                 continue
-            if rule.since > self.headers.version:
+            if rule.since > (self.headers.version or 0):
                 continue
             for name in rule.names:
                 if not table_module.is_pattern(name) and name not in functions:
-                    raise self.table.error(rule.line, f"{name} is not in {self.library.header} {self.headers.version} (mistyped? or since "
-                                                      "VERSION)")
+                    raise self.table.error(rule.line, f"{name} is not in {self.headers.name} (mistyped? or since VERSION)")
                 if rule.target_of(name):
                     self._check_target(rule, name)
 
     def _check_undeclared(self, rule):
         for name in rule.names:
             if name in self.headers.functions:
-                raise self.table.error(rule.line, f"{name} is in {self.library.header} {self.headers.version}: list it as unsupported")
+                raise self.table.error(rule.line, f"{name} is in {self.headers.name}: list it as unsupported")
 
     def _check_target(self, rule, name):
         functions, target_name = self.headers.functions, rule.target_of(name)
@@ -207,7 +205,7 @@ class Model:
             return
         target = functions.get(target_name)
         if not target:
-            raise self.table.error(rule.line, f"{target_name} is not in {self.library.header} {self.headers.version}")
+            raise self.table.error(rule.line, f"{target_name} is not in {self.headers.name}")
         entry = next(e for e in self.entries if e.name == target_name)
         if entry.kind not in ("local", "waits", "batched"):
             raise self.table.error(rule.line, f"{name} cannot stand on {target_name}, which is {entry.kind}")

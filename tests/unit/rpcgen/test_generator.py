@@ -313,6 +313,50 @@ class Command(unittest.TestCase):
         self.assertIn("cannot read /nonexistent/cuda.h", done.stderr)
 
 
+class AnotherLibrary(unittest.TestCase):
+    """toy.py: one entry makes a library known.  What its messages become is proved by test_codec_toy."""
+    toy = os.path.join(os.path.dirname(os.path.abspath(__file__)), "toy")
+
+    def run_toy(self, table_text, *outputs):
+        """(status, what was said, the outputs)"""
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "t.api")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(table_text)
+            paths = [os.path.join(directory, name) for name in outputs]
+            done = subprocess.run([sys.executable, os.path.join(self.toy, "toy.py"), os.path.join(os.environ["CKT_GENERATOR"], "generate.py"), "--table",
+                                   path, "--include", self.toy, *paths], capture_output=True, text=True, check=False)
+            made = []
+            for name in paths if done.returncode == 0 else ():
+                with open(name, encoding="utf-8") as f:
+                    made.append(f.read())
+            return done.returncode, done.stdout + done.stderr, made
+
+    def test_made(self):
+        with open(os.path.join(self.toy, "toy.api"), encoding="utf-8") as f:
+            text = f.read()
+        status, said, made = self.run_toy(text, "toy_codec.h", "toy_codec.c", "toy_api.x", "toy.map")
+        self.assertEqual((status, said), (0, ""))
+        for content in made:
+            self.assertNotRegex(content, r"(?i)cuda|CUresult")
+        self.assertIn("\tCKT_TOY_PROC_TOYSETMODE = 2,\n", made[0])
+        self.assertIn("const char *ckt_toy_proc_name(uint32_t proc)", made[1])
+        self.assertIn("program CRICKET_TOY_PROG {", made[2])
+        self.assertIn("} = 0x20434bff;", made[2])
+        self.assertIn("what libtoy.so.1 exports", made[3])
+        self.assertEqual(re.findall(r"^\t(toy\w+);", made[3], re.M), ["toyCreate", "toyGetMode", "toyMultiply", "toySetMode", "toySwap"])
+
+    def test_without_a_version(self):
+        status, said, _ = self.run_toy("library toy\n1 toyGone waits\n")
+        self.assertEqual(status, 1)
+        self.assertIn("t.api:2: toyGone is not in toy.h; an internal procedure", said)
+        self.assertEqual(self.run_toy("library toy\nlocal toyCreate\n")[:2], (0, "toy: 5 functions, 1 implemented, 4 unknown to the table: toySetMode "
+                                                                              "toyGetMode toyMultiply toySwap\n"))
+        status, said, _ = self.run_toy("library toy\nlocal toyCreate since 2\n")
+        self.assertEqual(status, 1)
+        self.assertIn("'2' is not a name for a function", said)
+
+
 class RealHeaders(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
