@@ -1,5 +1,5 @@
 /*
- * Devices: what CRICKET_SOFT_DEVICES describes, a comma-separated list of CAPABILITY[:MEMORY], "12.0:8G" where it is not set.
+ * Devices: what CRICKET_SOFT_DEVICES describes, a comma-separated list of CAPABILITY[:MEMORY[:BUDGET]], "12.0:8G" where it is not set.
  * The list is read once, by cuInit.
  */
 #include <ctype.h>
@@ -105,9 +105,12 @@ static bool parse_device(const char *text, const char *end, struct ckt_soft_devi
 		if (major < 100 && minor < 10 && archs[i].capability == major * 10 + minor)
 			device->arch = &archs[i];
 	device->total_bytes = 8ULL << 30;
-	if (rest < end && *rest == ':')
-		return device->arch && parse_memory(rest + 1, end, &device->total_bytes);
-	return device->arch && rest == end;
+	device->budget_bytes = 0;
+	if (!device->arch || rest == end || *rest != ':')
+		return device->arch && rest == end;
+	const char *memory = rest + 1, *colon = memchr(memory, ':', (size_t)(end - memory));
+	return parse_memory(memory, colon ? colon : end, &device->total_bytes) &&
+	       (!colon || parse_memory(colon + 1, end, &device->budget_bytes));
 }
 
 static CUresult parse_devices(void)
@@ -125,8 +128,8 @@ static CUresult parse_devices(void)
 			for (size_t i = 0; i < sizeof(archs) / sizeof(*archs); i++)
 				used += (size_t)snprintf(known + used, sizeof(known) - used, " %u.%u", archs[i].capability / 10,
 							 archs[i].capability % 10);
-			ckt_soft_say("CRICKET_SOFT_DEVICES=%s: \"%.*s\" is not CAPABILITY[:MEMORY], for example 12.0:8G (capabilities:%s; "
-				     "memory: "
+			ckt_soft_say("CRICKET_SOFT_DEVICES=%s: \"%.*s\" is not CAPABILITY[:MEMORY[:BUDGET]], for example 12.0:8G (capabilities:%s; "
+				     "memory and budget: "
 				     "a number and K, M, G or T, at least 16M; at most %d devices)",
 				     list, (int)(end - p), p, known, CKT_SOFT_DEVICES_MAX);
 			n_devices = 0;
@@ -207,6 +210,8 @@ CUresult ckt_soft_device_charge(struct ckt_soft_device *device, uint64_t bytes)
 		if (bytes > device->total_bytes - used)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	} while (!atomic_compare_exchange_weak(&device->used_bytes, &used, used + bytes));
+	if (device->budget_bytes && bytes && used + bytes > device->budget_bytes)
+		ckt_soft_notify_over(device, used + bytes - device->budget_bytes);
 	return CUDA_SUCCESS;
 }
 

@@ -125,6 +125,7 @@ struct ckt_soft_device {
 	int serial;				/* its place in CRICKET_SOFT_DEVICES */
 	const struct ckt_soft_arch *arch;
 	uint64_t total_bytes;
+	uint64_t budget_bytes;			/* 0: none */
 	atomic_uint_fast64_t used_bytes;
 	unsigned n_sm;
 	pthread_mutex_t lock;			/* primary context's count and flags, the arena's making */
@@ -148,6 +149,11 @@ void ckt_soft_device_uncharge(struct ckt_soft_device *device, uint64_t bytes);
 int ckt_soft_device_attribute(const struct ckt_soft_device *device, CUdevice_attribute attribute, CUresult *ret_result);
 /* CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child. */
 CUresult ckt_soft_initialized(void);
+
+/* ---- notify.c */
+
+/* The process has bytes more on the device than its budget. */
+void ckt_soft_notify_over(const struct ckt_soft_device *device, uint64_t bytes);
 
 /* ---- context.c */
 

@@ -101,6 +101,9 @@ extern __thread bool ckt_call_forbidden __attribute__((tls_model("initial-exec")
 /* Gets the calls of host functions that the worker sends, on whichever thread reads; it must not call back into the connection. */
 struct ckt_host_call_args;
 extern void (*_Atomic ckt_conn_host_call)(struct ckt_conn *conn, const struct ckt_host_call_args *call);
+/* The same for notifications of the worker's driver. */
+struct ckt_notify_args;
+extern void (*_Atomic ckt_conn_notify)(struct ckt_conn *conn, const struct ckt_notify_args *args);
 
 /* The context was reset: what its kernels did is forgotten. */
 void ckt_call_forget_fault(uint64_t context);

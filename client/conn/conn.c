@@ -32,6 +32,7 @@ struct ckt_conn ckt_conn = {
 
 __thread bool ckt_call_forbidden __attribute__((tls_model("initial-exec")));
 void (*_Atomic ckt_conn_host_call)(struct ckt_conn *conn, const struct ckt_host_call_args *call);
+void (*_Atomic ckt_conn_notify)(struct ckt_conn *conn, const struct ckt_notify_args *args);
 __thread uint64_t ckt_call_context __attribute__((tls_model("initial-exec")));
 __thread struct ckt_conn *ckt_call_conn __attribute__((tls_model("initial-exec"))) = &ckt_conn;
 static __thread uint32_t thread_number __attribute__((tls_model("initial-exec")));

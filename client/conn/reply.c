@@ -233,6 +233,13 @@ static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 			return -EPROTO;
 		if (host_call)
 			host_call(conn, &args);
+	} else if (header.proc == CKT_CALLBACK_NOTIFY) {
+		struct ckt_notify_args args = {0};
+		void (*notify)(struct ckt_conn *conn, const struct ckt_notify_args *args) = ckt_conn_notify;
+		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_notify_args, &args))
+			return -EPROTO;
+		if (notify)
+			notify(conn, &args);
 	}
 	return 0;	/* A later server may tell more than this client knows. */
 }

@@ -1,10 +1,8 @@
-/* What devices are asked about beside their attributes: affinity, atomics over a link, notifications. */
-#include <stdlib.h>
+/* What devices are asked about beside their attributes: affinity, atomics over a link. */
 #include <string.h>
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "rpc/fork.h"
 
 /* MPS alone has contexts on a part of the device. */
 CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *can, CUexecAffinityType type, CUdevice device)
@@ -112,51 +110,5 @@ CKT_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		return CUDA_ERROR_INVALID_DEVICE;
 	for (unsigned i = 0; i < count && !result; i++)
 		result = ask_atomic(operations[i], from, to, &capabilities[i]);
-	return result;
-}
-
-/* A callback for each device, of which there is never anything to tell: a session's limit is known from the start. */
-struct CUasyncCallbackEntry_st {
-	struct CUasyncCallbackEntry_st *next;
-	CUdevice device;
-};
-
-static CKT_LOCK(lock);
-static struct CUasyncCallbackEntry_st *callbacks;
-
-CKT_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback call, void *data, CUasyncCallbackHandle *ret_handle)
-{
-	CUresult result;
-	if (!call || !ret_handle)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!ckt_device_get(device, &result))
-		return result;
-	struct CUasyncCallbackEntry_st *entry = malloc(sizeof *entry);
-	if (!entry)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&lock);
-	*entry = (struct CUasyncCallbackEntry_st){.next = callbacks, .device = device};
-	callbacks = entry;
-	pthread_mutex_unlock(&lock);
-	*ret_handle = entry;
-	return CUDA_SUCCESS;
-}
-
-CKT_EXPORT CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle handle)
-{
-	CUresult result;
-	if (!ckt_device_get(device, &result))
-		return result;
-	result = CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
-	for (struct CUasyncCallbackEntry_st **link = &callbacks; *link; link = &(*link)->next) {
-		if (*link == handle && handle->device == device) {
-			*link = handle->next;
-			free(handle);
-			result = CUDA_SUCCESS;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&lock);
 	return result;
 }

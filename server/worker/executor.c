@@ -21,6 +21,7 @@
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/hostfunc.h"
+#include "server/worker/notify.h"
 #include "server/worker/worker.h"
 
 /* Commands between two looks at waits that may be done, while input keeps coming. */
@@ -123,6 +124,7 @@ static void take_client(struct ckt_worker *worker)
 	ckt_hostmem_attach(worker, memory_fd);
 	answer_hello(worker, xid);
 	ckt_hostcalls_resend(worker);
+	ckt_notifications_resend(worker);
 }
 
 /* What others put in the mailbox. */
@@ -131,6 +133,7 @@ static void take_mail(struct ckt_worker *worker)
 	atomic_store(&worker->mail, false);
 	take_client(worker);
 	ckt_hostcalls_send(worker);
+	ckt_notifications_send(worker);
 	ckt_aside_finish(worker);
 	pthread_mutex_lock(&worker->mail_lock);
 	bool freeze = worker->freeze;

@@ -215,7 +215,7 @@ int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_star
 		     {ckt_load_contexts, "contexts"}, {check_globals, "variables"},  {ckt_load_functions, "functions"},
 		     {ckt_load_streams, "streams"},   {ckt_load_events, "events"},   {ckt_load_memory, "memory"},
 		     {ckt_load_pools, "pools"},       {ckt_load_arrays, "arrays"},   {ckt_load_graphs, "graphs"},
-		     {ckt_load_seen, "addresses"}};
+		     {ckt_load_seen, "addresses"},   {ckt_load_notifications, "notifications"}};
 	error = ckt_load_check(&l, args);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_CHECKED);

@@ -55,6 +55,8 @@ int ckt_load_pools(struct ckt_loading *l);
 int ckt_load_arrays(struct ckt_loading *l);
 int ckt_load_graphs(struct ckt_loading *l);
 int ckt_load_seen(struct ckt_loading *l);
+/* notify.c */
+int ckt_load_notifications(struct ckt_loading *l);
 
 /* load_memory.c */
 int ckt_load_map_memory(struct ckt_loading *l);

@@ -87,6 +87,8 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 	if (!result)
 		result = ckt_save_objects(&s);
 	if (!result)
+		result = ckt_save_notifications(&s);
+	if (!result)
 		result = ckt_save_vmm(&s);
 	if (!result)
 		result = ckt_save_host(&s);

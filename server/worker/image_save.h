@@ -52,6 +52,8 @@ int ckt_save_tables(struct ckt_saving *s);
 
 /* save_objects.c.  0 or -errno and a sentence in `message`. */
 int ckt_save_objects(struct ckt_saving *s);
+/* notify.c */
+int ckt_save_notifications(struct ckt_saving *s);
 /* Precondition: the other tables are made.  Memory that is mapped nowhere is mapped until it is given back. */
 int ckt_save_vmm(struct ckt_saving *s);
 void ckt_save_give_vmm_back(struct ckt_saving *s);

@@ -183,7 +183,7 @@ static int start_server(const char *path)
 	if (!mkdtemp(directory))
 		return -1;
 	snprintf(server_path, sizeof server_path, "%s/server", directory);
-	setenv("CRICKET_SOFT_DEVICES", "12.0:2G,12.0:1G", 1);
+	setenv("CRICKET_SOFT_DEVICES", "12.0:2G:1G,12.0:1G", 1);
 	setenv("CRICKET_STATE_DIR", directory, 1);
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	server = fork();

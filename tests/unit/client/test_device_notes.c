@@ -1,16 +1,10 @@
 /* client/cuda/device_notes.c: what devices are asked about beside their attributes. */
 #include "relay.h"
 
-static void notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle)
-{
-	(void)info, (void)data, (void)handle;
-}
-
 static void test_notes(void)
 {
 	int can = 7, sms = 0;
 	CUexecAffinityParam param;
-	CUasyncCallbackHandle handle = NULL;
 	CUatomicOperation operations[2] = {0, 1};
 	unsigned capabilities[2] = {9, 9};
 	LOCAL(cuDeviceGetExecAffinitySupport(&can, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0), CUDA_SUCCESS);
@@ -27,10 +21,6 @@ static void test_notes(void)
 	LOCAL(cuDeviceGetHostAtomicCapabilities(capabilities, operations, 2, 0), BAD);
 	LOCAL(cuDeviceGetP2PAtomicCapabilities(capabilities, operations, 1, 0, 0), CUDA_ERROR_INVALID_DEVICE);
 	COST(cuDeviceGetP2PAtomicCapabilities(capabilities, operations, 1, 0, 1), CUDA_SUCCESS, 1, 0);	/* the driver's to say */
-	LOCAL(cuDeviceRegisterAsyncNotification(0, notified, NULL, &handle), CUDA_SUCCESS);
-	LOCAL(cuDeviceUnregisterAsyncNotification(1, handle), BAD);
-	LOCAL(cuDeviceUnregisterAsyncNotification(0, handle), CUDA_SUCCESS);
-	LOCAL(cuDeviceUnregisterAsyncNotification(0, handle), BAD);
 }
 
 UNIT_SUITE(device_notes, {"notes", test_notes})

@@ -131,6 +131,7 @@ static void test_hostile_bytes(void)
 		{"output without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_OUTPUT, 0, -EPROTO},
 		{"move without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_MOVED, 0, -EPROTO},
 		{"host call without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_HOST_CALL, 0, -EPROTO},
+		{"notification without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_NOTIFY, 0, -EPROTO},
 		{"callback of a later server", 0, WHOLE, CRICKET_CALLBACK_PROG, 4711, 0, 0},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -303,6 +304,14 @@ static void host_call(struct ckt_conn *conn, const struct ckt_host_call_args *ar
 	seen = *args;
 }
 
+static struct ckt_notify_args notified_seen;
+
+static void notified(struct ckt_conn *conn, const struct ckt_notify_args *args)
+{
+	(void)conn;
+	notified_seen = *args;
+}
+
 static void test_callbacks(void)
 {
 	int peer = parts_open();
@@ -322,6 +331,15 @@ static void test_callbacks(void)
 	IS(seen.number, 2);
 	IS(seen.exec, 3);
 	IS(seen.status, CUDA_ERROR_ASSERT);
+	struct ckt_notify_args told = {.number = 4, .instance = 5, .type = CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET, .over_bytes = 6};
+	callback(peer, CKT_CALLBACK_NOTIFY, (xdrproc_t)xdr_ckt_notify_args, &told);
+	ckt_conn_notify = notified;
+	callback(peer, CKT_CALLBACK_NOTIFY, (xdrproc_t)xdr_ckt_notify_args, &told);
+	ckt_conn_notify = NULL;
+	IS(notified_seen.number, 4);
+	IS(notified_seen.instance, 5);
+	IS(notified_seen.type, CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET);
+	IS(notified_seen.over_bytes, 6);
 	parts_stderr_begin();
 	callback(peer, CKT_CALLBACK_OUTPUT, (xdrproc_t)xdr_ckt_output_args, &(struct ckt_output_args){.fd = 2, .data = {6, (char *)"kernel"}});
 	TEXT(parts_stderr_end(), "kernel");

@@ -45,7 +45,7 @@ int unit_setup(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	inside_driver = argv[1];
-	setenv("CRICKET_SOFT_DEVICES", "12.0:4G,12.0:1G", 1);
+	setenv("CRICKET_SOFT_DEVICES", "12.0:4G:1G,12.0:1G", 1);
 	ckt_log_init("test", CKT_LOG_ERROR, NULL);
 	sem_init(&stop, 0, 0);
 	if (pipe(output) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))

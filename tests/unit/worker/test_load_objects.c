@@ -1,6 +1,7 @@
 /* server/worker/load_objects.c: objects are made again as they were. */
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "tests/unit/worker/restore.h"
 
@@ -95,4 +96,46 @@ static void test_settings(void)
 	remove_directory(directory);
 }
 
-UNIT_SUITE(load_objects, {"settings", test_settings})
+/* Until it is told more than before. */
+static bool told(struct wire *w, unsigned before)
+{
+	for (int i = 0; i < 1000 && w->notified_count <= before; i++) {
+		CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	return w->notified_count > before;
+}
+
+/* Registrations with the driver: a restored session's new one knows them, and what it tells is newer than all that was told before. */
+static void test_notifications(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(directory);
+	struct wire *w = calloc(1, sizeof *w);
+	w->devices = "12.0:1G:128M";
+	CU_ASSERT_EQUAL_FATAL(wire_start(w, worker_path, driver_path, 0, -1, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_NEW, true), CKT_HELLO_OK);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, device_notify, true, .device = 0, .number = 7)), CUDA_SUCCESS);
+	alloc(w, 160 * MIB);
+	CU_ASSERT_TRUE(told(w, 0));
+	CU_ASSERT_EQUAL(w->notified.number, 7);
+	CU_ASSERT_TRUE(w->notified.over_bytes >= 32 * MIB);
+	uint64_t before = w->notified.instance;
+	save_and_stop(w, directory);
+	unsigned count = w->notified_count;
+	restore(w, directory);
+	/* The latest is told again, since it may have been lost. */
+	CU_ASSERT_TRUE(told(w, count));
+	CU_ASSERT_EQUAL(w->notified.instance, before);
+	count = w->notified_count;
+	alloc(w, 64 * MIB);
+	CU_ASSERT_TRUE(told(w, count));
+	CU_ASSERT_EQUAL(w->notified.number, 7);
+	CU_ASSERT_TRUE(w->notified.instance > before);
+	CU_ASSERT_TRUE(w->notified.over_bytes >= 96 * MIB);
+	CU_ASSERT_EQUAL(done(WIRE_CALL(w, device_notify_end, true, .number = 7)), CUDA_SUCCESS);
+	session_end(w);
+	remove_directory(directory);
+}
+
+UNIT_SUITE(load_objects, {"settings", test_settings}, {"notifications", test_notifications})

@@ -113,7 +113,9 @@ static void test_image(void)
 	IS(get(other, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN).memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT);
 	IS(get(other, CU_STREAM_ATTRIBUTE_PRIORITY).priority, 0);
 	/* And they stand in the tables, for the next image. */
-	IS(ckt_stream_attributes_of(ckt_objects_find(&ckt_worker.objects, set))->set,
+	const struct ckt_stream_attributes *kept = ckt_stream_attributes_of(ckt_objects_find(&ckt_worker.objects, set));
+	MUST(kept != NULL, true);
+	IS(kept->set,
 	   1u << CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW | 1u << CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY |
 		   1u << CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN | 1u << CU_STREAM_ATTRIBUTE_PRIORITY);
 	image_free(image);

@@ -319,6 +319,12 @@ static void take_callback(struct wire *wire, const struct ckt_call_header *heade
 			.instance = ckt_get_u64(c), .number = ckt_get_u64(c), .exec = ckt_get_u64(c), .status = (int)ckt_get_u32(c)};
 		return;
 	}
+	if (header->proc == CKT_CALLBACK_NOTIFY) {
+		wire->notified = (struct ckt_notify_args){
+			.number = ckt_get_u64(c), .instance = ckt_get_u64(c), .type = ckt_get_u32(c), .over_bytes = ckt_get_u64(c)};
+		wire->notified_count++;
+		return;
+	}
 	uint32_t length;
 	ckt_get_u32(c);
 	const uint8_t *text = ckt_get_opaque(c, CKT_OUTPUT_MAX, &length);

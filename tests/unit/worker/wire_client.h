@@ -44,6 +44,8 @@ struct wire {
 	bool quiesced;		/* told to be quiet */
 	struct ckt_host_call_args host_calls[16];	/* functions that the worker called, in their order; not answered by themselves */
 	unsigned host_call_count;
+	struct ckt_notify_args notified;	/* the latest of those of the driver, and how many there were */
+	unsigned notified_count;
 	char parked[CKT_MESSAGE_MAX], moved_to[CKT_ADDRESS_MAX + 1];
 };
 
