@@ -87,6 +87,10 @@ static const struct {
 	PROTOCOL(ckt_control_gpu_args),
 	PROTOCOL(ckt_control_gpu_use_res),
 	PROTOCOL(ckt_worker_gpus_res),
+	PROTOCOL(ckt_control_base_args),
+	PROTOCOL(ckt_worker_base_args),
+	PROTOCOL(ckt_worker_owner_args),
+	PROTOCOL(ckt_worker_origin_res),
 	PROTOCOL(ckt_window_args),
 	PROTOCOL(ckt_window_res),
 };
