@@ -157,15 +157,15 @@ CUresult ckt_capture_context_check_slow(uint64_t context)
 
 CUresult ckt_capture_append(struct ckt_capture_stream *s, CUgraphNodeType type, struct ckt_node **ret_node)
 {
-	struct ckt_node **nodes = s->count ? s->nodes : malloc(sizeof(struct ckt_node *));
-	CUgraphEdgeData *data = s->count ? s->data : malloc(sizeof *data);
+	struct ckt_node **nodes = s->nodes ? s->nodes : malloc(sizeof(struct ckt_node *));
+	CUgraphEdgeData *data = s->data ? s->data : malloc(sizeof *data);
+	s->nodes = nodes;
+	s->data = data;
 	CUresult result = nodes && data ? ckt_node_new(s->capture->graph, type, s->nodes, s->data, s->count, ret_node) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		s->capture->invalid = true;
 		return result;
 	}
-	s->nodes = nodes;
-	s->data = data;
 	s->nodes[0] = *ret_node;
 	s->data[0] = (CUgraphEdgeData){0};
 	s->count = 1;

@@ -59,7 +59,7 @@ def kernel(forms, name):
 		lines += ['.reg %s %s%d;' % (reg(kind), mark, n) for n, kind in enumerate(form.outs)]
 		if len(forms) > 1:
 			lines.append('{')
-		lines.append(form.head)
+		lines.append(re.sub(r'\bd(\d+)\b', mark + r'\1', form.head))
 		if 'y0' in form.body:
 			lines.append('mul.wide.u32 step, index, 16; add.u64 y0, base_out, step; add.u64 y0, y0, %d;' % cell)
 		lines.append(re.sub(r'\bd(\d+)\b', mark + r'\1', form.body.replace('#', name[1:] if len(forms) == 1 else '%s_%d' % (name[1:], k))))

@@ -38,7 +38,7 @@ static void test_attributes(void)
 	/* A managed variable of a module is managed memory, another one is not. */
 	CUmodule module;
 	CUdeviceptr shared, counter;
-	bool managed = false;
+	unsigned managed = 0;
 	MUST(cuModuleLoadData(&module, ".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .attribute(.managed) .align 4 .u32 shared;\n"
 		".visible .global .align 4 .u32 counter;\n"), CUDA_SUCCESS);
 	IS(cuModuleGetGlobal(&shared, &size, module, "shared"), CUDA_SUCCESS);

@@ -149,6 +149,8 @@ static void test_restore(void)
 	IS(load(w, MODULE(1), 48 * MIB), CUDA_SUCCESS);
 	alloc(w, 40 * MIB);
 	save_and_stop(w, directory);
+	free(w->log);
+	free(w);
 	w = calloc(1, sizeof *w);
 	w->memory_limit = LIMIT;
 	YES(try_restore(w, directory, message) != 0);

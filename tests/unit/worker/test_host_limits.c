@@ -140,6 +140,8 @@ static void test_manifest(void)
 	make_directory(directory);
 	struct wire *w = session_new();
 	save_and_stop(w, directory);
+	free(w->log);
+	free(w);
 	snprintf(path, sizeof path, "%s/manifest", directory);
 	CU_ASSERT_EQUAL(truncate(path, (off_t)3 << 30), 0);
 	w = calloc(1, sizeof *w);
