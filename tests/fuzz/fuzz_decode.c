@@ -91,6 +91,7 @@ static const struct {
 	PROTOCOL(ckt_worker_base_args),
 	PROTOCOL(ckt_worker_owner_args),
 	PROTOCOL(ckt_worker_origin_res),
+	PROTOCOL(ckt_notify_args),
 	PROTOCOL(ckt_window_args),
 	PROTOCOL(ckt_window_res),
 };

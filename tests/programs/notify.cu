@@ -70,7 +70,9 @@ int main(int argc, char **)
 	allocate(64);
 	usleep(20000);
 	EXPECT(a.count == before_a && b.count == before_b);
-	EXPECT_ERROR(cudaDeviceUnregisterAsyncNotification(0, second), cudaErrorInvalidValue);
+	/* NVIDIA's driver dies of a registration that is gone (seen on an H200); ours refuses it. */
+	if (budget)
+		EXPECT_ERROR(cudaDeviceUnregisterAsyncNotification(0, second), cudaErrorInvalidValue);
 	printf("told no more\n");
 	return finish();
 }
