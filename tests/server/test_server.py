@@ -406,6 +406,10 @@ class Life(ServerTest):
             pid = self.worker_of(session)
             self.workers.add(pid)
             os.kill(pid, signal.SIGSTOP)
+            # By itself, then among others, which come in any order.
+            alone = self.ctl("pause", session, "--deadline", "1")
+            self.assertEqual(alone.returncode, 1)
+            self.assertIn("does not answer", alone.stderr)
             slow = [subprocess.Popen([self.cricketctl, "--server", "unix:" + self.socket, *words], env=self.environment(), stderr=subprocess.PIPE, text=True)
                     for words in (["checkpoint", session, image, "--deadline", "1"], ["checkpoint", session, "--to-memory", "--deadline", "1"],
                                   ["pause", session, "--deadline", "1"], ["stats", session])]
