@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "events.h"
+#include "rpc/close_from.h"
 #include "rpc/control.h"
 #include "rpc/log.h"
 
@@ -104,7 +105,7 @@ static void run_all(const char *directory, char *const *variables)
 	dup2(null, STDIN_FILENO);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	/* Sockets of ours would stay open in a hook that does not end. */
-	syscall(SYS_close_range, 3, ~0u, 0);
+	ckt_close_from(3);
 	count = scandir(directory, &list, plain_name, alphasort);
 	for (int i = 0; i < count && i < HOOKS_MAX; i++) {
 		struct stat st;

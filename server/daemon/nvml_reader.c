@@ -9,8 +9,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "rpc/close_from.h"
 
 enum { GUARD_BYTES = 64 };	/* behind what a call may put out */
 
@@ -206,9 +207,7 @@ static void __attribute__((noreturn)) become_reader(const char *library, int fd,
 		dup2(null, to);
 	if (fd != 3 && dup2(fd, 3) < 0)
 		_exit(1);
-	if (syscall(SYS_close_range, 4, ~0u, 0))
-		for (int other = 4; other < 65536; other++)
-			close(other);
+	ckt_close_from(4);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "cricket-nvml");
 	if (getppid() != server)

@@ -203,8 +203,11 @@ int ckt_stream_detach(struct ckt_stream *stream)
 void ckt_stream_fini(struct ckt_stream *stream)
 {
 	int fd = ckt_stream_detach(stream);
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return;
+	/* The peer is to see the end now: a child of ours that was forked a moment ago still has a copy, with which a close alone tells nobody. */
+	shutdown(fd, SHUT_RDWR);
+	close(fd);
 }
 
 void ckt_stream_pause(struct ckt_stream *stream, bool paused)

@@ -38,7 +38,7 @@ struct ckt_stream {
 
 /* Takes fd over on success. */
 int ckt_stream_init(struct ckt_stream *stream, struct ckt_loop *loop, int fd);
-/* Closes and frees what is queued. */
+/* Ends the connection, whoever else has a copy of the descriptor, and frees what is queued. */
 void ckt_stream_fini(struct ckt_stream *stream);
 /* Takes the descriptor out of the stream; nothing may be queued. */
 int ckt_stream_detach(struct ckt_stream *stream);

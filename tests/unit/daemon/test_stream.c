@@ -214,6 +214,36 @@ static void test_pause(void)
 	end();
 }
 
+/* As a child has one that was forked just then. */
+static void test_copies(void)
+{
+	char byte;
+	begin(16, false);
+	int copy = dup(stream.source.fd);
+	uint8_t *data = malloc(4);
+	memcpy(data, "wxyz", 4);
+	CU_ASSERT_EQUAL(ckt_stream_send(&stream, data, 4, -1), 0);
+	ckt_stream_fini(&stream);
+	/* What was written arrives, then the end. */
+	uint8_t *back = NULL;
+	size_t size = 0;
+	CU_ASSERT_EQUAL(ckt_net_read_record(peer, 16, -1, &back, &size, NULL), 0);
+	CU_ASSERT_EQUAL(size, 4);
+	CU_ASSERT_EQUAL(recv(peer, &byte, 1, MSG_DONTWAIT), 0);
+	CU_ASSERT_EQUAL(send(peer, "x", 1, MSG_NOSIGNAL), -1);
+	CU_ASSERT_EQUAL(errno, EPIPE);
+	free(back);
+	close(copy);
+	/* Handed over instead, it stays open. */
+	begin(16, false);
+	copy = ckt_stream_detach(&stream);
+	ckt_stream_fini(&stream);
+	CU_ASSERT_EQUAL(recv(peer, &byte, 1, MSG_DONTWAIT), -1);
+	CU_ASSERT_EQUAL(errno, EAGAIN);
+	close(copy);
+	end();
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -223,6 +253,7 @@ int main(void)
 	CU_add_test(suite, "descriptors", test_descriptors);
 	CU_add_test(suite, "finish", test_finish);
 	CU_add_test(suite, "pause", test_pause);
+	CU_add_test(suite, "copies", test_copies);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();
