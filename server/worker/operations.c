@@ -259,6 +259,18 @@ void ckt_operation_let_go(struct ckt_worker *worker)
 	pthread_mutex_unlock(&operation_lock);
 }
 
+/* Precondition: operation_lock held. */
+static int go_on(struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
+{
+	int result = ckt_resume(worker, ret_bytes, ret_message, message_size);
+	if (!result) {
+		set_paused(worker, false);
+		thaw(worker);
+	}
+	progress_end(worker);
+	return result;
+}
+
 static int pause_session(struct ckt_request *request)
 {
 	struct ckt_worker *worker = request->worker;
@@ -282,9 +294,15 @@ static int pause_session(struct ckt_request *request)
 		}
 		progress_end(worker);
 	}
-	pthread_mutex_unlock(&operation_lock);
 	res.bytes = bytes;
-	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	/* Whoever asked has given up meanwhile and believes that the session runs: nobody would resume it. */
+	if (result && !res.status) {
+		int error = go_on(worker, &bytes, message, sizeof message);
+		ckt_warning("whoever asked for a pause is gone: %s", error ? message : "the session goes on");
+	}
+	pthread_mutex_unlock(&operation_lock);
+	return result;
 }
 
 static int unpause(struct ckt_request *request)
@@ -297,12 +315,7 @@ static int unpause(struct ckt_request *request)
 	if (!worker->paused) {
 		snprintf(message, sizeof message, "the session is not paused");
 	} else {
-		res.status = ckt_resume(worker, &bytes, message, sizeof message);
-		if (!res.status) {
-			set_paused(worker, false);
-			thaw(worker);
-		}
-		progress_end(worker);
+		res.status = go_on(worker, &bytes, message, sizeof message);
 	}
 	pthread_mutex_unlock(&operation_lock);
 	res.bytes = bytes;

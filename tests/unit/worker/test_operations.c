@@ -5,14 +5,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "rpc/net.h"
 #include "tests/unit/worker/wire_session.h"
 
 static void test_hold(void)
@@ -304,6 +309,64 @@ static void test_pause(void)
 	remove_directory(directory);
 }
 
+/* Asks over a connection of its own and gives up: before the worker looks, or so that it finds out only when it answers. */
+static void ask_and_leave(struct wire *w, uint32_t proc, xdrproc_t xdr_args, void *args, bool before)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	uint8_t *data;
+	size_t size;
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/sock", w->directory);
+	struct pollfd p = {.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+	CU_ASSERT_EQUAL_FATAL(connect(p.fd, (struct sockaddr *)&address, sizeof address), 0);
+	CU_ASSERT_EQUAL_FATAL(ckt_net_encode_call(7, CRICKET_WORKER_PROG, proc, xdr_args, args, &data, &size), 0);
+	if (before) {
+		CU_ASSERT_EQUAL(kill(w->pid, SIGSTOP), 0);
+		CU_ASSERT_EQUAL(waitpid(w->pid, NULL, WUNTRACED), w->pid);
+	} else {
+		shutdown(p.fd, SHUT_RD);
+	}
+	CU_ASSERT_EQUAL(ckt_net_write_record(p.fd, data, size, ckt_net_now_ms() + WIRE_GUARD_MS, -1), 0);
+	if (before) {
+		shutdown(p.fd, SHUT_WR);
+		CU_ASSERT_EQUAL(kill(w->pid, SIGCONT), 0);
+	}
+	/* The worker closes its end when it is done with the call. */
+	CU_ASSERT_EQUAL(poll(&p, 1, WIRE_GUARD_MS), 1);
+	CU_ASSERT_TRUE(p.revents & POLLHUP);
+	close(p.fd);
+	free(data);
+}
+
+/* What was asked by somebody who has given up is not done, or undone. */
+static void test_asker_gone(void)
+{
+	char directory[] = "/tmp/ckt-image-XXXXXX";
+	make_directory(directory);
+	struct wire *w = session_new();
+	uint64_t a = alloc(w, 6 * MIB);
+	fill(w, a, 3, 6 * MIB);
+	ckt_worker_pause_args pause = {.deadline_ms = WIRE_GUARD_MS};
+	ckt_worker_save2_args save = {.deadline_ms = WIRE_GUARD_MS, .to_memory = true, .hold = true};
+	for (int before = 0; before < 2; before++) {
+		ask_and_leave(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &pause, before);
+		CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
+		CU_ASSERT_EQUAL(get_u32(w, a + 6 * MIB - 4), 3);
+	}
+	ask_and_leave(w, CKT_WORKER_SAVE2, (xdrproc_t)xdr_ckt_worker_save2_args, &save, true);
+	CU_ASSERT_EQUAL(state(w), CKT_STATE_RUNNING);
+	CU_ASSERT_EQUAL_FATAL(wire_save2(w, directory, (ckt_worker_save2_args){.deadline_ms = WIRE_GUARD_MS, .hold = true}).status, 0);
+	ask_and_leave(w, CKT_WORKER_QUIESCE, NULL, NULL, true);
+	CU_ASSERT_FALSE(w->quiesced);
+	CU_ASSERT_EQUAL(wire_release(w, false, false, "", "").status, 0);
+	CU_ASSERT_EQUAL(get_u32(w, a), 3);
+	/* And what is asked by somebody who waits is done as ever. */
+	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_PAUSE, (xdrproc_t)xdr_ckt_worker_pause_args, &pause).status, 0);
+	CU_ASSERT_EQUAL(state(w), CKT_STATE_PAUSED);
+	CU_ASSERT_EQUAL(wire_control(w, CKT_WORKER_UNPAUSE, NULL, NULL).status, 0);
+	session_end(w);
+	remove_directory(directory);
+}
+
 /* Steps of pausing and resuming that fail: the session is as before, and the same again succeeds or fails alike. */
 static void test_pause_faults(void)
 {
@@ -547,5 +610,5 @@ static void test_goldens(void)
 }
 
 UNIT_SUITE(operations, {"hold", test_hold}, {"quiesce", test_quiesce}, {"chain", test_chain}, {"any base", test_any_base}, {"images of earlier versions", test_goldens},
-	   {"pause", test_pause}, {"pause faults", test_pause_faults}, {"release fault", test_release_fault}, {"save faults", test_faults},
+	   {"pause", test_pause}, {"asker gone", test_asker_gone}, {"pause faults", test_pause_faults}, {"release fault", test_release_fault}, {"save faults", test_faults},
 	   {"restore faults", test_restore_faults})
