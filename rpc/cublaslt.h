@@ -1,0 +1,86 @@
+/*
+ * The descriptors of cuBLASLt as both sides know them.
+ *
+ * A descriptor is plain memory of the program's: it may lie in an opaque struct that the program owns, be copied with memcpy and thrown away
+ * without a call.  So all of it lies in these bytes, and the bytes themselves travel with the calls that use it (both sides are x86-64).
+ * Attributes have fixed places; the table says where.  Facts of NVIDIA's interface (cublasLt.h, and what its 13.1 build answers without a GPU);
+ * the header is not needed to build.
+ *
+ * Matmul descriptors come in forms: a program built with an older toolkit hands over a shorter struct, which has no room for newer attributes,
+ * and the library then does not know them.  The first word of a matmul descriptor is its form; others have one form.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ckt_lt_kind { CKT_LT_MATMUL, CKT_LT_LAYOUT, CKT_LT_TRANSFORM, CKT_LT_PREFERENCE, CKT_LT_EMULATION, CKT_LT_KINDS };
+
+/* Bytes of the newest form, which cublasLt*Create gives.  Each is at most what cublasLt.h's opaque struct has. */
+enum {
+	CKT_LT_MATMUL_BYTES = 200,
+	CKT_LT_LAYOUT_BYTES = 56,
+	CKT_LT_TRANSFORM_BYTES = 16,
+	CKT_LT_PREFERENCE_BYTES = 48,
+	CKT_LT_EMULATION_BYTES = 32,
+	CKT_LT_BYTES_MAX = CKT_LT_MATMUL_BYTES,
+	CKT_LT_ALGO_BYTES = 64,		/* of a cublasLtMatmulAlgo_t, which only the genuine library reads */
+	CKT_LT_RESULT_BYTES = 96,	/* of a cublasLtMatmulHeuristicResult_t */
+	CKT_LT_SCALAR_BYTES = 16,	/* the longest alpha: CUDA_C_64F */
+	CKT_LT_ALIGNMENT_MAX = 4096,	/* more alignment of a pointer than this makes no difference to a heuristic */
+};
+
+/* The statuses that descriptors give: cublasStatus_t. */
+enum { CKT_LT_SUCCESS = 0, CKT_LT_ALLOC_FAILED = 3, CKT_LT_INVALID_VALUE = 7 };
+
+/* Attributes by number that both sides look at. */
+enum {
+	CKT_LT_MATMUL_COMPUTE_TYPE = 0,
+	CKT_LT_MATMUL_SCALE_TYPE = 1,
+	CKT_LT_MATMUL_POINTER_MODE = 2,
+	CKT_LT_MATMUL_EMULATION = 38,
+	CKT_LT_LAYOUT_TYPE = 0,
+	CKT_LT_TRANSFORM_SCALE_TYPE = 0,
+	CKT_LT_TRANSFORM_POINTER_MODE = 1,
+};
+
+enum ckt_lt_pointer_mode {
+	CKT_LT_POINTER_HOST,
+	CKT_LT_POINTER_DEVICE,
+	CKT_LT_POINTER_VECTOR,
+	CKT_LT_POINTER_ALPHA_VECTOR_BETA_ZERO,
+	CKT_LT_POINTER_ALPHA_VECTOR_BETA_HOST,
+};
+
+struct ckt_lt_attribute {
+	uint8_t number, offset, size, form;	/* form: the first that has it */
+	bool pointer;				/* a device address, or the emulation descriptor */
+	uint64_t fresh;				/* its value in a new descriptor, of `size` bytes; some are arguments of the creation */
+};
+
+/* The table of a kind. */
+const struct ckt_lt_attribute *ckt_lt_attributes(enum ckt_lt_kind kind, unsigned *ret_count);
+/* The form that a struct of so many bytes has room for; 0: none. */
+unsigned ckt_lt_form(enum ckt_lt_kind kind, size_t size_bytes);
+/* Bytes of a form; 0: there is no such form. */
+size_t ckt_lt_form_bytes(enum ckt_lt_kind kind, unsigned form);
+/* Of a descriptor in memory; 0: it is none.  descriptor has at least 4 bytes. */
+size_t ckt_lt_bytes(enum ckt_lt_kind kind, const void *descriptor);
+
+/* Fills the descriptor with what it has when it is new.  SUCCESS, ALLOC_FAILED for too few bytes, INVALID_VALUE for NULL. */
+int ckt_lt_init(enum ckt_lt_kind kind, void *descriptor, size_t size_bytes);
+/* As cublasLt*SetAttribute: INVALID_VALUE for NULL, an unknown attribute, one that the form has not, or another size than the attribute's. */
+int ckt_lt_set(enum ckt_lt_kind kind, void *descriptor, int attribute, const void *value, size_t size_bytes);
+/* As cublasLt*GetAttribute: size_bytes 0 asks for the size.  ret_written may be NULL where size_bytes is not 0; it is kept at an error. */
+int ckt_lt_get(enum ckt_lt_kind kind, const void *descriptor, int attribute, void *ret_value, size_t size_bytes, size_t *ret_written);
+/* A 32-bit attribute of a descriptor that has it. */
+uint32_t ckt_lt_word(enum ckt_lt_kind kind, const void *descriptor, int attribute);
+
+/* Bytes of a scalar of that cudaDataType_t: 0 for a type that is none. */
+unsigned ckt_lt_scalar_bytes(uint32_t type);
+/*
+ * What a heuristic may know of the pointers in a matmul descriptor is how they are aligned: replaces each but the emulation descriptor's by the
+ * lowest power of two in it, at most ALIGNMENT_MAX; NULL stays NULL.
+ */
+void ckt_lt_reduce_pointers(void *matmul);
