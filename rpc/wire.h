@@ -31,6 +31,45 @@ enum {
 	CKT_CALL_BATCHED = 1,			/* header flag: no reply will be sent */
 };
 
+/*
+ * The libraries that are forwarded at their own API.  Each is a program of ONC RPC on the session's connection, with the header, the
+ * numbering, the batching and the CUresult in front of the results that CUDA's own program has.
+ */
+enum ckt_lib {
+	CKT_LIB_CUDA,
+	CKT_LIB_CUBLAS,
+	CKT_LIB_CUBLASLT,
+	CKT_LIB_CUFFT,
+	CKT_LIB_CUSOLVER,
+	CKT_LIB_CUSPARSE,
+	CKT_LIB_CURAND,
+	CKT_LIB_CUDNN,
+	CKT_LIB_NCCL,
+	CKT_LIB_COUNT,
+};
+
+enum {
+	CKT_LIB_PROG = 0x20434b20,		/* and the library's number: its program */
+	CKT_LIB_VERS = 1,
+	CKT_LIB_PROC_MAX = 2047,		/* the highest number of a procedure */
+};
+
+/* A procedure and its library in one word; CUDA's procedures are themselves. */
+#define CKT_LIB_PROC(lib, proc) ((uint32_t)(lib) << 16 | (uint32_t)(proc))
+
+static inline uint32_t ckt_lib_prog(uint32_t lib)
+{
+	return lib == CKT_LIB_CUDA ? (uint32_t)CKT_CUDA_PROG : CKT_LIB_PROG + lib;
+}
+
+/* CKT_LIB_COUNT where the program is none of them. */
+static inline enum ckt_lib ckt_lib_of_prog(uint32_t prog)
+{
+	if (prog == CKT_CUDA_PROG)
+		return CKT_LIB_CUDA;
+	return prog > CKT_LIB_PROG && prog < CKT_LIB_PROG + CKT_LIB_COUNT ? (enum ckt_lib)(prog - CKT_LIB_PROG) : CKT_LIB_COUNT;
+}
+
 struct ckt_call_header {
 	uint32_t xid;
 	uint32_t prog, vers, proc;

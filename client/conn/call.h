@@ -47,7 +47,7 @@ struct ckt_reply {
 /*
  * Errors: CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child, once the session is lost its sticky error, and once a kernel
  * has failed in the thread's context that error, as CUDA does, until the context is reset.
- * On any error nothing is held.
+ * On any error nothing is held.  proc: of CUDA, or CKT_LIB_PROC() of another library.
  */
 CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags);
 /* The error of a kernel that failed in the thread's context, for calls that are answered here; CUDA_SUCCESS where none did. */

@@ -132,14 +132,15 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 		flags |= CKT_CALL_F_NUMBERED;
 	uint32_t thread = this_thread();
 	pthread_mutex_lock(&conn->lock);
-	if (__builtin_expect(conn->fault_count, 0) && prog == CKT_CUDA_PROG && !(flags & CKT_CALL_F_ANYWAY)) {
+	bool session_proc = prog == CRICKET_SESSION_PROG;
+	if (__builtin_expect(conn->fault_count, 0) && !session_proc && !(flags & CKT_CALL_F_ANYWAY)) {
 		CUresult fault = ckt_conn_fault(conn, ckt_call_context);
 		if (fault) {
 			pthread_mutex_unlock(&conn->lock);
 			return fault;
 		}
 	}
-	CUresult result = ring_reserve(conn, size, prog != CKT_CUDA_PROG, &call->record);
+	CUresult result = ring_reserve(conn, size, session_proc, &call->record);
 	if (result) {
 		pthread_mutex_unlock(&conn->lock);
 		return result;
@@ -150,7 +151,7 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 	call->seq = flags & CKT_CALL_F_NUMBERED ? conn->next_seq++ : 0;
 	call->flags = flags;
 	call->context = ckt_call_context;
-	call->session_proc = prog != CKT_CUDA_PROG;
+	call->session_proc = session_proc;
 	/* Every numbered reply before the oldest one still awaited has arrived. */
 	uint64_t acked = conn->next_seq - 1;
 	for (struct ckt_waiter *w = conn->pending.next; w != &conn->pending; w = w->next) {
@@ -175,7 +176,7 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 
 CUresult ckt_call_begin(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags)
 {
-	return begin(ckt_call_conn, call, CKT_CUDA_PROG, proc, args_bytes, flags);
+	return begin(ckt_call_conn, call, ckt_lib_prog(proc >> 16), proc & 0xffff, args_bytes, flags);
 }
 
 /* Enters the waiter and makes the record visible to senders.  Precondition: conn.lock held; gives it up. */

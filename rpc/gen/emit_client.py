@@ -153,7 +153,7 @@ def stubs(model):
 
 
 def version_script(model):
-    names = sorted([e.name for e in model.entries] + list(model.undeclared))
+    names = sorted([e.name for e in model.entries] + list(model.undeclared) + list(model.library.private))
     return f"/* Made by rpc/gen: what {model.library.soname} exports, and nothing else. */\n{{\nglobal:\n" \
         + "".join(f"\t{n};\n" for n in names) + "local:\n\t*;\n};\n"
 

@@ -19,6 +19,7 @@ class Library:
     ordinals: C types of device ordinals, which no generated code translates.
     title: for prose.  program: its number in ONC RPC, None where nothing travels in messages of its own.  codec_includes: the headers that
     define the structs in its messages.  enumerators: what the names of its procedures' numbers begin with.
+    private: what the client's library exports beside its functions, for our own.
     argument_kinds, result_kinds: the types of `arg` and `res` lines.  modes: classes of procedures.  rules: lines behind the procedures."""
     name: str
     prefix: str
@@ -38,6 +39,7 @@ class Library:
     program: int = None
     codec_includes: tuple = ()
     enumerators: str = None
+    private: tuple = ()
 
     @property
     def header(self):
@@ -57,7 +59,8 @@ CUDA = Library(
     rules=("local", "same", "per_thread", "unsupported", "undeclared"), version_macro="CUDA_VERSION",
     # Declares every version of every function under the name that libcuda exports, and keeps the macros from renaming them.
     macros=("-D__CUDA_API_VERSION_INTERNAL",), ordinals=("CUdevice", "CUdevice_v1"),
-    title="CUDA", program=0x20434b01, codec_includes=("cuda.h",), enumerators="CKT_PROC")
+    title="CUDA", program=0x20434b01, codec_includes=("cuda.h",), enumerators="CKT_PROC",
+    private=("ckt_client_table",))
 
 # Toolkits have nvml.h in a part of its own, which the build does not ask for.
 NVML = Library(

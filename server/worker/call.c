@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rpc/log.h"
+#include "server/worker/libs/libs.h"
 #include "server/worker/worker.h"
 
 enum { INLINE_BODY = 512 };
@@ -131,7 +132,7 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 	struct ckt_worker *worker = call->worker;
 	struct ckt_wcall_private *private = call->private;
 	struct ckt_reply_header header = {.xid = call->header.xid, .executed = atomic_load(&worker->replies.executed), .accept_stat = accept_stat};
-	uint32_t proc = call->header.prog == CKT_CUDA_PROG ? call->header.proc : CKT_STAT_SESSION + call->header.proc;
+	uint32_t proc = ckt_stat_index(call->header.prog, call->header.proc);
 	if (!is_kept(call)) {
 		header.deferred = atomic_exchange(&worker->deferred, 0);
 		if (!send_reply(worker, private->epoch, proc, &header, private->body, private->size) && header.deferred)

@@ -10,6 +10,7 @@
 #include "server/worker/graph.h"
 #include "server/worker/hash.h"
 #include "server/worker/ipc.h"
+#include "server/worker/libs/libs.h"
 #include "server/worker/worker.h"
 
 /* ---- Look-ups */
@@ -245,6 +246,9 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 	case CKT_KIND_GRAPH:
 	case CKT_KIND_GRAPH_EXEC:
 		ckt_graph_object_fini(worker, object);
+		break;
+	case CKT_KIND_LIB_OBJECT:
+		ckt_library_object_end(worker, object);
 		break;
 	default:
 		break;

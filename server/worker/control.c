@@ -17,6 +17,7 @@
 #include "server/worker/client_process.h"
 #include "server/worker/control.h"
 #include "server/worker/ipc.h"
+#include "server/worker/libs/libs.h"
 #include "server/worker/worker.h"
 
 enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 };
@@ -311,29 +312,19 @@ static int gpus(struct ckt_request *request)
 	return result;
 }
 
-static char *stat_name(unsigned index)
-{
-	static const char *const session[] = {"SESSION_NULL", "SESSION_HELLO", "SESSION_DEVICES", "SESSION_BYE", "SESSION_ACK", "SESSION_HOST_FILL",
-					      "SESSION_WINDOW"};
-	if (index < ckt_cuda_proc_count)
-		return (char *)ckt_cuda_procs[index].name;
-	if (index >= CKT_STAT_SESSION && index - CKT_STAT_SESSION < sizeof session / sizeof session[0])
-		return (char *)session[index - CKT_STAT_SESSION];
-	return NULL;
-}
-
 static int stats(struct ckt_request *request)
 {
-	static ckt_worker_stat list[CKT_STATS];	/* under control_lock */
+	static ckt_worker_stat list[CKT_WORKER_STATS_MAX];	/* under control_lock */
 	struct ckt_worker *worker = request->worker;
 	unsigned count = 0;
 	pthread_mutex_lock(&control_lock);
-	for (unsigned i = 0; i < CKT_STATS && worker->stats; i++) {
+	for (unsigned i = 0; i < CKT_STATS && count < CKT_WORKER_STATS_MAX && worker->stats; i++) {
 		struct ckt_stat *stat = &worker->stats[i];
 		uint64_t calls = __atomic_load_n(&stat->calls, __ATOMIC_RELAXED);
-		if (!calls || !stat_name(i))
+		const char *name = ckt_stat_name(i);
+		if (!calls || !name)
 			continue;
-		list[count++] = (ckt_worker_stat){.name = stat_name(i),
+		list[count++] = (ckt_worker_stat){.name = (char *)name,
 						  .calls = calls,
 						  .batched = __atomic_load_n(&stat->batched, __ATOMIC_RELAXED),
 						  .waited = __atomic_load_n(&stat->waited, __ATOMIC_RELAXED),

@@ -21,6 +21,7 @@
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/hostfunc.h"
+#include "server/worker/libs/libs.h"
 #include "server/worker/notify.h"
 #include "server/worker/worker.h"
 
@@ -293,22 +294,30 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 	return PROGRESS_MORE;
 }
 
-static enum progress cuda_call(struct ckt_worker *worker, struct ckt_wcall *call, size_t size)
+/* What runs the call; NULL with the reason as ONC RPC counts them. */
+static const struct ckt_proc *find_proc(const struct ckt_call_header *header, const struct ckt_library *library, uint32_t *ret_accept_stat)
+{
+	*ret_accept_stat = header->vers == CKT_LIB_VERS ? 3 : 2;
+	bool known = header->vers == CKT_LIB_VERS && header->proc < *library->proc_count && library->procs[header->proc].name;
+	return known ? &library->procs[header->proc] : NULL;
+}
+
+static enum progress library_call(struct ckt_worker *worker, const struct ckt_library *library, struct ckt_wcall *call, size_t size)
 {
 	const struct ckt_call_header *header = &call->header;
-	if (header->vers != CKT_CUDA_VERS || header->proc >= ckt_cuda_proc_count || header->proc >= CKT_STAT_SESSION ||
-	    !ckt_cuda_procs[header->proc].name) {
+	uint32_t accept_stat, stat = ckt_stat_index(header->prog, header->proc);
+	call->proc = find_proc(header, library, &accept_stat);
+	if (!call->proc || stat >= CKT_STATS) {
 		/* A numbered call that is not executed leaves a gap in which the next one would be refused. */
 		bool fatal = header->seq || header->flags & CKT_CALL_BATCHED;
-		ckt_wcall_reject(call, header->vers == CKT_CUDA_VERS ? 3 : 2);
+		ckt_wcall_reject(call, accept_stat);
 		return fatal ? PROGRESS_BROKEN : PROGRESS_MORE;
 	}
-	call->proc = &ckt_cuda_procs[header->proc];
 	if (header->flags & CKT_CALL_BATCHED && !(call->proc->flags & CKT_PROC_BATCHED)) {
 		ckt_wcall_free(call);
 		return PROGRESS_BROKEN;
 	}
-	count(worker, header, header->proc, size + CKT_MARK_SIZE);
+	count(worker, header, stat, size + CKT_MARK_SIZE);
 	switch (check_sequence(worker, header, call->proc->flags)) {
 	case CKT_SEQ_BROKEN:
 		ckt_warning("%s: number %llu where %llu was expected", call->proc->name, (unsigned long long)header->seq,
@@ -331,7 +340,7 @@ static enum progress cuda_call(struct ckt_worker *worker, struct ckt_wcall *call
 		return no_memory_for(call);
 	if (header->seq) {
 		if (!(header->flags & CKT_CALL_BATCHED) &&
-		    ckt_replies_expect(&worker->replies, header->seq, header->proc, header->xid, worker->client_epoch))
+		    ckt_replies_expect(&worker->replies, header->seq, stat, header->xid, worker->client_epoch))
 			return no_memory_for(call);
 		atomic_store_explicit(&worker->replies.executed, header->seq, memory_order_relaxed);
 	}
@@ -361,8 +370,9 @@ static enum progress next_command(struct ckt_worker *worker)
 		ckt_wcall_free(call);
 		return PROGRESS_BROKEN;
 	}
-	if (call->header.prog == CKT_CUDA_PROG)
-		return cuda_call(worker, call, size);
+	const struct ckt_library *library = ckt_library_of_prog(call->header.prog);
+	if (library)
+		return library_call(worker, library, call, size);
 	if (call->header.prog == CRICKET_SESSION_PROG && call->header.vers == 1) {
 		if (call->header.proc < CKT_STATS - CKT_STAT_SESSION)
 			count(worker, &call->header, CKT_STAT_SESSION + call->header.proc, size + CKT_MARK_SIZE);
@@ -372,8 +382,10 @@ static enum progress next_command(struct ckt_worker *worker)
 		}
 		return session_call(worker, call);
 	}
+	/* A client that knows of more libraries asks before it uses one. */
+	bool fatal = call->header.seq || call->header.flags & CKT_CALL_BATCHED || !ckt_replies_acked(&worker->replies, call->header.acked);
 	ckt_wcall_reject(call, 1);
-	return PROGRESS_BROKEN;
+	return fatal ? PROGRESS_BROKEN : PROGRESS_MORE;
 }
 
 /* 1: something came; 0: nothing there; negative: the connection is gone. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/worker/budget.h"
+#include "server/worker/libs/libs.h"
 
 /* With what the driver has on our side for it. */
 enum { OBJECT_BYTES = sizeof(struct ckt_object) + 256, LEAF_BYTES = CKT_OBJECT_LEAF * sizeof(struct ckt_object *) };
@@ -71,6 +72,9 @@ static void destroy(struct ckt_object *object)
 	case CKT_KIND_TEXTURE:
 	case CKT_KIND_SURFACE:
 		free(object->texture);
+		break;
+	case CKT_KIND_LIB_OBJECT:
+		ckt_library_object_free(object->library);
 		break;
 	default:
 		break;

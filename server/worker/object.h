@@ -21,6 +21,7 @@ enum {
 };
 
 struct ckt_pool;
+struct ckt_library_object;
 struct ckt_warray;
 struct ckt_wtexture;
 
@@ -87,6 +88,7 @@ struct ckt_object {
 			unsigned compression;		/* CUmemAllocationCompType, as asked for */
 			bool imported;			/* another session's, which pays for it */
 		} physical;
+		struct ckt_library_object *library;	/* owned; see libs/libs.h */
 	};
 };
 

@@ -23,7 +23,7 @@ enum ckt_seq_verdict {
 
 struct ckt_stored {
 	uint64_t seq;
-	uint32_t proc;
+	uint32_t proc;		/* ckt_stat_index() */
 	bool done;
 	int32_t deferred;	/* that went with it */
 	uint32_t accept_stat;

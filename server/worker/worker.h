@@ -135,7 +135,7 @@ struct ckt_worker {
 	_Atomic int deferred;		/* first error of a batched call, not yet reported */
 	struct ckt_progress progress;
 	_Atomic bool start_seen;
-	struct ckt_stat *stats;		/* by procedure, then session procedures from CKT_STAT_SESSION on; relaxed atomics */
+	struct ckt_stat *stats;		/* by ckt_stat_index(); relaxed atomics */
 
 	/* The mailbox, mail_lock. */
 	pthread_mutex_t mail_lock;
@@ -175,7 +175,12 @@ struct ckt_worker {
 
 extern struct ckt_worker ckt_worker;
 
-enum { CKT_STAT_SESSION = 1024, CKT_STATS = CKT_STAT_SESSION + 8 };
+/* Where of ckt_worker.stats calls are counted: see ckt_stat_index(). */
+enum {
+	CKT_STAT_SESSION = 1024,
+	CKT_STAT_LIBRARIES = CKT_STAT_SESSION + 8,
+	CKT_STATS = CKT_STAT_LIBRARIES + (CKT_LIB_COUNT - 1) * (CKT_LIB_PROC_MAX + 1),
+};
 
 /* ---- start.c */
 /* 0 or -errno and a sentence. */

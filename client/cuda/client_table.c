@@ -1,0 +1,82 @@
+/* What the shims of forwarded libraries get of this library; see client/libs/libs.h. */
+#include <stdlib.h>
+
+#include "client/cuda/internal.h"
+#include "client/libs/libs.h"
+#include "driver/capture.h"
+
+static CUresult enter(void)
+{
+	struct ckt_context *current;
+	CUcontext primary;
+	CUdevice device;
+	if (ckt_context_current(&current) == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	CUresult result = cuInit(0);
+	if (!result)
+		result = ckt_context_current(&current);
+	if (result != CUDA_ERROR_INVALID_CONTEXT)
+		return result;
+	result = cuDeviceGet(&device, 0);
+	if (!result)
+		result = cuDevicePrimaryCtxRetain(&primary, device);
+	return result ? result : cuCtxSetCurrent(primary);
+}
+
+static uint64_t context(void)
+{
+	return ckt_call_context;
+}
+
+static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count)
+{
+	struct ckt_capture_stream *capturing;
+	CUresult result = ckt_capture_enter(stream, &capturing);
+	if (result)
+		return result;
+	if (capturing)
+		return ckt_graph_leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	if (__builtin_expect(atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed) != 0, 0))
+		result = ckt_host_map_params(addresses, count * sizeof *addresses);
+	return result ? result : ckt_managed_before_launch();
+}
+
+static uint64_t object_make(void)
+{
+	struct ckt_object *object = calloc(1, sizeof *object);
+	if (!object)
+		return 0;
+	object->context = ckt_call_context;
+	uint64_t id = ckt_object_add(object, CKT_KIND_LIB_OBJECT);
+	if (!id)
+		free(object);
+	return id;
+}
+
+static void object_drop(uint64_t id)
+{
+	struct ckt_object *object = ckt_object_find(id, CKT_KIND_LIB_OBJECT);
+	if (object)
+		ckt_object_remove(object);
+}
+
+static void unsupported(const char *name, bool *once)
+{
+	ckt_call_unsupported(name, once);
+}
+
+CKT_EXPORT const struct ckt_client_table ckt_client_table = {
+	.version = CKT_CLIENT_TABLE_VERSION,
+	.size = sizeof(struct ckt_client_table),
+	.enter = enter,
+	.context = context,
+	.begin = ckt_call_begin,
+	.queue = ckt_call_queue,
+	.wait = ckt_call_wait,
+	.release = ckt_reply_release,
+	.before_work = before_work,
+	.stream = ckt_stream_resolve,
+	.object_make = object_make,
+	.object_drop = object_drop,
+	.unsupported = unsupported,
+};

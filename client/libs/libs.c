@@ -1,0 +1,87 @@
+/* The table of our libcuda.so.1, and a library's opening; see libs.h. */
+#include "client/libs/libs.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rpc/fork.h"
+#include "rpc/log.h"
+
+const struct ckt_client_table *_Atomic ckt_client_found;
+
+/* The table that the library exports, if it is ours and of this version. */
+static const struct ckt_client_table *table_of(void *library)
+{
+	const struct ckt_client_table *table = library ? dlsym(library, CKT_CLIENT_TABLE_SYMBOL) : NULL;
+	return table && table->version == CKT_CLIENT_TABLE_VERSION && table->size >= sizeof *table ? table : NULL;
+}
+
+/* dlsym finds it however the library was opened; the handle stays open, as the library does anyway. */
+static const struct ckt_client_table *search(void)
+{
+	Dl_info here;
+	char path[4096];
+	const struct ckt_client_table *table = table_of(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));
+	if (table || !dladdr((const void *)ckt_client_find, &here) || !here.dli_fname)
+		return table;
+	const char *slash = strrchr(here.dli_fname, '/');
+	int length = slash ? (int)(slash - here.dli_fname) : 1;
+	if (snprintf(path, sizeof path, "%.*s/libcuda.so.1", length, slash ? here.dli_fname : ".") < (int)sizeof path)
+		table = table_of(dlopen(path, RTLD_NOW));
+	return table ? table : table_of(dlopen("libcuda.so.1", RTLD_NOW));
+}
+
+const struct ckt_client_table *ckt_client_find(void)
+{
+	static CKT_LOCK(lock);
+	static bool said;
+	pthread_mutex_lock(&lock);
+	const struct ckt_client_table *table = ckt_client_found;
+	if (!table) {
+		table = search();
+		ckt_client_found = table;
+	}
+	bool say = !table && !said;
+	said |= say;
+	pthread_mutex_unlock(&lock);
+	if (say)
+		ckt_log_user("a library of Cricket's finds no libcuda.so.1 of the same version: start the program by cricket-run");
+	return table;
+}
+
+/* The answer of a NAME_open: the library's version. */
+static CUresult ask(const struct ckt_client_table *client, uint32_t proc, uint32_t version, uint32_t *ret_version)
+{
+	struct ckt_call call;
+	struct ckt_reply reply;
+	CUresult result = client->begin(&call, proc, 4, 0);
+	if (result)
+		return result;
+	call.p = ckt_put_u32(call.p, version);
+	result = client->wait(&call, &reply);
+	if (result)
+		return result;
+	*ret_version = ckt_get_u32(&reply.results);
+	result = ckt_cursor_done(&reply.results) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+	client->release(&reply);
+	return result;
+}
+
+CUresult ckt_lib_open(struct ckt_lib_opened *opened, const char *name, uint32_t proc, uint32_t version)
+{
+	const struct ckt_client_table *client = ckt_client();
+	CUresult result = client ? client->enter() : CUDA_ERROR_NOT_INITIALIZED;
+	if (result || atomic_load_explicit(&opened->open, memory_order_acquire))
+		return result;
+	pthread_mutex_lock(&opened->lock);
+	if (!opened->open) {
+		result = ask(client, proc, version, &opened->version);
+		atomic_store_explicit(&opened->open, !result, memory_order_release);
+	}
+	pthread_mutex_unlock(&opened->lock);
+	if (result)
+		ckt_debug("%s: the server has none: %d", name, (int)result);
+	return result;
+}

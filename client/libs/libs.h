@@ -1,0 +1,68 @@
+/*
+ * What the shims of forwarded libraries (client/libs/NAME) share: the way to the session, which our libcuda.so.1 has and they have not.
+ *
+ *	program --> shim libcublas.so.13 --(struct ckt_client_table)--> our libcuda.so.1 --> session
+ *
+ * A shim links neither of our libraries by name.  It takes the table, libcuda.so.1's one private symbol, from the libcuda.so.1 that the
+ * process has, else from the one beside itself.  A table only grows: fields are appended, and `size` says how far it goes.
+ *
+ * Threading: any thread.  Errors are CUresults; each library has a function that makes its own status of one.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/conn/call.h"
+
+/* Both are the same in shim and libcuda.so.1, or the shim does without. */
+enum { CKT_CLIENT_TABLE_VERSION = 1 };
+#define CKT_CLIENT_TABLE_SYMBOL "ckt_client_table"
+
+struct ckt_client_table {
+	uint32_t version;
+	uint32_t size;
+	/* Initialises CUDA and sees to it that the thread has a context, as the runtime does: the current one, else the first device's. */
+	CUresult (*enter)(void);
+	/* The id of the current context; 0: there is none. */
+	uint64_t (*context)(void);
+	/* As in client/conn/call.h; proc is CKT_LIB_PROC(). */
+	CUresult (*begin)(struct ckt_call *call, uint32_t proc, size_t args_bytes, unsigned flags);
+	CUresult (*queue)(struct ckt_call *call);
+	CUresult (*wait)(struct ckt_call *call, struct ckt_reply *ret_reply);
+	void (*release)(struct ckt_reply *reply);
+	/*
+	 * In place of begin, for what puts work on a stream.  Before it, memory that host and device share is brought to the device;
+	 * `addresses` are those that the call names, and host memory among them becomes the device's address of it.
+	 * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED where the stream captures.
+	 */
+	CUresult (*before_work)(uint64_t stream, uint64_t *addresses, unsigned count);
+	/* The id of a stream on the wire, where handles such as CU_STREAM_PER_THREAD stand for others. */
+	CUresult (*stream)(CUstream stream, uint64_t *ret_id);
+	/* A new id for an object of a library (CKT_KIND_LIB_OBJECT), and its end; 0: the table is full. */
+	uint64_t (*object_make)(void);
+	void (*object_drop)(uint64_t id);
+	/* Logs the name once a function and process. */
+	void (*unsupported)(const char *name, bool *once);
+};
+
+/* NULL, said once on stderr, where no libcuda.so.1 of ours is to be had. */
+const struct ckt_client_table *ckt_client_find(void);
+
+extern const struct ckt_client_table *_Atomic ckt_client_found;
+
+static inline const struct ckt_client_table *ckt_client(void)
+{
+	const struct ckt_client_table *table = ckt_client_found;
+	return __builtin_expect(table != NULL, 1) ? table : ckt_client_find();
+}
+
+/* Loads the library at the server, once a process.  proc: of the procedure NAME_open.  ret_version: the library's own version. */
+struct ckt_lib_opened {
+	_Atomic bool open;
+	uint32_t version;
+	pthread_mutex_t lock;
+};
+CUresult ckt_lib_open(struct ckt_lib_opened *opened, const char *name, uint32_t proc, uint32_t version);
