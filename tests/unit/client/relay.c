@@ -189,7 +189,7 @@ static int start_server(const char *path)
 	server = fork();
 	if (server == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		execl(path, path, "--driver", "soft", "--socket", server_path, "--listen", "none", "--grace", "0", "--log-level", "error", (char *)NULL);
+		execl(path, path, "--driver", "soft", "--socket", server_path, "--listen", "none", "--grace", "0", "--log-level", "warning", (char *)NULL);
 		_exit(127);
 	}
 	for (int i = 0, fd; i < 1000; i++, poll(NULL, 0, 10))
