@@ -2,7 +2,9 @@
  * libcricket-audit.so: an rtld audit module (LD_AUDIT, set by cricket-run) that redirects the static CUDA runtimes of libraries opened
  * with dlopen.  The loader calls la_activity(LA_ACT_CONSISTENT) when a group of libraries is mapped and none of their constructors has
  * run.  What the program itself needs is left to libcricket-patch.so: its pass is over before the second consistent state.
+ * It also answers the loader's search for a library that has a shim (libraries.h) with the shim, for the program's own needs, too.
  *
+ *	la_objsearch(libcublas.so.13 or a path) -> the shim's path
  *	la_activity(ADD) -> la_objopen ... -> la_activity(CONSISTENT): patch what was opened since the last one
  *
  * Threading: the loader holds its lock around every call here.  The module lives in a namespace with its own libc.
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/patch/libraries.h"
 #include "client/patch/nvrtc.h"
 #include "client/patch/redirect.h"
 #include "client/patch/say.h"
@@ -26,13 +29,25 @@ static bool started, wants_ptx;
 __attribute__((visibility("default"))) unsigned la_version(unsigned version)
 {
 	ckt_say_init(environ);
+	ckt_libraries_init((const void *)la_version, environ);
 	wants_ptx = ckt_nvrtc_wanted(environ);
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
+}
+
+/* The name as the program, or the library that needs it, said it; the places where the loader looks for it later are no news. */
+__attribute__((visibility("default"))) char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
+{
+	const char *shim = flag == LA_SER_ORIG ? ckt_library_shim(name) : NULL;
+
+	if (shim && strcmp(shim, name) != 0)
+		ckt_say_debug("%s is taken for %s", shim, name);
+	return (char *)(shim ? shim : name);
 }
 
 /* No PLT calls are traced, so nothing slows down: the flags returned are none. */
 __attribute__((visibility("default"))) unsigned la_objopen(struct link_map *map, Lmid_t namespace_id, uintptr_t *cookie)
 {
+	ckt_library_loaded(map->l_name);
 	if (pending_count < PENDING_MAX)
 		pending_maps[pending_count++] = map;
 	return 0;

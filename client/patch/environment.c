@@ -15,6 +15,7 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_FAULT", "number of a point that fails on purpose, for tests"},
 	{"CRICKET_LIBDIR", "where cricket-run finds the client libraries"},
 	{"CRICKET_LIBEXEC", "where cricket-server finds cricket-worker and the soft GPU"},
+	{"CRICKET_LIBRARIES", "which libraries' shims take the genuine ones' place: names such as cublas,cufft, -NAME for all but one, none; all unless given"},
 	{"CRICKET_LOG", "LEVEL[:FILE] with LEVEL quiet, error, warning, info or debug: what is logged, and where instead of stderr"},
 	{"CRICKET_PARK_TIMEOUT", "seconds for which a session that was stopped on purpose is waited for; 0, without limit, unless given"},
 	{"CRICKET_RECONNECT_TIMEOUT", "seconds for which a session whose connection broke is looked for; 60 unless given"},

@@ -1,6 +1,7 @@
 /*
  * libcricket-client.so, the library to name in LD_PRELOAD.  Its dependencies do the work: libcricket-patch.so redirects static runtimes, our
- * libcudart.so.13, libcuda.so.1 and libnvidia-ml.so.1 stand for the shared ones.  It exports what system_calls.c has and nothing else, starts nothing and connects to nothing.
+ * libcudart.so.13, libcuda.so.1 and libnvidia-ml.so.1 stand for the shared ones.  It exports what system_calls.c and dlopen.c have and nothing else, starts
+ * nothing and connects to nothing.
  *
  * Its SONAME is libcudart.so.13.  The loader maps preloaded libraries first, but what they need only after what the program needs; so a
  * program linked with a shared runtime would find NVIDIA's, or none and not start at all, before ours is mapped.  A preloaded library
@@ -13,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/patch/dlopen.h"
 #include "client/patch/files.h"
+#include "client/patch/libraries.h"
 
 /* Triton looks for libcuda.so.1 in the file system instead of opening it by name. */
 static void tell_triton(void)
@@ -27,11 +30,13 @@ static void tell_triton(void)
 	}
 }
 
-/* Python's frameworks look for a GPU in ways of their own.  Any other program is left as it was. */
-__attribute__((constructor)) static void help_python(void)
+/* Python's frameworks look for a GPU in ways of their own.  Any other program is left as it was until it opens a library. */
+__attribute__((constructor)) static void prepare(int argc, char **argv, char **environment)
 {
 	int saved = errno;
 
+	ckt_libraries_init((const void *)prepare, environment);
+	ckt_dlopen_init(environment);
 	if (strncmp(program_invocation_short_name, "python", 6) == 0) {
 		tell_triton();
 		ckt_files_redirect_python();

@@ -3,12 +3,9 @@
  * exports.  The file is read as untrusted bytes: it may not be the one that was mapped any more, so every address is checked against the
  * segments in memory.
  */
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "client/patch/elf_file.h"
 #include "client/patch/redirect.h"
 #include "client/patch/say.h"
 #include "client/patch/static_table.h"
@@ -22,40 +19,12 @@ struct symbols {
 	size_t strings_bytes;
 };
 
-struct file {
-	const uint8_t *bytes;
-	size_t size_bytes;
-};
-
-static bool file_map(struct file *file, const char *path)
-{
-	struct stat status;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return false;
-	void *bytes = MAP_FAILED;
-	if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof(ElfW(Ehdr)))
-		bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (bytes == MAP_FAILED)
-		return false;
-	file->bytes = bytes;
-	file->size_bytes = (size_t)status.st_size;
-	return true;
-}
-
-static bool inside(const struct file *file, uint64_t offset, uint64_t bytes)
-{
-	return offset <= file->size_bytes && bytes <= file->size_bytes - offset;
-}
-
-static bool file_symtab(const struct file *file, struct symbols *ret_symbols)
+static bool file_symtab(const struct ckt_elf_file *file, struct symbols *ret_symbols)
 {
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)file->bytes;
 
 	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_shentsize != sizeof(ElfW(Shdr)) || header->e_shoff % 8 ||
-	    !inside(file, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr))))
+	    !ckt_elf_file_holds(file, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr))))
 		return false;
 	const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file->bytes + header->e_shoff);
 	for (unsigned i = 0; i < header->e_shnum; i++) {
@@ -64,7 +33,7 @@ static bool file_symtab(const struct file *file, struct symbols *ret_symbols)
 		if (symtab->sh_type != SHT_SYMTAB || symtab->sh_link >= header->e_shnum || symtab->sh_offset % 8)
 			continue;
 		strtab = &sections[symtab->sh_link];
-		if (!inside(file, symtab->sh_offset, symtab->sh_size) || !inside(file, strtab->sh_offset, strtab->sh_size) || !strtab->sh_size ||
+		if (!ckt_elf_file_holds(file, symtab->sh_offset, symtab->sh_size) || !ckt_elf_file_holds(file, strtab->sh_offset, strtab->sh_size) || !strtab->sh_size ||
 		    file->bytes[strtab->sh_offset + strtab->sh_size - 1])
 			return false;
 		ret_symbols->table = (const ElfW(Sym) *)(file->bytes + symtab->sh_offset);
@@ -148,14 +117,14 @@ enum ckt_redirect_result ckt_redirect_by_symbols(const struct ckt_object *object
 {
 	struct ckt_redirect_entry entries[ENTRIES_MAX];
 	struct symbols symbols;
-	struct file file;
+	struct ckt_elf_file file;
 	unsigned major = 13, count = 0;
 
-	if (!file_map(&file, ckt_object_file(object)))
+	if (!ckt_elf_file_map(&file, ckt_object_file(object)))
 		return CKT_REDIRECT_NONE;
 	if (file_symtab(&file, &symbols))
 		count = collect(object, &symbols, entries, &major);
-	munmap((void *)file.bytes, file.size_bytes);
+	ckt_elf_file_unmap(&file);
 	enum ckt_redirect_result result = write_entries(object, runtime, major, entries, count);
 	if (result == CKT_REDIRECT_DONE)
 		ckt_say_debug("redirected %u entry points in %s by their names", count, ckt_object_name(object));

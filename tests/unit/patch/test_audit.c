@@ -101,4 +101,18 @@ static void test_limit(void)
 	IS(pending_count, 0);
 }
 
-UNIT_SUITE(audit, {"version", test_version}, {"life", test_life}, {"limit", test_limit})
+/* The name as it was said leads to the shim; where the loader looks for others is its own affair. */
+static void test_search(void)
+{
+	static char *none[] = {NULL};
+	uintptr_t cookie = 0;
+	char plain[] = "libplain.so", genuine[] = "/x/libcublas.so.13";
+	ckt_libraries_init_in(SHIMS, none);
+	TEXT(la_objsearch(genuine, &cookie, LA_SER_ORIG), SHIMS "/libcublas.so.13");
+	CU_ASSERT_PTR_EQUAL(la_objsearch(genuine, &cookie, LA_SER_LIBPATH), genuine);
+	CU_ASSERT_PTR_EQUAL(la_objsearch(plain, &cookie, LA_SER_ORIG), plain);
+	ckt_libraries_init_in(NULL, none);
+	CU_ASSERT_PTR_EQUAL(la_objsearch(genuine, &cookie, LA_SER_ORIG), genuine);
+}
+
+UNIT_SUITE(audit, {"search", test_search}, {"version", test_version}, {"life", test_life}, {"limit", test_limit})

@@ -28,6 +28,7 @@ static void test_walk(void)
 	for (size_t i = 0; i < COUNT(plans); i++) {
 		images[i] = image_make(&plans[i]);
 		visit_image(&walk, images[i]);
+		IS(walk.genuine_count, 0);
 		IS(walk.runtime.found, i >= 2);
 		IS(walk.count, i == 0 ? 0 : i < 3 ? 1 : 2);
 	}
@@ -42,6 +43,29 @@ static void test_walk(void)
 		image_free(images[i]);
 }
 
+/* Libraries that can have a shim are kept; beside this program lies one. */
+static void test_genuine(void)
+{
+	static const struct image_plan plan = {.soname = "libcublas.so.13", .symbols = {{"cublasCreate_v2", IMAGE_TEXT}}};
+	static struct walk walk;
+	char *environment[] = {NULL}, *none[] = {(char *)"CRICKET_LIBRARIES=none", NULL};
+	uint8_t *image = image_make(&plan);
+	for (unsigned i = 0; i < GENUINE_MAX + 1; i++)
+		visit_image(&walk, image);
+	IS(walk.genuine_count, GENUINE_MAX);
+	IS(walk.count, 0);
+	take_over(&walk, none);
+	CU_ASSERT_PTR_NULL(image_jump(image, IMAGE_TEXT));
+	walk.genuine_count = 1;
+	take_over(&walk, environment);
+	IS(image[IMAGE_TEXT], 0xe9);
+	IS(image[IMAGE_TEXT + 5], 0xcc);
+	YES(is_same_file("/proc/self/exe", "/proc/self/exe"));
+	NO(is_same_file("/proc/self/exe", "/dev/null"));
+	NO(is_same_file("/nowhere", "/nowhere"));
+	image_free(image);
+}
+
 /* Nothing to do is done without a word, and errno stays. */
 static void test_nothing(void)
 {
@@ -53,4 +77,4 @@ static void test_nothing(void)
 	TEXT(image_stderr_end(), "");
 }
 
-UNIT_SUITE(start, {"walk", test_walk}, {"nothing", test_nothing})
+UNIT_SUITE(start, {"walk", test_walk}, {"genuine", test_genuine}, {"nothing", test_nothing})
