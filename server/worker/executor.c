@@ -62,7 +62,7 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 	if (worker->client_fd < 0)
 		return;
 	ckt_info("client gone: %s", why);
-	ckt_output_connect(&worker->output, -1, 0);
+	ckt_output_connect(&worker->output, -1, 0, NULL, 0);
 	close(worker->client_fd);
 	worker->client_fd = -1;
 	worker->client_epoch = 0;
@@ -74,7 +74,8 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 	pthread_mutex_unlock(&worker->mail_lock);
 }
 
-static void answer_hello(struct ckt_worker *worker, uint32_t xid)
+/* Begins the connection with the answer, before anybody else can say something on it: 0 or -errno. */
+static int answer_hello(struct ckt_worker *worker, uint32_t xid)
 {
 	ckt_capability shared[] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
 				   {(char *)CKT_CAPABILITY_HOST_BASE, CKT_HOST_BASE},
@@ -94,14 +95,12 @@ static void answer_hello(struct ckt_worker *worker, uint32_t xid)
 	ok->capabilities.capabilities_len = worker->host.shared ? 3 : worker->host.unfilled ? 2 : 1;
 	uint8_t *data;
 	size_t size;
-	if (ckt_net_encode_reply(xid, ok->executed, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size))
-		return;
-	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch, size);
-	if (p) {
-		memcpy(p, data, size);
-		ckt_output_end(&worker->output);
-	}
+	int result = ckt_net_encode_reply(xid, ok->executed, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size);
+	if (result)
+		return result;
+	result = ckt_output_connect(&worker->output, worker->client_fd, worker->client_epoch, data, size);
 	free(data);
+	return result;
 }
 
 static void take_client(struct ckt_worker *worker)
@@ -121,9 +120,11 @@ static void take_client(struct ckt_worker *worker)
 	pthread_mutex_lock(&worker->mail_lock);
 	worker->state = CKT_STATE_RUNNING;
 	pthread_mutex_unlock(&worker->mail_lock);
-	ckt_output_connect(&worker->output, fd, worker->client_epoch);
 	ckt_hostmem_attach(worker, memory_fd);
-	answer_hello(worker, xid);
+	if (answer_hello(worker, xid)) {
+		ckt_executor_disconnect(worker, "no memory is left for the answer to its hello");
+		return;
+	}
 	ckt_hostcalls_resend(worker);
 	ckt_notifications_resend(worker);
 }

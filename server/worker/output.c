@@ -14,16 +14,6 @@ void ckt_output_init(struct ckt_output *output)
 	pthread_mutex_init(&output->lock, NULL);
 }
 
-void ckt_output_connect(struct ckt_output *output, int fd, uint64_t epoch)
-{
-	pthread_mutex_lock(&output->lock);
-	output->fd = fd;
-	output->epoch = epoch;
-	output->broken = false;
-	output->head = output->tail = 0;
-	pthread_mutex_unlock(&output->lock);
-}
-
 static int make_room(struct ckt_output *output, size_t size)
 {
 	if (output->head == output->tail)
@@ -51,6 +41,28 @@ static int make_room(struct ckt_output *output, size_t size)
 	return 0;
 }
 
+/* Precondition: there is room.  Where the record's bytes go. */
+static uint8_t *put_mark(struct ckt_output *output, size_t size)
+{
+	uint8_t *p = ckt_put_u32(output->data + output->tail, 0x80000000u | (uint32_t)size);
+	output->tail += size + CKT_MARK_SIZE;
+	return p;
+}
+
+int ckt_output_connect(struct ckt_output *output, int fd, uint64_t epoch, const uint8_t *first, size_t size)
+{
+	pthread_mutex_lock(&output->lock);
+	output->broken = false;
+	output->head = output->tail = 0;
+	int result = first ? make_room(output, size + CKT_MARK_SIZE) : 0;
+	if (first && !result)
+		memcpy(put_mark(output, size), first, size);
+	output->fd = result ? -1 : fd;
+	output->epoch = result ? 0 : epoch;
+	pthread_mutex_unlock(&output->lock);
+	return result;
+}
+
 uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size)
 {
 	pthread_mutex_lock(&output->lock);
@@ -65,9 +77,7 @@ uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size
 		pthread_mutex_unlock(&output->lock);
 		return NULL;
 	}
-	uint8_t *p = ckt_put_u32(output->data + output->tail, 0x80000000u | (uint32_t)size);
-	output->tail += size + CKT_MARK_SIZE;
-	return p;
+	return put_mark(output, size);
 }
 
 void ckt_output_end(struct ckt_output *output)

@@ -24,8 +24,11 @@ struct ckt_output {
 };
 
 void ckt_output_init(struct ckt_output *output);
-/* Begins a connection (fd >= 0, epoch) or ends it (-1, 0); what was not sent is dropped. */
-void ckt_output_connect(struct ckt_output *output, int fd, uint64_t epoch);
+/*
+ * Begins a connection (fd >= 0, epoch) or ends it (-1, 0); what was not sent is dropped.  A first record (the answer to the hello; NULL for
+ * none) goes ahead of whatever other threads have to say as soon as somebody is there.  -ENOMEM: there is no connection.
+ */
+int ckt_output_connect(struct ckt_output *output, int fd, uint64_t epoch, const uint8_t *first, size_t size);
 
 /* Locks; room for a record of size bytes, its mark already written.  NULL (not locked) where epoch is not the connection's. */
 uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size);

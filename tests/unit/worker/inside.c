@@ -65,7 +65,7 @@ int unit_setup(int argc, char **argv)
 		return 2;
 	}
 	worker->client_epoch = 1;
-	ckt_output_connect(&worker->output, ends[1], 1);
+	ckt_output_connect(&worker->output, ends[1], 1, NULL, 0);
 	return ckt_worker_use_context(worker, ckt_handle_primary(0));
 }
 

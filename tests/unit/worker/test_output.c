@@ -1,6 +1,8 @@
 /* The output buffer: whole records with their mark, of the connection's epoch alone, whatever the socket takes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,14 +31,14 @@ static void test_epochs(void)
 	IS(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	NO(put(&output, 0, 1, 8));	/* no client */
 	IS(ckt_output_epoch(&output), 0);
-	ckt_output_connect(&output, ends[0], 7);
+	ckt_output_connect(&output, ends[0], 7, NULL, 0);
 	IS(ckt_output_epoch(&output), 7);
 	NO(put(&output, 6, 1, 8));
 	NO(put(&output, 8, 1, 8));
 	YES(put(&output, 7, 1, 8));
 	IS(ckt_output_waiting(&output), 12);
 	/* A new connection does not hear what the old one was to. */
-	ckt_output_connect(&output, ends[0], 8);
+	ckt_output_connect(&output, ends[0], 8, NULL, 0);
 	IS(ckt_output_waiting(&output), 0);
 	NO(put(&output, 7, 1, 8));
 	YES(put(&output, 8, 0x01020304, 8));
@@ -44,11 +46,53 @@ static void test_epochs(void)
 	uint8_t got[64];
 	IS(read(ends[1], got, sizeof got), 12);
 	IS(memcmp(got, "\x80\x00\x00\x08\x01\x02\x03\x04", 8), 0);
-	ckt_output_connect(&output, -1, 0);
+	ckt_output_connect(&output, -1, 0, NULL, 0);
 	NO(put(&output, 8, 1, 8));
 	IS(ckt_output_flush(&output), 0);
 	close(ends[0]);
 	close(ends[1]);
+	free(output.data);
+}
+
+static _Atomic bool stop_talking;
+
+/* As kernels' texts and notifications are: sent as soon as there is a connection. */
+static void *talk(void *opaque)
+{
+	struct ckt_output *output = opaque;
+	while (!stop_talking)
+		if (ckt_output_waiting(output) < 1 << 20)
+			put(output, ckt_output_epoch(output), 0xaa, 8);
+	return NULL;
+}
+
+/* A connection's first record is the answer to its hello, whoever else has something to say. */
+static void test_first(void)
+{
+	enum { ROUNDS = 3000 };
+	static const uint8_t answer[] = "hello to you, too";
+	struct ckt_output output;
+	pthread_t thread;
+	int ends[2];
+	uint8_t got[4 + sizeof answer];
+	unsigned good = 0;
+	ckt_output_init(&output);
+	IS(pthread_create(&thread, NULL, talk, &output), 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+		IS(ckt_output_connect(&output, ends[0], i + 1, answer, sizeof answer), 0);
+		/* Time for what must not come first. */
+		sched_yield();
+		ckt_output_flush(&output);
+		good += recv(ends[1], got, sizeof got, MSG_WAITALL) == sizeof got && memcmp(got, "\x80\x00\x00\x12", 4) == 0 &&
+			memcmp(got + 4, answer, sizeof answer) == 0;
+		ckt_output_connect(&output, -1, 0, NULL, 0);
+		close(ends[0]);
+		close(ends[1]);
+	}
+	IS(good, ROUNDS);
+	stop_talking = true;
+	pthread_join(thread, NULL);
 	free(output.data);
 }
 
@@ -63,7 +107,7 @@ static void test_slow(void)
 	size_t have = 0, parsed = 0;
 	ckt_output_init(&output);
 	IS(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	ckt_output_connect(&output, ends[0], 1);
+	ckt_output_connect(&output, ends[0], 1, NULL, 0);
 	while (seen < RECORDS) {
 		for (int i = 0; i < 40 && sent < RECORDS; i++)
 			wrong += !put(&output, 1, sent, SIZE - sent % 7 * 4), sent++;
@@ -98,4 +142,4 @@ static void test_slow(void)
 	free(output.data);
 }
 
-UNIT_SUITE(output, {"epochs", test_epochs}, {"slow", test_slow})
+UNIT_SUITE(output, {"epochs", test_epochs}, {"first", test_first}, {"slow", test_slow})

@@ -61,7 +61,7 @@ static int set_up(void)
 	worker->printed.pipes[0] = worker->printed.pipes[1] = -1;
 	ckt_output_init(&worker->output);
 	ckt_replies_init(&worker->replies);
-	ckt_output_connect(&worker->output, pair[0], 1);
+	ckt_output_connect(&worker->output, pair[0], 1, NULL, 0);
 	return ckt_pendings_init(worker);
 }
 

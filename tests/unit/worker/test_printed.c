@@ -56,10 +56,10 @@ static void test_send(void)
 	IS(strcmp(text, lines), 0);
 	/* Nobody there: it waits in the pipe. */
 	int fd = ckt_worker.output.fd;
-	ckt_output_connect(&ckt_worker.output, -1, 0);
+	ckt_output_connect(&ckt_worker.output, -1, 0, NULL, 0);
 	IS(write(ends[1], "later", 5), 5);
 	ckt_printed_send(&ckt_worker);
-	ckt_output_connect(&ckt_worker.output, fd, 1);
+	ckt_output_connect(&ckt_worker.output, fd, 1, NULL, 0);
 	ckt_printed_send(&ckt_worker);
 	IS(texts(text, 1), 1);
 	TEXT(text, "later");
