@@ -328,7 +328,7 @@ CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address, uint
 {
 	pthread_mutex_lock(&memory->lock);
 	struct ckt_block *block = block_find(memory, address);
-	bool good = block && !block->freeing;
+	bool good = block && !block->freeing && !(block->owner & CKT_MEMORY_LIBRARY);
 	if (good) {
 		block->freeing = true;
 		account_move(memory, block->pool, -(int64_t)block->granted, 0);
@@ -336,6 +336,17 @@ CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address, uint
 			ckt_pool_arena_hold(&account_get(memory, block->pool)->arena, address, CKT_POOL_ARENA_NOBODY);
 		*ret_owner = block->owner;
 	}
+	pthread_mutex_unlock(&memory->lock);
+	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult ckt_memory_free_library(struct ckt_memory *memory, uint64_t address)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct ckt_block *block = block_find(memory, address);
+	bool good = block && !block->freeing && block->owner & CKT_MEMORY_LIBRARY;
+	if (good)
+		block->freeing = true;
 	pthread_mutex_unlock(&memory->lock);
 	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -370,6 +381,29 @@ void ckt_memory_free_owned(struct ckt_memory *memory, uint64_t owner)
 	pthread_mutex_unlock(&memory->lock);
 }
 
+bool ckt_memory_block_of(struct ckt_memory *memory, uint64_t address, struct ckt_block *ret_block)
+{
+	pthread_mutex_lock(&memory->lock);
+	size_t i = upper_block(memory, address);
+	bool found = i && address - memory->blocks[i - 1].address < memory->blocks[i - 1].size;
+	if (found)
+		*ret_block = memory->blocks[i - 1];
+	pthread_mutex_unlock(&memory->lock);
+	return found;
+}
+
+bool ckt_memory_extent_is_library(const struct ckt_memory *memory, size_t index)
+{
+	const struct ckt_extent *e = &memory->extents[index];
+	bool some = false;
+	for (size_t i = upper_block(memory, e->address + e->size - 1); i && memory->blocks[i - 1].address >= e->address; i--) {
+		if (!(memory->blocks[i - 1].owner & CKT_MEMORY_LIBRARY))
+			return false;
+		some = true;
+	}
+	return some;
+}
+
 bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size)
 {
 	pthread_mutex_lock(&memory->lock);
@@ -392,7 +426,8 @@ bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *re
 	size_t e = upper_extent(memory, address);
 	const struct ckt_block *block = b ? &memory->blocks[b - 1] : NULL;
 	const struct ckt_extent *extent = e ? &memory->extents[e - 1] : NULL;
-	bool found = block && block->address == address && !block->freeing && !block->pool && extent && address - extent->address < extent->size &&
+	bool found = block && block->address == address && !block->freeing && !block->pool &&
+		     !(block->owner & CKT_MEMORY_LIBRARY) && extent && address - extent->address < extent->size &&
 		     block->size <= extent->size - (address - extent->address);
 	if (found) {
 		*ret_size = block->size;

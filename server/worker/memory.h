@@ -26,6 +26,12 @@ enum {
 #define CKT_MEMORY_CACHE_MAX ((uint64_t)64 << 20)
 /* As on a card, where the driver keeps some for itself, the last bit of a limit is not for the program. */
 #define CKT_MEMORY_RESERVED CKT_MEMORY_EXTENT
+/*
+ * In an owner: what a forwarded library allocated for itself, which the program neither sees nor frees.  The rest of the owner is the id of the
+ * library's object that was being served, or 0.  An image holds neither the block nor its contents: the library is made anew at a restore
+ * and takes its memory again.
+ */
+#define CKT_MEMORY_LIBRARY ((uint64_t)1 << 62)
 
 struct ckt_memory_ops {
 	/* Puts fresh physical memory behind the addresses. */
@@ -44,7 +50,7 @@ struct ckt_block {
 	uint64_t address;
 	uint64_t size;		/* as asked */
 	uint64_t granted;
-	uint64_t owner;		/* id of the context it was allocated in */
+	uint64_t owner;		/* id of the context it was allocated in; or CKT_MEMORY_LIBRARY and more */
 	uint64_t pool;		/* id of the memory pool it belongs to, 0 for none */
 	bool freeing;		/* the program gave it back: queued work has not finished, or its pool keeps it */
 };
@@ -86,14 +92,20 @@ void ckt_memory_move(struct ckt_memory *memory, uint64_t base, uint64_t size);
 void ckt_memory_fini(struct ckt_memory *memory);
 
 CUresult ckt_memory_alloc(struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address);
-/* Marks a block as freed by the program: CUDA_ERROR_INVALID_VALUE where it is no block or was freed before. */
+/* Marks a block as freed by the program: CUDA_ERROR_INVALID_VALUE where it is no block of the program's or was freed before. */
 CUresult ckt_memory_free_begin(struct ckt_memory *memory, uint64_t address, uint64_t *ret_owner);
 /* Takes ckt_memory_free_begin back, for a block of no pool. */
 void ckt_memory_free_cancel(struct ckt_memory *memory, uint64_t address);
-/* Really frees what ckt_memory_free_begin marked. */
+/* The same for a block of a library's, by that library. */
+CUresult ckt_memory_free_library(struct ckt_memory *memory, uint64_t address);
+/* Really frees what one of them marked. */
 void ckt_memory_free_end(struct ckt_memory *memory, uint64_t address);
 /* Marks every block of a context (0: every block of the device) and frees it at once. Precondition: nothing runs that uses them. */
 void ckt_memory_free_owned(struct ckt_memory *memory, uint64_t owner);
+/* The block that the address lies in, and whose it is; false where it lies in none. */
+bool ckt_memory_block_of(struct ckt_memory *memory, uint64_t address, struct ckt_block *ret_block);
+/* Whether the extent at the index, which is no cached one, holds blocks of libraries only: an image needs none of it.  Precondition: locked, or frozen. */
+bool ckt_memory_extent_is_library(const struct ckt_memory *memory, size_t index);
 /* True where [address, address + size) lies inside one live block. */
 bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size);
 /*

@@ -126,7 +126,8 @@ static int take_devices(struct ckt_saving *s)
 		int error = ckt_save_has_memory(s);
 		for (size_t i = 0; i < memory->extent_count && !error; i++) {
 			struct ckt_extent *e = &memory->extents[i];
-			if (e->use == CKT_EXTENT_CACHED)
+			/* What libraries have for themselves they take again: memory.h. */
+			if (e->use == CKT_EXTENT_CACHED || ckt_memory_extent_is_library(memory, i))
 				continue;
 			device->extents.extents_val[device->extents.extents_len++] = (ckt_image_extent){e->address, e->size, e->use};
 			error = ckt_save_add_pieces(s, 0, d, e->address, ckt_pause_copy(e->address, 0), e->size);
@@ -135,6 +136,8 @@ static int take_devices(struct ckt_saving *s)
 			return error;
 		for (size_t i = 0; i < memory->block_count; i++) {
 			struct ckt_block *b = &memory->blocks[i];
+			if (b->owner & CKT_MEMORY_LIBRARY)
+				continue;
 			device->blocks.blocks_val[device->blocks.blocks_len++] = (ckt_image_block){b->address, b->size, b->owner};
 		}
 	}

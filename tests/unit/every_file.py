@@ -30,6 +30,7 @@ UNIT = {
     "server/daemon": "daemon",
     "server/worker": "worker",
     "server/worker/libs": "worker",
+    "server/worker/libs/inside": "worker",
     "softgpu": "softgpu",
     "softgpu/ptx": "ptx",
     "softgpu/libs/common": "softlibs",

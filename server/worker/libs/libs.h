@@ -38,6 +38,8 @@ struct ckt_library {
 	const struct ckt_library_functions *functions;
 	/* Asked once it is open: its version by its own function; 0: unknown. */
 	uint32_t (*version)(void);
+	/* What of such a number is the major version: 10000 (the default, 0) of cuBLAS's 130100, 1000 of cuFFT's 12000. */
+	unsigned version_unit;
 	/* Ends the real object, whatever its type.  The context that it was made in is current. */
 	void (*destroy)(struct ckt_worker *worker, struct ckt_object *object);
 };
@@ -57,12 +59,12 @@ struct ckt_library_loaded {
 	bool open;
 	unsigned major;			/* of its SONAME */
 	uint32_t version;		/* by its own function */
-	char file[512];			/* that was opened */
+	char file[4096];		/* that was opened */
 };
 
 /*
- * Opens the genuine library, and fills what its `functions` point to; the second time the first answer.  version: the client's own, by
- * whose major the file is chosen.  CUDA_ERROR_SHARED_OBJECT_INIT_FAILED and a sentence that names the library and where it was looked for.
+ * Opens the genuine library, and fills what its `functions` point to; the second time the first answer.  version: the client's own; genuine.h
+ * says which file that gives.  CUDA_ERROR_SHARED_OBJECT_INIT_FAILED and a sentence that names the library and where it was looked for.
  */
 CUresult ckt_library_open(struct ckt_worker *worker, const struct ckt_library *library, uint32_t version, char *ret_message, size_t message_size);
 const struct ckt_library_loaded *ckt_library_loaded(enum ckt_lib lib);

@@ -4,24 +4,15 @@
 #include <string.h>
 
 #include "rpc/log.h"
+#include "server/worker/libs/genuine.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/worker.h"
-
-/* Majors of the CUDA 12 and 13 toolkits' libraries; the client's own comes first. */
-enum { MAJOR_MAX = 13, MAJOR_MIN = 9 };
 
 static struct ckt_library_loaded loaded[CKT_LIB_COUNT];
 
 const struct ckt_library_loaded *ckt_library_loaded(enum ckt_lib lib)
 {
 	return &loaded[lib];
-}
-
-static void *open_major(const struct ckt_library *library, unsigned major, struct ckt_library_loaded *ret)
-{
-	snprintf(ret->file, sizeof ret->file, "%s.%u", library->soname, major);
-	ret->major = major;
-	return dlopen(ret->file, RTLD_NOW | RTLD_LOCAL);
 }
 
 static void find_functions(const struct ckt_library_functions *functions, void *handle)
@@ -35,16 +26,17 @@ CUresult ckt_library_open(struct ckt_worker *worker, const struct ckt_library *l
 	struct ckt_library_loaded *state = &loaded[library->lib];
 	if (state->open)
 		return CUDA_SUCCESS;
-	unsigned wanted = version / 10000;
-	void *handle = wanted >= MAJOR_MIN && wanted <= MAJOR_MAX ? open_major(library, wanted, state) : NULL;
-	for (unsigned major = MAJOR_MAX; !handle && major >= MAJOR_MIN; major--)
-		handle = open_major(library, major, state);
-	if (!handle) {
-		const char *cause = dlerror();
-		snprintf(ret_message, message_size, "the server has no %s: %s", library->soname, cause ? cause : "not found");
+	unsigned unit = library->version_unit ? library->version_unit : 10000;
+	const struct ckt_genuine *genuine;
+	char wanted[CKT_SEARCH_VERSION_MAX] = "";
+	/* Files are named by the build too: what the client knows is a beginning. */
+	if (version)
+		snprintf(wanted, sizeof wanted, "%u.%u.%u", version / unit, version % unit / 100, version % 100);
+	if (ckt_genuine_open(worker, library->soname, version / unit, wanted, &genuine, ret_message, message_size))
 		return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-	}
-	find_functions(library->functions, handle);
+	snprintf(state->file, sizeof state->file, "%s", genuine->found.path);
+	state->major = genuine->found.major;
+	find_functions(library->functions, genuine->handle);
 	state->version = library->version ? library->version() : 0;
 	state->open = true;
 	ckt_info("%s: version %u", state->file, state->version);

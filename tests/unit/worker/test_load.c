@@ -1,4 +1,5 @@
 /* server/worker/libs/load.c: a genuine library is opened when it is first used, of the client's major where that is there. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/worker/libs/libs.h"
@@ -19,12 +20,13 @@ static uint32_t version(void)
 static void test_open(void)
 {
 	char message[1024] = "";
-	struct ckt_library library = {.name = "genuine", .lib = CKT_LIB_CUSPARSE, .soname = "/nowhere/libgenuine.so", .functions = &list, .version = version};
+	struct ckt_library library = {.name = "genuine", .lib = CKT_LIB_CUSPARSE, .soname = "libnogenuine.so", .functions = &list, .version = version};
+	setenv("CRICKET_LIBRARY_PATH", TOY_DIR, 1);
 	IS(ckt_library_open(&ckt_worker, &library, 120000, message, sizeof message), CUDA_ERROR_SHARED_OBJECT_INIT_FAILED);
-	HAS(message, "/nowhere/libgenuine.so");
+	HAS(message, "the server has no libnogenuine.so.12:");
 	NO(ckt_library_loaded(CKT_LIB_CUSPARSE)->open);
 	/* The client's own major, which is not the highest. */
-	library.soname = GENUINE;
+	library.soname = "libgenuine.so";
 	IS(ckt_library_open(&ckt_worker, &library, 110500, message, sizeof message), CUDA_SUCCESS);
 	const struct ckt_library_loaded *loaded = ckt_library_loaded(CKT_LIB_CUSPARSE);
 	YES(loaded->open);
@@ -35,10 +37,13 @@ static void test_open(void)
 	/* The second time it is what it was. */
 	IS(ckt_library_open(&ckt_worker, &library, 120000, message, sizeof message), CUDA_SUCCESS);
 	IS(ckt_library_loaded(CKT_LIB_CUSPARSE)->major, 11);
-	/* One of which the client's major is not there: the highest. */
+	/* Where the client's major is not there, it is not there; numbers of another unit. */
 	library.lib = CKT_LIB_CURAND;
-	IS(ckt_library_open(&ckt_worker, &library, 100000, message, sizeof message), CUDA_SUCCESS);
-	IS(ckt_library_loaded(CKT_LIB_CURAND)->major, 12);
+	library.soname = "libothergenuine.so";
+	library.version_unit = 1000;
+	IS(ckt_library_open(&ckt_worker, &library, 10400, message, sizeof message), CUDA_ERROR_SHARED_OBJECT_INIT_FAILED);
+	HAS(message, "the server has no libothergenuine.so.10:");
+	NO(ckt_library_loaded(CKT_LIB_CURAND)->open);
 }
 
 UNIT_SUITE(load, {"open", test_open})
