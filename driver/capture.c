@@ -545,6 +545,8 @@ CKT_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_h
 		return result;
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(graph_handle);
+	if (graph && graph->call)
+		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED("a capture to the graph of a captured library call"));
 	return ckt_graph_leave(graph && !graph->capturing ? begin(stream, mode, graph, list, data, count) : CUDA_ERROR_INVALID_VALUE);
 }
 

@@ -128,6 +128,11 @@ void ckt_exec_settle(const struct ckt_exec *exec);
 CUresult ckt_exec_upload(struct ckt_exec *exec, uint64_t stream);
 CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream);
 
+/* ---- Library calls in graphs */
+
+/* Locked: no graph stands for the call any more. */
+void ckt_driver_call_end(uint64_t id);
+
 /* ---- Memory pools, by the number of their handle */
 
 CUresult ckt_pool_make(uint64_t pool, CUdevice device, size_t max_bytes);

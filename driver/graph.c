@@ -82,6 +82,7 @@ void ckt_graph_free(struct ckt_graph *graph)
 	graph->nodes = NULL;
 	graph->count = 0;
 	ckt_user_drop(graph);
+	ckt_graph_call_drop(graph);
 	free(graph->conditions);
 	graph->conditions = NULL;
 	graph->condition_count = 0;
@@ -185,6 +186,8 @@ CUresult ckt_graph_copy(const struct ckt_graph *from, bool named, struct ckt_gra
 		}
 	if (!result)
 		result = ckt_user_copy(graph, from);
+	if (!result)
+		ckt_graph_call_share(graph, from);
 	if (result)
 		ckt_graph_free(graph);
 	else

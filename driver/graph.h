@@ -10,8 +10,10 @@
 
 #include "driver/driver.h"
 
+struct ckt_capture_stream;
 struct ckt_function;
 struct ckt_graph_block;
+struct ckt_graph_call;
 
 struct ckt_edge {
 	struct ckt_node *node;
@@ -117,6 +119,7 @@ struct ckt_graph {
 	uint64_t only_exec;		/* of a graph that allocates, frees or has conditions: its latest executable graph, the only one */
 	struct ckt_condition *conditions;
 	size_t condition_count;
+	struct ckt_graph_call *call;	/* counted; the graph stands for a library call, see graph_call.c; NULL: an ordinary one */
 };
 
 /* Allocations less frees of a block in an executable graph. */
@@ -188,6 +191,15 @@ void ckt_node_adopt_condition(struct ckt_node *to, const struct ckt_node *from);
 bool ckt_graph_is_body(const struct ckt_graph *graph);
 /* Whether all that is in bodies may be there; ret_node: the one that may not. */
 CUgraphInstantiateResult ckt_graph_check_bodies(const struct ckt_graph *graph, const struct ckt_node **ret_node);
+
+/* ---- graph_call.c */
+/* A captured call that the library knows by this id becomes the capture's next node.  Takes the call over, also on failure. */
+CUresult ckt_graph_call_append(struct ckt_capture_stream *stream, uint64_t id);
+/* The call that the graph stands for; 0: none. */
+uint64_t ckt_graph_call_id(const struct ckt_graph *graph);
+/* The graph stands for what the other one stands for. */
+void ckt_graph_call_share(struct ckt_graph *to, const struct ckt_graph *from);
+void ckt_graph_call_drop(struct ckt_graph *graph);
 
 /* ---- graph_memory.c */
 extern _Atomic unsigned ckt_graph_blocks;	/* there are */

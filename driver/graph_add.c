@@ -12,6 +12,8 @@ static CUresult begin(CUgraphNode *ret, CUgraph handle, const CUgraphNode *list,
 	struct ckt_graph *graph = ckt_graph_find(handle);
 	if (!ret || !graph || (count && !list))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (graph->call)
+		return CKT_DRIVER_UNSUPPORTED("a node in the graph of a captured library call");
 	struct ckt_node **nodes = calloc(count + 1, sizeof(struct ckt_node *));
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -101,6 +101,8 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph handl
 	struct ckt_graph *graph = ckt_graph_find(handle);
 	if (graph && ckt_graph_is_body(graph))
 		return ckt_graph_leave(CKT_AS_CUDA_NOT_SUPPORTED);
+	if (graph && graph->call)
+		return ckt_graph_leave(CKT_DRIVER_UNSUPPORTED("an executable graph of a captured library call alone"));
 	if (!ret || !graph || graph->capturing || graph->owner || params->flags & ~(cuuint64_t)FLAGS)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	const struct ckt_node *circle = find_circle(graph);

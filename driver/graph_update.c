@@ -97,7 +97,7 @@ CUgraphExecUpdateResult ckt_graph_pair(struct ckt_graph *graph, struct ckt_graph
 {
 	size_t count = graph->count;
 	struct pairing p = {.graph = graph, .update = update};
-	if (count != update->count) {
+	if (count != update->count || !graph->call != !update->call) {
 		fail(&p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
 	} else {
 		p.partner = calloc(count + 1, sizeof(struct ckt_node *));
@@ -119,6 +119,7 @@ CUgraphExecUpdateResult ckt_graph_pair(struct ckt_graph *graph, struct ckt_graph
 CUresult ckt_graph_adopt(struct ckt_graph *to, const struct ckt_graph *from)
 {
 	CUresult result = CUDA_SUCCESS;
+	ckt_graph_call_share(to, from);
 	for (size_t i = 0; i < to->count && i < from->count && !result; i++) {
 		struct ckt_node *node = to->nodes[i];
 		size_t count, others;

@@ -21,6 +21,7 @@
  *	conditional	u64 handle | u64 context | u32 value | u32 flags | u32 up | u32 CUgraphConditionalNodeType | u32 count, graph * count
  *		up: how many graphs around the node's own one the handle was made for
  *	empty	empty
+ *	library	u64 call: a library call that the worker has captured under that id (CKT_GRAPH_NODE_LIBRARY; no type of CUDA's)
  *
  * A condition's handle is the client's too, a random number.  The worker puts the driver's own in its place wherever it stands in a
  * kernel's parameters, at multiples of eight bytes.
@@ -36,6 +37,7 @@ enum {
 	CKT_GRAPH_BODIES_MAX = 1 << 16,		/* of a conditional node; driver/graph.h has the same */
 	CKT_GRAPH_ATTRIBUTE_BYTES = 64,
 	CKT_GRAPH_CONDITIONAL_BYTES = 36,	/* before the bodies */
+	CKT_GRAPH_NODE_LIBRARY = 0x10000,	/* a node's type: the library call that a child graph stands for */
 	CKT_MEMOP_BYTES = 24,
 	CKT_MEMOPS_MAX = 256,			/* of one batch: the driver's own bound */
 };

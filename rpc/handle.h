@@ -24,6 +24,7 @@ enum ckt_kind {
 	CKT_KIND_GRAPH = 12,		/* to the worker: a description that was sent and not yet used */
 	CKT_KIND_GRAPH_EXEC = 13,
 	CKT_KIND_LIB_OBJECT = 27,	/* of a forwarded library: a handle, a plan, a descriptor */
+	CKT_KIND_LIB_CALL = 28,		/* a library call that was captured */
 	/* Kinds that only the client knows. */
 	CKT_KIND_GRAPH_NODE = 22,
 	CKT_KIND_USER_OBJECT = 23,

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "client/cuda/internal.h"
+#include "client/cuda/lib_call.h"
 #include "client/libs/libs.h"
 #include "driver/capture.h"
 
@@ -79,4 +80,5 @@ CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.object_make = object_make,
 	.object_drop = object_drop,
 	.unsupported = unsupported,
+	.capture = ckt_lib_capture,
 };

@@ -27,7 +27,7 @@ static size_t record_size(const struct ckt_node *node)
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return 4 * 8 + 2 * 4;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return ckt_graph_wire_size(node->child);
+		return node->child->call ? 8 : ckt_graph_wire_size(node->child);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return conditional_size(&node->conditional);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
@@ -135,7 +135,7 @@ static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 		p = ckt_put_u64(p, node->fill.width);
 		return ckt_put_u64(p, node->fill.height);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return ckt_graph_wire_put(p, node->child);
+		return node->child->call ? ckt_put_u64(p, ckt_graph_call_id(node->child)) : ckt_graph_wire_put(p, node->child);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return put_conditional(p, &node->conditional);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
@@ -156,7 +156,8 @@ uint8_t *ckt_node_wire_put(uint8_t *p, const struct ckt_node *node)
 {
 	/* A node of a copy is known by what it was copied from: that is what the program has a handle of. */
 	p = ckt_put_u64(p, node->object.id ? node->object.id : node->origin);
-	p = ckt_put_u32(p, node->type);
+	bool is_call = node->type == CU_GRAPH_NODE_TYPE_GRAPH && node->child->call;
+	p = ckt_put_u32(p, is_call ? (uint32_t)CKT_GRAPH_NODE_LIBRARY : node->type);
 	p = ckt_put_u64(p, ckt_call_id(node->context));
 	return put_record(ckt_put_u32(p, (uint32_t)record_size(node)), node);
 }

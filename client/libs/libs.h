@@ -13,6 +13,7 @@
 #include <cuda.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "client/conn/call.h"
@@ -46,6 +47,11 @@ struct ckt_client_table {
 	void (*object_drop)(uint64_t id);
 	/* Logs the name once a function and process. */
 	void (*unsupported)(const char *name, bool *once);
+	/*
+	 * Where the stream (its id on the wire) captures, the call becomes the capture's next node and nothing else is to be done: *ret_captured.
+	 * Only for calls that put work on that one stream and answer nothing; see client/cuda/lib_call.h.
+	 */
+	CUresult (*capture)(uint64_t stream, uint32_t proc, const void *args, size_t size, bool *ret_captured);
 };
 
 /* NULL, said once on stderr, where no libcuda.so.1 of ours is to be had. */

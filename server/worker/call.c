@@ -41,6 +41,8 @@ struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker)
 	open_calls++;
 	both->call.worker = worker;
 	both->call.proc = NULL;
+	both->call.status = 0;
+	both->call.step = NULL;
 	both->call.private = &both->private;
 	both->private.body = NULL;
 	both->private.size = 0;

@@ -25,17 +25,26 @@ struct ckt_wcall {
 	const struct ckt_proc *proc;
 	struct ckt_call_header header;
 	struct ckt_cursor args;		/* valid until the handler returns */
+	int status;			/* what a forwarded library answered, where that is not in the handler's result; 0: success */
+	struct ckt_lib_step *step;	/* to be remembered where it succeeds; see libs/state.h */
 	struct ckt_wcall_private *private;
 };
 
 typedef int (*ckt_proc_handler)(struct ckt_wcall *call);
 
-enum { CKT_PROC_BATCHED = 1, CKT_PROC_NUMBERED = 2 };
+enum {
+	CKT_PROC_BATCHED = 1,
+	CKT_PROC_NUMBERED = 2,
+	/* Of libraries: what a call does to what they have made (libs/state.h).  Its object's id, a u64, is at id_at of the arguments. */
+	CKT_PROC_CREATES = 4,
+	CKT_PROC_SETS = 8,	/* and the last call with the same key counts: key_bytes at key_at */
+};
 
 struct ckt_proc {
 	const char *name;	/* as in the table */
 	ckt_proc_handler handler;
 	unsigned flags;
+	uint16_t id_at, key_at, key_bytes;
 };
 
 /* Generated; ckt_cuda_procs[number], entries without a name are holes. */

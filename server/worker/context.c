@@ -11,6 +11,7 @@
 #include "server/worker/hash.h"
 #include "server/worker/ipc.h"
 #include "server/worker/libs/libs.h"
+#include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
 
 /* ---- Look-ups */
@@ -33,6 +34,11 @@ CUresult ckt_object_context(struct ckt_worker *worker, uint64_t id, CUcontext *r
 
 CUresult ckt_object_stream(struct ckt_worker *worker, uint64_t id, CUstream *ret_stream)
 {
+	/* A library call that is captured puts its work on one stream, which is none of the program's. */
+	if (__builtin_expect(ckt_lib_capture_stream != NULL, 0)) {
+		*ret_stream = ckt_lib_capture_stream;
+		return CUDA_SUCCESS;
+	}
 	if (id <= 2) {
 		if (!worker->current)
 			return CUDA_ERROR_INVALID_CONTEXT;
@@ -250,6 +256,9 @@ void ckt_object_destroy(struct ckt_worker *worker, struct ckt_object *object)
 	case CKT_KIND_LIB_OBJECT:
 		ckt_library_object_end(worker, object);
 		break;
+	case CKT_KIND_LIB_CALL:
+		ckt_lib_call_fini(object);
+		break;
 	default:
 		break;
 	}
@@ -293,6 +302,7 @@ CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *conte
 	if (result)
 		return result;
 	destroy_contents(worker, context);
+	ckt_lib_capture_forget_context(context->id);
 	ckt_graph_forget_context(worker, context->id);
 	ckt_staging_forget(&worker->staging, context->ctx.fences);
 	ckt_fences_destroy(context->ctx.fences, true);

@@ -22,6 +22,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/libs/libs.h"
+#include "server/worker/libs/state.h"
 #include "server/worker/notify.h"
 #include "server/worker/worker.h"
 
@@ -278,11 +279,11 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 		result = ckt_worker_use_context(worker, header->context);
 	struct ckt_cursor args = call->args;
 	if (!result)
-		result = call->proc->handler(call);
+		result = ckt_lib_state_run(call);
 	/* An allocation: what the program gave back before it may still be on its way. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && header->seq && !(header->flags & CKT_CALL_BATCHED) && ckt_aside_settle(worker)) {
 		call->args = args;
-		result = call->proc->handler(call);
+		result = ckt_lib_state_run(call);
 	}
 	if (result == CKT_WCALL_LATER)
 		return PROGRESS_MORE;

@@ -18,6 +18,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
 #include "server/worker/graph_record.h"
+#include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
 
 /* ---- Objects */
@@ -100,7 +101,13 @@ static CUresult count_node(struct ckt_graph_node *node, void *data)
 	struct ckt_graph_exec *exec = data;
 	/* On an H200 20000 kernel nodes take 44 MiB. */
 	enum { NODE_DEVICE_BYTES = 2304 };
-	exec->device_bytes += node->graph_count ? 0 : NODE_DEVICE_BYTES;
+	uint64_t call, nodes = node->graph_count ? 0 : 1;
+	CUgraph graph;
+	if (node->type == CKT_GRAPH_NODE_LIBRARY && ckt_graph_event_get(node, &call)) {
+		const struct ckt_lib_call *captured = ckt_lib_call_find(&ckt_worker, call, &graph);
+		nodes = captured ? captured->node_count : 0;
+	}
+	exec->device_bytes += nodes * NODE_DEVICE_BYTES;
 	return CUDA_SUCCESS;
 }
 

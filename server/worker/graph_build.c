@@ -8,6 +8,7 @@
 #include "server/worker/array.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph_record.h"
+#include "server/worker/libs/state.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/memop.h"
 #include "server/worker/worker.h"
@@ -276,6 +277,13 @@ static CUresult add_child(const struct ckt_graph_build *build, CUgraph graph, st
 	return result;
 }
 
+/* The graph that a library call was captured into. */
+static CUresult call_graph(const struct ckt_graph_build *build, const struct ckt_graph_node *node, CUgraph *ret_graph)
+{
+	uint64_t id;
+	return ckt_graph_event_get(node, &id) && ckt_lib_call_find(build->worker, id, ret_graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 static CUresult fill(const struct ckt_graph_build *build, CUgraph real, struct ckt_graph *graph);
 
 /* The driver makes the bodies, and they stay the node's. */
@@ -298,8 +306,12 @@ static CUresult add_node(const struct ckt_graph_build *build, CUgraph graph, str
 	CUDA_HOST_NODE_PARAMS_v1 host = {.fn = ckt_hostcall_graph, .userData = node->updates ? node->updates : node};
 	CUcontext context;
 	CUevent event;
+	CUgraph child;
 	CUresult result;
 	switch (node->type) {
+	case CKT_GRAPH_NODE_LIBRARY:
+		result = call_graph(build, node, &child);
+		return result ? result : ckt_driver.cuGraphAddChildGraphNode(&node->real, graph, NULL, 0, child);
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return add_kernel(build, graph, node);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
@@ -387,8 +399,12 @@ CUresult ckt_graph_node_apply(const struct ckt_graph_build *build, CUgraphExec e
 	CUDA_BATCH_MEM_OP_NODE_PARAMS memops;
 	CUcontext context;
 	CUevent event;
+	CUgraph child;
 	CUresult result;
 	switch (node->type) {
+	case CKT_GRAPH_NODE_LIBRARY:
+		result = call_graph(build, node, &child);
+		return result ? result : ckt_driver.cuGraphExecChildGraphNodeSetParams(exec, node->real, child);
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		result = kernel_params(build, node, &kernel, &record);
 		return result ? result : ckt_driver.cuGraphExecKernelNodeSetParams_v2(exec, node->real, &kernel.node);

@@ -49,6 +49,8 @@ int ckt_worker_stream_set_attribute(struct ckt_wcall *call);
 int ckt_worker_device_host_atomic(struct ckt_wcall *call);
 int ckt_worker_device_notify(struct ckt_wcall *call);
 int ckt_worker_device_notify_end(struct ckt_wcall *call);
+int ckt_worker_lib_capture(struct ckt_wcall *call);
+int ckt_worker_lib_capture_end(struct ckt_wcall *call);
 int ckt_worker_profiler(struct ckt_wcall *call);
 int ckt_worker_stream_wait_event(struct ckt_wcall *call);
 int ckt_worker_event_create(struct ckt_wcall *call);

@@ -15,6 +15,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
 #include "server/worker/image_load.h"
+#include "server/worker/libs/state.h"
 #include "server/worker/preload.h"
 
 int ckt_load_refuse(struct ckt_loading *l, int error, const char *format, ...)
@@ -189,6 +190,8 @@ int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_s
 		return error;
 	static int (*const steps[])(struct ckt_loading *) = {load_blobs, ckt_load_check_code, ckt_load_journal, check_globals, ckt_load_memory_ahead};
 	error = ckt_load_check(&l, args);
+	if (!error)
+		error = ckt_lib_load_check(&l);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++)
 		error = steps[i](&l);
 	if (!error)
@@ -214,9 +217,11 @@ int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_star
 	} steps[] = {{load_blobs, "module contents"}, {ckt_load_check_code, "code"}, {ckt_load_journal, "modules"},
 		     {ckt_load_contexts, "contexts"}, {check_globals, "variables"},  {ckt_load_functions, "functions"},
 		     {ckt_load_streams, "streams"},   {ckt_load_events, "events"},   {ckt_load_memory, "memory"},
-		     {ckt_load_pools, "pools"},       {ckt_load_arrays, "arrays"},   {ckt_load_graphs, "graphs"},
-		     {ckt_load_seen, "addresses"},   {ckt_load_notifications, "notifications"}};
+		     {ckt_load_pools, "pools"},       {ckt_load_arrays, "arrays"},   {ckt_lib_load, "libraries"},
+		     {ckt_load_graphs, "graphs"},     {ckt_load_seen, "addresses"},   {ckt_load_notifications, "notifications"}};
 	error = ckt_load_check(&l, args);
+	if (!error)
+		error = ckt_lib_load_check(&l);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_CHECKED);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++) {

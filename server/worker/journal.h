@@ -28,6 +28,7 @@ enum ckt_journal_kind {
 	CKT_JOURNAL_EVENTS = 8,		/* id: how many; flags: theirs */
 	CKT_JOURNAL_ARRAY_CREATE = 9,	/* flags: levels; the image has a list of arrays */
 	CKT_JOURNAL_ARRAY_DESTROY = 10,
+	CKT_JOURNAL_LIBRARY = 12,	/* flags: enum ckt_lib, id: number of the step that made its first object in the context; see libs/state.h */
 	CKT_JOURNAL_PRIMARY = 11,	/* device: its primary context; the first device's is made at the start */
 };
 

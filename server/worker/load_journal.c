@@ -8,6 +8,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
 #include "server/worker/image_load.h"
+#include "server/worker/libs/state.h"
 #include "server/worker/preload.h"
 
 static const ckt_image_module *find_module(const ckt_image *image, uint64_t id)
@@ -126,6 +127,9 @@ int ckt_load_journal(struct ckt_loading *l)
 												    .device = entry->device});
 			if (result)
 				error = ckt_load_fail(l, result, "streams or events of context", entry->context);
+			break;
+		case CKT_JOURNAL_LIBRARY:
+			error = ckt_lib_load_first(l, entry);
 			break;
 		case CKT_JOURNAL_ARRAY_CREATE:
 			error = replay_array(l, entry->id);

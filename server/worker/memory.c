@@ -735,6 +735,24 @@ void ckt_memory_preload_drop(struct ckt_memory *memory, uint64_t address)
 	pthread_mutex_unlock(&memory->lock);
 }
 
+void ckt_memory_hide(struct ckt_memory *memory)
+{
+	uint64_t size = memory->size / 4 * 3 / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
+	pthread_mutex_lock(&memory->lock);
+	if (!memory->hidden && size && ckt_ranges_take_at(&memory->addresses, memory->base, size))
+		memory->hidden = size;
+	pthread_mutex_unlock(&memory->lock);
+}
+
+void ckt_memory_show(struct ckt_memory *memory)
+{
+	pthread_mutex_lock(&memory->lock);
+	if (memory->hidden)
+		ckt_ranges_give(&memory->addresses, memory->base, memory->hidden);
+	memory->hidden = 0;
+	pthread_mutex_unlock(&memory->lock);
+}
+
 CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner)
 {
 	if (!size || size > memory->size)

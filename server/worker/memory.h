@@ -82,6 +82,7 @@ struct ckt_memory {
 	size_t block_count, block_room;
 	struct ckt_account *accounts;
 	size_t account_count, account_room;
+	uint64_t hidden;		/* of the slice's beginning: free, but not to be had now */
 };
 
 void ckt_memory_init(struct ckt_memory *memory, unsigned device, uint64_t base, uint64_t size, uint64_t limit,
@@ -173,4 +174,10 @@ CUresult ckt_memory_adopt_extent(struct ckt_memory *memory, uint64_t address, ui
  */
 CUresult ckt_memory_preload(struct ckt_memory *memory, uint64_t address, uint64_t size);
 void ckt_memory_preload_drop(struct ckt_memory *memory, uint64_t address);
+/*
+ * Ahead of a restore: new allocations come from the last quarter of the slice, where no image has any, until the rest is shown again.
+ * Precondition: nothing was allocated from the rest; else nothing happens.
+ */
+void ckt_memory_hide(struct ckt_memory *memory);
+void ckt_memory_show(struct ckt_memory *memory);
 CUresult ckt_memory_adopt_block(struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t owner);

@@ -6,6 +6,7 @@
 
 #include "server/worker/budget.h"
 #include "server/worker/libs/libs.h"
+#include "server/worker/libs/state.h"
 
 /* With what the driver has on our side for it. */
 enum { OBJECT_BYTES = sizeof(struct ckt_object) + 256, LEAF_BYTES = CKT_OBJECT_LEAF * sizeof(struct ckt_object *) };
@@ -75,6 +76,9 @@ static void destroy(struct ckt_object *object)
 		break;
 	case CKT_KIND_LIB_OBJECT:
 		ckt_library_object_free(object->library);
+		break;
+	case CKT_KIND_LIB_CALL:
+		ckt_lib_call_free(object->lib_call);
 		break;
 	default:
 		break;

@@ -21,6 +21,7 @@ enum {
 };
 
 struct ckt_pool;
+struct ckt_lib_call;
 struct ckt_library_object;
 struct ckt_warray;
 struct ckt_wtexture;
@@ -89,6 +90,7 @@ struct ckt_object {
 			bool imported;			/* another session's, which pays for it */
 		} physical;
 		struct ckt_library_object *library;	/* owned; see libs/libs.h */
+		struct ckt_lib_call *lib_call;		/* owned; see libs/state.h */
 	};
 };
 

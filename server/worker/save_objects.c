@@ -293,6 +293,8 @@ int ckt_save_objects(struct ckt_saving *s)
 			result = take_pool(s, object->pool);
 			break;
 		case CKT_KIND_PHYSICAL:
+		case CKT_KIND_LIB_OBJECT:	/* with the log of libraries: libs/state_image.c */
+		case CKT_KIND_LIB_CALL:
 			break;
 		case CKT_KIND_ARRAY:
 		case CKT_KIND_MIPMAP:

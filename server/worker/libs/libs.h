@@ -42,9 +42,16 @@ struct ckt_library {
 	unsigned version_unit;
 	/* Ends the real object, whatever its type.  The context that it was made in is current. */
 	void (*destroy)(struct ckt_worker *worker, struct ckt_object *object);
+	/*
+	 * What the object does goes to that stream of the driver's, which captures; NULL: to the one that the program has set, as before.
+	 * NULL where the library's calls name their stream, or no object has one.
+	 */
+	void (*use_stream)(struct ckt_worker *worker, struct ckt_object *object, CUstream stream);
 };
 
 /* ---- registry.c */
+/* For tests: a made-up library, found under its number; NULL otherwise. */
+extern const struct ckt_library *ckt_library_toy;
 /* NULL where this build or any has no such library. */
 const struct ckt_library *ckt_library_of_prog(uint32_t prog);
 const struct ckt_library *ckt_library_of(enum ckt_lib lib);
@@ -76,6 +83,7 @@ struct ckt_library_object {
 	const struct ckt_library *library;
 	unsigned type;			/* as the library numbers its kinds */
 	void *data;			/* the library's own notes; malloc'd, freed with the object */
+	struct ckt_lib_recipe *recipe;	/* how to make it again; see state.h */
 };
 
 /* An object for the id, made in the current context. */

@@ -3,21 +3,37 @@
 
 #include "rpc/log.h"
 #include "server/worker/libs/libs.h"
+#include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
+
+/* One that captured calls alone need is not in the table: something else may have its slot by now. */
+static CUresult enter(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object)
+{
+	if (!ckt_lib_replay_is_dead())
+		return ckt_objects_add(&worker->objects, id, CKT_KIND_LIB_OBJECT, false, ret_object);
+	struct ckt_object *object = ckt_handle_kind(id) == CKT_KIND_LIB_OBJECT ? calloc(1, sizeof *object) : NULL;
+	if (!object || !ckt_lib_dead_add(object)) {
+		free(object);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	object->id = id;
+	*ret_object = object;
+	return CUDA_SUCCESS;
+}
 
 CUresult ckt_library_object_add(struct ckt_worker *worker, const struct ckt_library *library, unsigned type, uint64_t id, void *real, void *data,
 				struct ckt_object **ret_object)
 {
 	struct ckt_library_object *made = malloc(sizeof *made);
+	struct ckt_lib_recipe *recipe = calloc(1, sizeof *recipe);
 	struct ckt_object *object;
-	if (!made)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = ckt_objects_add(&worker->objects, id, CKT_KIND_LIB_OBJECT, false, &object);
+	CUresult result = made && recipe ? enter(worker, id, &object) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		free(made);
+		free(recipe);
 		return result;
 	}
-	*made = (struct ckt_library_object){.library = library, .type = type, .data = data};
+	*made = (struct ckt_library_object){.library = library, .type = type, .data = data, .recipe = recipe};
 	object->context = worker->current ? worker->current->id : 0;
 	object->real = real;
 	object->library = made;
@@ -27,8 +43,15 @@ CUresult ckt_library_object_add(struct ckt_worker *worker, const struct ckt_libr
 
 struct ckt_object *ckt_library_object_find(struct ckt_worker *worker, enum ckt_lib lib, unsigned type, uint64_t id)
 {
-	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
-	return object && object->library->library->lib == lib && object->library->type == type ? object : NULL;
+	struct ckt_object *object = ckt_lib_dead_find(id);
+	if (!object)
+		object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
+	if (!object || object->library->library->lib != lib || object->library->type != type)
+		return NULL;
+	ckt_lib_state_serves(id);
+	if (__builtin_expect(ckt_lib_capture_stream != NULL, 0))
+		ckt_lib_capture_use(worker, object);
+	return object;
 }
 
 void ckt_library_object_end(struct ckt_worker *worker, struct ckt_object *object)
@@ -41,8 +64,10 @@ void ckt_library_object_end(struct ckt_worker *worker, struct ckt_object *object
 
 void ckt_library_object_free(struct ckt_library_object *made)
 {
-	if (made)
+	if (made) {
 		free(made->data);
+		ckt_lib_recipe_free(made->recipe);
+	}
 	free(made);
 }
 

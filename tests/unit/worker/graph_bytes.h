@@ -59,3 +59,10 @@ static inline void graph_fill(struct description *d, uint64_t id, uint64_t dst, 
 	p = ckt_put_u64(ckt_put_u64(ckt_put_u32(ckt_put_u32(p, value), element), width), 1);
 	graph_node(d, id, CU_GRAPH_NODE_TYPE_MEMSET, record, (uint32_t)(p - record));
 }
+
+static inline void graph_library(struct description *d, uint64_t id, uint64_t call)
+{
+	uint8_t record[8];
+	ckt_put_u64(record, call);
+	graph_node(d, id, CKT_GRAPH_NODE_LIBRARY, record, sizeof record);
+}

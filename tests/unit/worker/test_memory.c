@@ -259,6 +259,31 @@ static void test_adopt(void)
 }
 
 /* What a pool has follows its blocks from allocation to the end, whichever way they end. */
+/* What is made ahead of a session's memory does not lie where that will come to lie. */
+static void test_hide(void)
+{
+	struct ckt_memory memory;
+	uint64_t ahead, small, address;
+	make(&memory, 0, (uint64_t)1 << 40);
+	ckt_memory_hide(&memory);
+	ckt_memory_hide(&memory);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 4 << 20, 1, &ahead), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 512, 1, &small), CUDA_SUCCESS);
+	CU_ASSERT_TRUE(ahead >= BASE + SIZE / 4 * 3);
+	CU_ASSERT_TRUE(small >= BASE + SIZE / 4 * 3);
+	ckt_memory_show(&memory);
+	ckt_memory_show(&memory);
+	CU_ASSERT_EQUAL(ckt_memory_adopt_extent(&memory, BASE, 2 << 20, CKT_EXTENT_SMALL), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_adopt_extent(&memory, BASE + (2 << 20), 4 << 20, CKT_EXTENT_BIG), CUDA_SUCCESS);
+	/* With something there nothing is hidden, and nothing breaks. */
+	ckt_memory_hide(&memory);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 4 << 20, 1, &address), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(address, BASE + (6 << 20));
+	ckt_memory_show(&memory);
+	ckt_memory_fini(&memory);
+	CU_ASSERT_EQUAL(driver.bad, 0);
+}
+
 static void test_accounts(void)
 {
 	static struct ckt_memory memory;
@@ -313,6 +338,7 @@ int main(void)
 	CU_add_test(suite, "limit", test_limit);
 	CU_add_test(suite, "free", test_free);
 	CU_add_test(suite, "adopt", test_adopt);
+	CU_add_test(suite, "hide", test_hide);
 	CU_add_test(suite, "accounts", test_accounts);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();

@@ -1,0 +1,252 @@
+/*
+ * Library calls on streams that capture.  The client keeps the capture, and sends the call in the order of its commands; here it is
+ * captured at once, with all that is set of its handles at that moment, into a graph of the driver's that graphs take in as a child.
+ *
+ *	lib_capture -> begin on a private stream -> the call's handler, whose stream that is -> end: a graph, and what the call used
+ *
+ * The call and what made and set its objects stay in the log (state.h), so that a restore captures it again as it was.
+ */
+#include <stdlib.h>
+
+#include "rpc/gen/cuda_codec.h"
+#include "rpc/log.h"
+#include "server/worker/budget.h"
+#include "server/worker/driver.h"
+#include "server/worker/libs/libs.h"
+#include "server/worker/libs/state.h"
+#include "server/worker/worker.h"
+
+/* A node with the driver's of it, in the graph and in those made of it; as graph_tree.c. */
+enum { NODE_BYTES = 4096, CONTEXTS_MAX = 64 };
+
+CUstream ckt_lib_capture_stream;
+
+static struct {
+	struct ckt_object *used[CKT_LIB_USES_MAX];
+	uint32_t used_count;
+	bool too_many;
+	bool later;			/* the handler has kept the call, against its contract */
+} running;
+
+/* ---- Private streams */
+
+static struct {
+	uint64_t context;
+	CUstream stream;
+} streams[CONTEXTS_MAX];
+
+static CUresult private_stream(struct ckt_worker *worker, CUstream *ret_stream)
+{
+	unsigned place = CONTEXTS_MAX;
+	for (unsigned i = 0; i < CONTEXTS_MAX; i++) {
+		if (streams[i].stream && streams[i].context == worker->current->id) {
+			*ret_stream = streams[i].stream;
+			return CUDA_SUCCESS;
+		}
+		if (!streams[i].stream && place == CONTEXTS_MAX)
+			place = i;
+	}
+	if (place == CONTEXTS_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = ckt_journal_stream_create(worker, CU_STREAM_NON_BLOCKING, 0, &streams[place].stream);
+	if (result)
+		streams[place].stream = NULL;
+	else
+		streams[place].context = worker->current->id;
+	*ret_stream = streams[place].stream;
+	return result;
+}
+
+void ckt_lib_capture_forget_context(uint64_t context)
+{
+	for (unsigned i = 0; i < CONTEXTS_MAX; i++)
+		if (streams[i].stream && streams[i].context == context) {
+			ckt_journal_stream_destroy(&ckt_worker, context, streams[i].stream);
+			streams[i].stream = NULL;
+		}
+}
+
+/* ---- What is captured */
+
+void ckt_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object)
+{
+	const struct ckt_library *library = object->library->library;
+	for (uint32_t i = 0; i < running.used_count; i++)
+		if (running.used[i] == object)
+			return;
+	running.too_many |= running.used_count == CKT_LIB_USES_MAX;
+	if (running.too_many)
+		return;
+	running.used[running.used_count++] = object;
+	if (library->use_stream)
+		library->use_stream(worker, object, ckt_lib_capture_stream);
+}
+
+/* Runs the call with the stream capturing.  Whatever happens, the stream captures no more, and handles have the streams that they had. */
+static CUresult capture(struct ckt_wcall *call, CUstream stream, CUgraph *ret_graph)
+{
+	struct ckt_worker *worker = call->worker;
+	CUgraph graph = NULL;
+	CUresult result = ckt_driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+	if (result)
+		return result;
+	running.used_count = 0;
+	running.too_many = false;
+	ckt_lib_capture_stream = stream;
+	int handled = ckt_lib_state_run(call);
+	running.later = handled == CKT_WCALL_LATER;
+	ckt_lib_capture_stream = NULL;
+	for (uint32_t i = 0; i < running.used_count; i++) {
+		const struct ckt_library *library = running.used[i]->library->library;
+		if (library->use_stream)
+			library->use_stream(worker, running.used[i], NULL);
+	}
+	result = ckt_driver.cuStreamEndCapture(stream, &graph);
+	if (handled == CKT_WCALL_GARBAGE || handled == CKT_WCALL_LATER || running.too_many)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (handled)
+		result = (CUresult)handled;
+	else if (!result && (call->status || !graph))
+		result = CUDA_ERROR_UNKNOWN;
+	if (result && graph)
+		ckt_driver.cuGraphDestroy(graph);
+	if (result)
+		ckt_warning("%s could not be captured: CUDA error %d, the library's status %d", call->proc->name, result, call->status);
+	*ret_graph = graph;
+	return result;
+}
+
+/* References to what made and set the objects. */
+static bool take_uses(struct ckt_lib_call *made)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < running.used_count; i++)
+		count += running.used[i]->library->recipe ? 1 + running.used[i]->library->recipe->set_count : 0;
+	made->uses = calloc(count + 1, sizeof(struct ckt_lib_step *));
+	if (!made->uses)
+		return false;
+	for (uint32_t i = 0; i < running.used_count; i++) {
+		const struct ckt_lib_recipe *recipe = running.used[i]->library->recipe;
+		if (!recipe || !recipe->create)
+			continue;
+		made->uses[made->use_count++] = recipe->create;
+		for (uint32_t k = 0; k < recipe->set_count; k++)
+			made->uses[made->use_count++] = recipe->sets[k];
+	}
+	for (uint32_t i = 0; i < made->use_count; i++)
+		ckt_lib_step_ref(made->uses[i]);
+	return true;
+}
+
+void ckt_lib_call_free(struct ckt_lib_call *made)
+{
+	if (!made)
+		return;
+	for (uint32_t i = 0; i < made->use_count; i++)
+		ckt_lib_step_unref(made->uses[i]);
+	free(made->uses);
+	if (made->step)
+		ckt_lib_step_unref(made->step);
+	ckt_budget_uncharge(made->charged);
+	free(made);
+}
+
+void ckt_lib_call_fini(struct ckt_object *object)
+{
+	if (object->real)
+		ckt_driver.cuGraphDestroy(object->real);
+	object->real = NULL;
+}
+
+/* The object of a graph that was captured; takes over the step. */
+static CUresult enter(struct ckt_worker *worker, uint64_t id, CUgraph graph, struct ckt_lib_step *step)
+{
+	struct ckt_object *object;
+	size_t nodes = 0;
+	struct ckt_lib_call *made = calloc(1, sizeof *made);
+	CUresult result = made ? ckt_driver.cuGraphGetNodes(graph, NULL, &nodes) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result && (nodes > UINT32_MAX || !ckt_budget_charge(nodes * NODE_BYTES, "captured library calls")))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result)
+		made->charged = nodes * NODE_BYTES;
+	if (!result && !take_uses(made))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result)
+		result = ckt_objects_add(&worker->objects, id, CKT_KIND_LIB_CALL, false, &object);
+	if (result) {
+		ckt_lib_call_free(made);
+		ckt_lib_step_unref(step);
+		return result;
+	}
+	made->node_count = (uint32_t)nodes;
+	made->step = step;
+	step->id = id;
+	ckt_lib_step_enter(step);
+	object->context = worker->current->id;
+	object->real = graph;
+	object->lib_call = made;
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib lib, uint32_t proc, const uint8_t *args, size_t size)
+{
+	const struct ckt_library *library = lib == CKT_LIB_CUDA ? NULL : ckt_library_of(lib);
+	CUstream stream;
+	CUgraph graph;
+	/* What answers, creates or sets is no work for a stream. */
+	if (!library || proc >= *library->proc_count || !library->procs[proc].handler ||
+	    (library->procs[proc].flags & (CKT_PROC_BATCHED | CKT_PROC_CREATES | CKT_PROC_SETS)) != CKT_PROC_BATCHED || !worker->current)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = private_stream(worker, &stream);
+	struct ckt_wcall *call = result ? NULL : ckt_wcall_new(worker);
+	if (!call)
+		return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+	call->proc = &library->procs[proc];
+	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(lib), .proc = proc, .flags = CKT_CALL_BATCHED, .context = worker->current->id};
+	struct ckt_lib_step *step = ckt_lib_step_new(CKT_LIB_CAPTURE, call, args, size);
+	if (!step) {
+		ckt_wcall_free(call);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	call->args = (struct ckt_cursor){.p = step->args, .end = step->args + size};
+	result = capture(call, stream, &graph);
+	if (!running.later)
+		ckt_wcall_free(call);
+	if (result) {
+		ckt_lib_step_unref(step);
+		return result;
+	}
+	result = enter(worker, id, graph, step);
+	if (result)
+		ckt_driver.cuGraphDestroy(graph);
+	return result;
+}
+
+const struct ckt_lib_call *ckt_lib_call_find(struct ckt_worker *worker, uint64_t id, CUgraph *ret_graph)
+{
+	const struct ckt_object *object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_CALL);
+	*ret_graph = object ? object->real : NULL;
+	return object ? object->lib_call : NULL;
+}
+
+/* ---- Handlers */
+
+int ckt_worker_lib_capture(struct ckt_wcall *call)
+{
+	struct ckt_lib_capture_args args;
+	if (!ckt_lib_capture_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	return ckt_lib_call_make(call->worker, args.id, (enum ckt_lib)args.library, args.proc, args.args, args.args_len);
+}
+
+int ckt_worker_lib_capture_end(struct ckt_wcall *call)
+{
+	struct ckt_lib_capture_end_args args;
+	if (!ckt_lib_capture_end_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	/* One that could not be captured is not there. */
+	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.id, CKT_KIND_LIB_CALL);
+	if (object)
+		ckt_object_destroy(call->worker, object);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,365 @@
+/*
+ * Libraries in a checkpoint image: the log of state.h, and how a restore goes through it again.
+ *
+ *	check		the libraries are here, and every step is what it says, before anything is touched
+ *	journal		the first object of each library in each context, in its place among modules and contexts; memory comes later
+ *	load		memory is there: the other objects, what is set of them, and calls that were captured, in the order of the log
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/log.h"
+#include "server/worker/aside.h"
+#include "server/worker/driver.h"
+#include "server/worker/image_load.h"
+#include "server/worker/image_save.h"
+#include "server/worker/libs/libs.h"
+#include "server/worker/libs/state.h"
+
+/* ---- Saving */
+
+static int save_library(struct ckt_saving *s, enum ckt_lib lib, u_int *ret_place)
+{
+	ckt_image *image = &s->image;
+	for (u_int i = 0; i < image->libraries.libraries_len; i++)
+		if (image->libraries.libraries_val[i].number == lib) {
+			*ret_place = i;
+			return 0;
+		}
+	const struct ckt_library *library = ckt_library_of(lib);
+	const struct ckt_library_loaded *loaded = ckt_library_loaded(lib);
+	*ret_place = image->libraries.libraries_len++;
+	image->libraries.libraries_val[*ret_place] = (ckt_image_library){.name = ckt_save_string(s, library ? library->name : ""),
+									 .number = lib,
+									 .major = loaded->major,
+									 .api_version = loaded->version,
+									 .file = ckt_save_string(s, loaded->file)};
+	return ckt_save_has_memory(s);
+}
+
+static int save_step(struct ckt_saving *s, const struct ckt_lib_step *step)
+{
+	ckt_image_library_step *saved = &s->image.library_steps.library_steps_val[s->image.library_steps.library_steps_len++];
+	*saved = (ckt_image_library_step){.kind = step->kind,
+					  .proc = step->proc,
+					  .id = step->id,
+					  .context = step->context,
+					  .number = step->number,
+					  .life = step->kind == CKT_LIB_CREATE ? ckt_lib_step_life(step) : CKT_LIB_ALIVE,
+					  .workspace = step->workspace,
+					  .workspace_bytes = step->workspace_bytes};
+	int error = save_library(s, step->lib, &saved->library);
+	saved->args.args_val = ckt_save_list(s, step->args_bytes, 1);
+	if (error || s->no_memory)
+		return ckt_save_has_memory(s);
+	saved->args.args_len = step->args_bytes;
+	memcpy(saved->args.args_val, step->args, step->args_bytes);
+	return 0;
+}
+
+int ckt_lib_save(struct ckt_saving *s)
+{
+	s->image.libraries.libraries_val = ckt_save_list(s, CKT_LIB_COUNT, sizeof(ckt_image_library));
+	s->image.library_steps.library_steps_val = ckt_save_list(s, ckt_lib_log_count(), sizeof(ckt_image_library_step));
+	int error = ckt_save_has_memory(s);
+	for (const struct ckt_lib_step *step = ckt_lib_log(); step && !error; step = step->next)
+		error = save_step(s, step);
+	return error;
+}
+
+/* ---- Checking */
+
+static const struct ckt_library *library_of(const ckt_image *image, u_int place)
+{
+	const struct ckt_library *library =
+		place < image->libraries.libraries_len ? ckt_library_named(image->libraries.libraries_val[place].name) : NULL;
+	return library && library->lib != CKT_LIB_CUDA ? library : NULL;
+}
+
+static int check_library(struct ckt_loading *l, const ckt_image_library *saved)
+{
+	char message[1024] = "";
+	const struct ckt_library *library = library_of(&l->image, (u_int)(saved - l->image.libraries.libraries_val));
+	if (!library || library->lib != saved->number)
+		return ckt_load_refuse(l, -EPROTONOSUPPORT, "the session uses the library %.64s (%u), which this Cricket does not know", saved->name,
+				       saved->number);
+	if (library->soname && ckt_library_open(l->worker, library, saved->api_version, message, sizeof message))
+		return ckt_load_refuse(l, -ENOENT, "the session uses %.64s: %.900s", saved->name, message);
+	const struct ckt_library_loaded *loaded = ckt_library_loaded(library->lib);
+	if (loaded->major != saved->major)
+		return ckt_load_refuse(l, -ENOENT, "the session uses %.64s of major version %u, and this server has %u (%.512s): install the former",
+				       saved->name, saved->major, loaded->major, loaded->file);
+	if (loaded->version != saved->api_version)
+		ckt_worker_note(l->worker, "was saved with version %u of %.64s and goes on with version %u: results may differ in their last bits",
+				saved->api_version, saved->name, loaded->version);
+	return 0;
+}
+
+static bool has_context(const ckt_image *image, uint64_t id)
+{
+	for (u_int i = 0; i < image->contexts.contexts_len; i++)
+		if (image->contexts.contexts_val[i].id == id)
+			return true;
+	return false;
+}
+
+static bool has_block(const ckt_image *image, uint64_t address, uint64_t bytes)
+{
+	for (u_int d = 0; d < image->devices.devices_len; d++) {
+		const ckt_image_device *device = &image->devices.devices_val[d];
+		for (u_int i = 0; i < device->blocks.blocks_len; i++)
+			if (device->blocks.blocks_val[i].address == address)
+				return bytes <= device->blocks.blocks_val[i].size;
+	}
+	return false;
+}
+
+/* What a step says of itself, against the table of its library; NULL, or what is wrong. */
+static const char *judge(const ckt_image *image, const ckt_image_library_step *step, const struct ckt_library *library)
+{
+	enum { STATE = CKT_PROC_CREATES | CKT_PROC_SETS };
+	if (!library)
+		return "its library is none of the image's";
+	if (step->proc >= *library->proc_count || !library->procs[step->proc].handler)
+		return "the library has no such procedure";
+	const struct ckt_proc *proc = &library->procs[step->proc];
+	unsigned wanted = step->kind == CKT_LIB_CREATE ? CKT_PROC_CREATES : step->kind == CKT_LIB_SET ? CKT_PROC_SETS : 0;
+	bool captured = step->kind == CKT_LIB_CAPTURE;
+	if ((!wanted && !captured) || (proc->flags & STATE) != wanted || (captured && !(proc->flags & CKT_PROC_BATCHED)))
+		return "its procedure does nothing of that kind";
+	struct ckt_cursor id = {.p = (const uint8_t *)step->args.args_val + proc->id_at,
+				.end = (const uint8_t *)step->args.args_val + step->args.args_len};
+	if (!captured && (step->args.args_len < (u_int)proc->id_at + 8 || ckt_get_u64(&id) != step->id))
+		return "its arguments are for another object";
+	if (ckt_handle_kind(step->id) != (captured ? CKT_KIND_LIB_CALL : CKT_KIND_LIB_OBJECT) || step->id >> 63)
+		return "its object is of another kind";
+	if (step->life > CKT_LIB_PAST || (step->kind != CKT_LIB_CREATE && (step->life || step->workspace)))
+		return "its object cannot have ended so";
+	if (step->workspace && (step->life == CKT_LIB_PAST || !has_block(image, step->workspace, step->workspace_bytes)))
+		return "its workspace is no memory of the session";
+	if (step->life != CKT_LIB_PAST && !has_context(image, step->context))
+		return "its context is none of the image's";
+	return NULL;
+}
+
+/* Objects that were created, by id, with their library. */
+struct created {
+	uint64_t id, number;
+	u_int library;
+};
+
+static int by_id(const void *a, const void *b)
+{
+	const struct created *x = a, *y = b;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Each is created once, before anything is set of it. */
+static const char *judge_order(const ckt_image *image, const struct created *list, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (list[i].id == list[i - 1].id)
+			return "an object is created twice";
+	for (u_int i = 0; i < image->library_steps.library_steps_len; i++) {
+		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
+		if (i && step->number <= step[-1].number)
+			return "its steps are in no order";
+		if (step->kind != CKT_LIB_SET)
+			continue;
+		size_t low = 0, high = count;
+		while (low < high) {
+			size_t middle = (low + high) / 2;
+			if (list[middle].id < step->id)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (low == count || list[low].id != step->id || list[low].number > step->number || list[low].library != step->library)
+			return "something is set of an object that is not there";
+	}
+	return NULL;
+}
+
+static const ckt_image_library_step *find_number(const ckt_image *image, uint64_t number)
+{
+	u_int low = 0, high = image->library_steps.library_steps_len;
+	while (low < high) {
+		u_int middle = (low + high) / 2;
+		if (image->library_steps.library_steps_val[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	const ckt_image_library_step *found = &image->library_steps.library_steps_val[low];
+	return low < image->library_steps.library_steps_len && found->number == number ? found : NULL;
+}
+
+static bool journal_agrees(const ckt_image *image, const ckt_image_journal *entry)
+{
+	const ckt_image_library_step *step = find_number(image, entry->id);
+	return step && step->kind == CKT_LIB_CREATE && step->context == entry->context &&
+	       image->libraries.libraries_val[step->library].number == entry->flags;
+}
+
+static int check_order(struct ckt_loading *l)
+{
+	const ckt_image *image = &l->image;
+	size_t count = 0;
+	struct created *list = calloc(image->library_steps.library_steps_len + 1, sizeof *list);
+	if (!list)
+		return ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the list of libraries' objects");
+	for (u_int i = 0; i < image->library_steps.library_steps_len; i++) {
+		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
+		if (step->kind == CKT_LIB_CREATE && step->life != CKT_LIB_PAST)
+			list[count++] = (struct created){step->id, step->number, step->library};
+	}
+	qsort(list, count, sizeof *list, by_id);
+	const char *wrong = judge_order(image, list, count);
+	free(list);
+	for (u_int i = 0; i < image->journal.journal_len && !wrong; i++)
+		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY && !journal_agrees(image, &image->journal.journal_val[i]))
+			wrong = "its journal names a library's object that it does not describe";
+	return wrong ? ckt_load_refuse(l, -EBADMSG, "the image is damaged: of libraries, %s", wrong) : 0;
+}
+
+int ckt_lib_load_check(struct ckt_loading *l)
+{
+	const ckt_image *image = &l->image;
+	for (u_int i = 0; i < image->library_steps.library_steps_len; i++) {
+		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
+		const struct ckt_library *library = library_of(image, step->library);
+		/* One that is not known here has its own message. */
+		bool known = library || step->library >= image->libraries.libraries_len;
+		const char *wrong = known ? judge(image, step, library) : NULL;
+		if (wrong)
+			return ckt_load_refuse(l, -EBADMSG, "the image is damaged: step %llu of %.64s: %s", (unsigned long long)step->number,
+					       library ? library->name : "a library", wrong);
+	}
+	int error = 0;
+	for (u_int i = 0; i < image->libraries.libraries_len && !error; i++)
+		error = check_library(l, &image->libraries.libraries_val[i]);
+	return error ? error : check_order(l);
+}
+
+/* ---- Doing it again */
+
+static int run_step(struct ckt_worker *worker, const struct ckt_library *library, const ckt_image_library_step *saved, int *ret_status)
+{
+	struct ckt_wcall *call = ckt_wcall_new(worker);
+	*ret_status = 0;
+	if (!call)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	call->proc = &library->procs[saved->proc];
+	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(library->lib), .proc = saved->proc, .flags = CKT_CALL_BATCHED, .context = saved->context};
+	call->args = (struct ckt_cursor){.p = (const uint8_t *)saved->args.args_val, .end = (const uint8_t *)saved->args.args_val + saved->args.args_len};
+	int result = ckt_lib_state_run(call);
+	if (result == CKT_WCALL_LATER) {
+		ckt_aside_drain(worker, -1);
+		return atomic_exchange(&worker->deferred, 0);
+	}
+	*ret_status = call->status;
+	ckt_wcall_free(call);
+	return result;
+}
+
+static struct ckt_object *find(struct ckt_worker *worker, uint64_t id)
+{
+	struct ckt_object *object = ckt_lib_dead_find(id);
+	return object ? object : ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
+}
+
+static int replay(struct ckt_loading *l, const ckt_image_library_step *saved, bool dead)
+{
+	struct ckt_worker *worker = l->worker;
+	const struct ckt_library *library = library_of(&l->image, saved->library);
+	const char *name = library->procs[saved->proc].name;
+	const struct ckt_lib_replay how = {.number = saved->number, .workspace = saved->workspace, .workspace_bytes = saved->workspace_bytes,
+					   .dead = dead};
+	int status = 0, result = (int)ckt_worker_use_context(worker, saved->context);
+	ckt_lib_replay_set(&how);
+	if (!result && saved->kind == CKT_LIB_CAPTURE)
+		result = (int)ckt_lib_call_make(worker, saved->id, library->lib, saved->proc, (const uint8_t *)saved->args.args_val, saved->args.args_len);
+	else if (!result)
+		result = run_step(worker, library, saved, &status);
+	ckt_lib_replay_set(NULL);
+	if (result == CKT_WCALL_GARBAGE)
+		return ckt_load_refuse(l, -EBADMSG, "the image is damaged: malformed arguments of %s", name);
+	if (!result && (status || (saved->kind == CKT_LIB_CREATE && !find(worker, saved->id))))
+		return ckt_load_refuse(l, -EIO, "%s of object 0x%llx could not be done again: the library answered %d", name,
+				       (unsigned long long)saved->id, status);
+	return result ? ckt_load_fail(l, (CUresult)result, name, saved->id) : 0;
+}
+
+static void end_dead(struct ckt_worker *worker)
+{
+	struct ckt_object *object;
+	while ((object = ckt_lib_dead_take())) {
+		if (ckt_worker_use_context(worker, object->context) == CUDA_SUCCESS)
+			ckt_library_object_end(worker, object);
+		ckt_library_object_free(object->library);
+		free(object);
+	}
+}
+
+int ckt_lib_load_first(struct ckt_loading *l, const struct ckt_image_journal *entry)
+{
+	struct ckt_worker *worker = l->worker;
+	const ckt_image_library_step *saved = find_number(&l->image, entry->id);
+	if (!saved)
+		return ckt_load_refuse(l, -EBADMSG, "the image is damaged: its journal names a library's object that it does not describe");
+	/* The session's memory comes later: what the library takes for itself must not lie in its place. */
+	for (unsigned d = 0; d < worker->device_count; d++)
+		ckt_memory_hide(&worker->devices[d].memory);
+	int error = replay(l, saved, saved->life != CKT_LIB_ALIVE);
+	for (unsigned d = 0; d < worker->device_count; d++)
+		ckt_memory_show(&worker->devices[d].memory);
+	if (!error)
+		end_dead(worker);
+	return error;
+}
+
+/* Made ahead of the session, by a round that knew it; it has ended since. */
+static void end_others(struct ckt_loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	struct ckt_object *object;
+	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));) {
+		if (ckt_handle_kind(object->id) != CKT_KIND_LIB_OBJECT)
+			continue;
+		bool alive = false;
+		for (u_int i = 0; i < l->image.library_steps.library_steps_len && !alive; i++) {
+			const ckt_image_library_step *step = &l->image.library_steps.library_steps_val[i];
+			alive = step->kind == CKT_LIB_CREATE && step->life == CKT_LIB_ALIVE && step->id == object->id;
+		}
+		if (!alive && ckt_worker_use_context(worker, object->context) == CUDA_SUCCESS)
+			ckt_object_destroy(worker, object);
+	}
+}
+
+int ckt_lib_load(struct ckt_loading *l)
+{
+	struct ckt_worker *worker = l->worker;
+	int error = 0;
+	end_others(l);
+	for (u_int i = 0; i < l->image.library_steps.library_steps_len && !error; i++) {
+		const ckt_image_library_step *saved = &l->image.library_steps.library_steps_val[i];
+		bool create = saved->kind == CKT_LIB_CREATE;
+		struct ckt_object *there = create ? ckt_objects_find_kind(&worker->objects, saved->id, CKT_KIND_LIB_OBJECT) : NULL;
+		if (create && saved->life == CKT_LIB_PAST)
+			continue;
+		if (there && there->library->recipe->create) {
+			/* By the journal.  Ahead of the session it may not have had memory yet. */
+			there->library->recipe->create->workspace = saved->workspace;
+			there->library->recipe->create->workspace_bytes = saved->workspace_bytes;
+			continue;
+		}
+		error = replay(l, saved, create && saved->life == CKT_LIB_USED);
+	}
+	if (!error)
+		end_dead(worker);
+	return error;
+}

@@ -1,0 +1,257 @@
+/* server/worker/libs/state_image.c: what libraries have made goes into an image and is made again; images that lie are refused. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/worker/image_load.h"
+#include "tests/unit/worker/graphs.h"
+#include "tests/unit/worker/inside_image.h"
+#include "tests/unit/worker/toy_library.h"
+
+#define OBJECT(n) ID(LIB_OBJECT, 500 + (n))
+#define CALL(n) ID(LIB_CALL, 500 + (n))
+
+static struct description d;
+static uint64_t memory;
+static char message[CKT_MESSAGE_MAX];
+
+/* The image of the session as it is. */
+static ckt_image *save(void)
+{
+	struct ckt_save how = {0};
+	image_files_new();
+	MUST(image_save(&how), 0);
+	ckt_image *image = image_read();
+	image_files_close();
+	return image;
+}
+
+static void begin_loading(struct ckt_loading *l, const ckt_image *image)
+{
+	*l = (struct ckt_loading){.worker = &ckt_worker, .image = *image, .message = message, .message_size = sizeof message};
+	message[0] = 0;
+}
+
+/* As a fresh worker does, with the journal's steps of libraries first. */
+static int load(const ckt_image *image)
+{
+	struct ckt_loading l;
+	begin_loading(&l, image);
+	int error = ckt_lib_load_check(&l);
+	for (u_int i = 0; i < image->journal.journal_len && !error; i++)
+		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY && image->journal.journal_val[i].context == ckt_handle_primary(0))
+			error = ckt_lib_load_first(&l, &image->journal.journal_val[i]);
+	if (!error)
+		error = ckt_lib_load(&l);
+	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
+	return error;
+}
+
+static void launch(uint64_t exec)
+{
+	inside_fill(memory, 0, 64);
+	IS(ASK(graph_launch, .exec = exec), CUDA_SUCCESS);
+	IS(ckt_driver.cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+/* Two objects, of which one is gone, and three captured calls. */
+static void make(void)
+{
+	toy_begin();
+	memory = inside_memory(64, 0);
+	MUST(toy_create(OBJECT(1), 10), CUDA_SUCCESS);
+	toy_workspace = 2 << 20;
+	MUST(toy_create(OBJECT(2), 1000), CUDA_SUCCESS);
+	toy_workspace = 0;
+	IS(toy_set(OBJECT(1), 0, 1), CUDA_SUCCESS);
+	MUST(toy_capture(CALL(1), OBJECT(1), memory), CUDA_SUCCESS);
+	IS(toy_set(OBJECT(1), 0, 2), CUDA_SUCCESS);
+	MUST(toy_capture(CALL(2), OBJECT(1), memory + 4), CUDA_SUCCESS);
+	IS(toy_set(OBJECT(1), 0, 3), CUDA_SUCCESS);
+	IS(toy_set(OBJECT(1), 1, 4), CUDA_SUCCESS);
+	IS(toy_set(OBJECT(2), 2, 5), CUDA_SUCCESS);
+	MUST(toy_capture(CALL(3), OBJECT(2), memory + 8), CUDA_SUCCESS);
+	IS(toy_destroy(OBJECT(2)), CUDA_SUCCESS);
+}
+
+static void forget(void)
+{
+	for (unsigned i = 1; i < 4; i++)
+		IS(toy_capture_end(CALL(i)), CUDA_SUCCESS);
+	IS(toy_destroy(OBJECT(1)), CUDA_SUCCESS);
+	IS(toy_alive, 0);
+}
+
+static void end(void)
+{
+	forget();
+	inside_free(memory);
+	toy_end();
+}
+
+static void test_again(void)
+{
+	make();
+	ckt_image *image = save();
+	IS(image->libraries.libraries_len, 1);
+	TEXT(image->libraries.libraries_val[0].name, "toy");
+	size_t steps = ckt_lib_log_count();
+	IS(image->library_steps.library_steps_len, steps);
+	unsigned lives[3] = {0};
+	uint64_t workspace = 0;
+	for (u_int i = 0; i < steps; i++) {
+		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
+		lives[step->life] += step->kind == CKT_LIB_CREATE;
+		workspace |= step->workspace;
+	}
+	IS(lives[CKT_LIB_ALIVE], 1);
+	IS(lives[CKT_LIB_USED], 1);
+	YES(workspace != 0);
+	forget();
+	unsigned created = toy_created;
+	IS(load(image), 0);
+	TEXT(message, "");
+	/* The living one, the one that the calls use and, ahead of them, what there is for the history alone; only the first stays. */
+	IS(toy_alive, 1);
+	YES(toy_created - created >= 2);
+	MUST(toy_find(OBJECT(1)) != NULL, true);
+	IS(toy_find(OBJECT(1))->seed, 10);
+	IS(toy_find(OBJECT(1))->settings[0], 3);
+	IS(toy_find(OBJECT(1))->settings[1], 4);
+	YES(toy_find(OBJECT(2)) == NULL);
+	graph_begin(&d);
+	for (unsigned i = 1; i < 4; i++)
+		graph_library(&d, i, CALL(i));
+	MUST(graph_instantiate(&d, ID(GRAPH, 71), ID(GRAPH_EXEC, 71)), CUDA_SUCCESS);
+	launch(ID(GRAPH_EXEC, 71));
+	IS(inside_word(memory), 11);
+	IS(inside_word(memory + 4), 12);
+	IS(inside_word(memory + 8), 1005);
+	IS(ASK(graph_exec_destroy, .exec = ID(GRAPH_EXEC, 71)), CUDA_SUCCESS);
+	/* A second image says the same of what there is. */
+	ckt_image *again = save();
+	unsigned same = 0, wanted = 0;
+	for (u_int i = 0; i < image->library_steps.library_steps_len; i++) {
+		const ckt_image_library_step *a = &image->library_steps.library_steps_val[i];
+		wanted += a->life != CKT_LIB_PAST;
+		for (u_int k = 0; k < again->library_steps.library_steps_len && a->life != CKT_LIB_PAST; k++) {
+			const ckt_image_library_step *b = &again->library_steps.library_steps_val[k];
+			same += a->kind == b->kind && a->id == b->id && a->life == b->life && a->workspace == b->workspace &&
+				a->args.args_len == b->args.args_len && !memcmp(a->args.args_val, b->args.args_val, a->args.args_len);
+		}
+	}
+	IS(same, wanted);
+	image_free(again);
+	image_free(image);
+	end();
+}
+
+/* The journal's steps alone, as of a round ahead of the session; what has ended by the last round ends here too. */
+static void test_ahead(void)
+{
+	make();
+	ckt_image *image = save();
+	struct ckt_loading l;
+	forget();
+	begin_loading(&l, image);
+	for (u_int i = 0; i < image->journal.journal_len; i++)
+		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY && image->journal.journal_val[i].context == ckt_handle_primary(0))
+			IS(ckt_lib_load_first(&l, &image->journal.journal_val[i]), 0);
+	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
+	/* One of an earlier round. */
+	MUST(toy_create(OBJECT(7), 1), CUDA_SUCCESS);
+	IS(ckt_lib_load(&l), 0);
+	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
+	YES(toy_find(OBJECT(7)) == NULL);
+	IS(toy_alive, 1);
+	image_free(image);
+	end();
+}
+
+static ckt_image_library_step *step_of(ckt_image *image, unsigned kind, unsigned life)
+{
+	for (u_int i = 0; i < image->library_steps.library_steps_len; i++)
+		if (image->library_steps.library_steps_val[i].kind == kind && image->library_steps.library_steps_val[i].life == life)
+			return &image->library_steps.library_steps_val[i];
+	return NULL;
+}
+
+/* The image is as it was behind it. */
+#define LIE(step, field, value, said)                                                                                                     \
+	do {                                                                                                                              \
+		__typeof__((step)->field) kept_ = (step)->field;                                                                          \
+		(step)->field = (value);                                                                                                  \
+		begin_loading(&l, image);                                                                                                 \
+		YES(ckt_lib_load_check(&l) < 0);                                                                                          \
+		HAS(message, said);                                                                                                       \
+		(step)->field = kept_;                                                                                                    \
+	} while (0)
+
+static void test_lies(void)
+{
+	make();
+	ckt_image *image = save();
+	struct ckt_loading l;
+	ckt_image_library_step *create = step_of(image, CKT_LIB_CREATE, CKT_LIB_ALIVE), *set = step_of(image, CKT_LIB_SET, 0),
+			       *captured = step_of(image, CKT_LIB_CAPTURE, 0), *used = step_of(image, CKT_LIB_CREATE, CKT_LIB_USED);
+	MUST(create && set && captured && used, true);
+	begin_loading(&l, image);
+	MUST(ckt_lib_load_check(&l), 0);
+	unsigned created = toy_created;
+	LIE(&image->libraries.libraries_val[0], number, CKT_LIB_CUDNN, "the library toy (");
+	LIE(&image->libraries.libraries_val[0], name, (char *)"cuda", "which this Cricket does not know");
+	LIE(&image->libraries.libraries_val[0], name, (char *)"nothing", "the library nothing");
+	LIE(&image->libraries.libraries_val[0], major, 13, "of major version 13");
+	LIE(create, library, 1, "its library is none of the image's");
+	LIE(create, kind, 0, "its procedure does nothing of that kind");
+	LIE(create, kind, 9, "its procedure does nothing of that kind");
+	LIE(create, kind, CKT_LIB_CAPTURE, "its procedure does nothing of that kind");
+	LIE(create, proc, TOY_SET, "its procedure does nothing of that kind");
+	LIE(create, proc, TOY_PROCS, "no such procedure");
+	LIE(create, proc, 0, "no such procedure");
+	LIE(create, proc, UINT32_MAX, "no such procedure");
+	LIE(set, proc, TOY_WRITE, "its procedure does nothing of that kind");
+	LIE(captured, proc, TOY_ASK, "its procedure does nothing of that kind");
+	LIE(captured, proc, TOY_CREATE, "its procedure does nothing of that kind");
+	LIE(create, id, OBJECT(8), "for another object");
+	LIE(create, args.args_len, 7, "for another object");
+	LIE(captured, id, OBJECT(8), "of another kind");
+	LIE(create, life, 3, "ended so");
+	LIE(set, life, CKT_LIB_USED, "ended so");
+	LIE(used, life, CKT_LIB_PAST, "no memory of the session");
+	LIE(used, workspace, 0x1000, "no memory of the session");
+	LIE(used, workspace_bytes, 1ull << 40, "no memory of the session");
+	LIE(set, workspace, used->workspace, "ended so");
+	LIE(set, context, ID(CONTEXT, 999), "its context is none of the image's");
+	LIE(set, number, 1ull << 60, "in no order");
+	LIE(create, life, CKT_LIB_PAST, "not there");
+	for (u_int i = 0; i < image->journal.journal_len; i++)
+		if (image->journal.journal_val[i].kind == CKT_JOURNAL_LIBRARY)
+			LIE(&image->journal.journal_val[i], id, 1ull << 50, "does not describe");
+	/* Two of one id. */
+	uint8_t bytes[12];
+	memcpy(bytes, used->args.args_val, sizeof bytes);
+	memcpy(used->args.args_val, create->args.args_val, 8);
+	LIE(used, id, create->id, "created twice");
+	memcpy(used->args.args_val, bytes, sizeof bytes);
+	/* None of that has touched anything. */
+	IS(toy_created, created);
+	IS(toy_alive, 1);
+	/* Bytes that are no arguments, and what the library refuses, show only when it is done again. */
+	forget();
+	set->args.args_len -= 4;
+	YES(load(image) < 0);
+	HAS(message, "malformed arguments of toySet");
+	set->args.args_len += 4;
+	if (toy_find(OBJECT(1)))
+		IS(toy_destroy(OBJECT(1)), CUDA_SUCCESS);
+	toy_status = 3;
+	YES(load(image) < 0);
+	HAS(message, "toyCreate of object");
+	HAS(message, "answered 3");
+	toy_status = 0;
+	image_free(image);
+	inside_free(memory);
+	toy_end();
+}
+
+UNIT_SUITE(state_image, {"again", test_again}, {"ahead", test_ahead}, {"lies", test_lies})
