@@ -65,7 +65,6 @@ struct ckt_blas_epilogue {
 	enum { CKT_BLAS_NO_BIAS, CKT_BLAS_BIAS, CKT_BLAS_GRADIENT_D, CKT_BLAS_GRADIENT_A, CKT_BLAS_GRADIENT_B } bias_use;
 	struct ckt_blas_operand bias;	/* a vector; stride for batches */
 	struct ckt_blas_operand aux;	/* what RELU or GELU keeps of its argument, or DRELU and DGELU take; p NULL: nothing */
-	const float *scale_a, *scale_b, *scale_c, *scale_d;
 };
 
 #pragma GCC visibility push(default)

@@ -169,6 +169,13 @@ void ckt_blas_load(void *to, cudaDataType compute, const void *from, cudaDataTyp
 		memcpy(to, from, (size_t)count * ckt_blas_type_size(type));
 		return;
 	}
+	/* What neural networks are made of, without a look at the type of each. */
+	if (compute == CUDA_R_32F && (type == CUDA_R_16F || type == CUDA_R_16BF)) {
+		const uint16_t *half = from;
+		for (int64_t i = 0; i < count; i++)
+			((float *)to)[i] = type == CUDA_R_16F ? half_to_float(half[i * step]) : bfloat_to_float(half[i * step]);
+		return;
+	}
 	for (int64_t i = 0; i < count; i++)
 		for (int part = 0; part < to_parts; part++)
 			part_set(to, compute, i * to_parts + part, part < parts ? part_get(from, type, i * step * parts + part) : 0);
@@ -179,6 +186,12 @@ void ckt_blas_store(void *to, cudaDataType type, int64_t step, const void *from,
 	int from_parts = ckt_blas_type_complex(compute) ? 2 : 1, parts = ckt_blas_type_complex(type) ? 2 : 1;
 	if (type == compute && step == 1) {
 		memcpy(to, from, (size_t)count * ckt_blas_type_size(type));
+		return;
+	}
+	if (compute == CUDA_R_32F && (type == CUDA_R_16F || type == CUDA_R_16BF)) {
+		uint16_t *half = to;
+		for (int64_t i = 0; i < count; i++)
+			half[i * step] = type == CUDA_R_16F ? float_to_half(((const float *)from)[i]) : float_to_bfloat(((const float *)from)[i]);
 		return;
 	}
 	for (int64_t i = 0; i < count; i++)

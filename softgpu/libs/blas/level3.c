@@ -6,7 +6,8 @@
 
 static char *element(const struct ckt_blas_operand *operand, int64_t batch, int64_t i, int64_t j)
 {
-	return (char *)ckt_blas_at(operand, batch) + (i + j * operand->ld) * (int64_t)ckt_blas_type_size(operand->type);
+	int64_t index = operand->row ? i * operand->ld + j : i + j * operand->ld;
+	return (char *)ckt_blas_at(operand, batch) + index * (int64_t)ckt_blas_type_size(operand->type);
 }
 
 /* C may hold anything where beta is 0: the triangle that is written is cleared. */
@@ -146,13 +147,13 @@ int ckt_blas_trmm(const struct ckt_blas_job *job)
 }
 
 /* alpha op(A)(i, j), in double precision; nothing is read where alpha is 0. */
-static void term(const struct ckt_blas_operand *operand, int op, const double alpha[2], int64_t i, int64_t j, double sum[2])
+static void term(const struct ckt_blas_operand *operand, int64_t batch, int op, const double alpha[2], int64_t i, int64_t j, double sum[2])
 {
 	double value[2];
 	bool swap = op == CKT_BLAS_T || op == CKT_BLAS_C;
 	if (alpha[0] == 0 && alpha[1] == 0)
 		return;
-	ckt_blas_load(value, CUDA_C_64F, swap ? element(operand, 0, j, i) : element(operand, 0, i, j), operand->type, 1, 1);
+	ckt_blas_load(value, CUDA_C_64F, swap ? element(operand, batch, j, i) : element(operand, batch, i, j), operand->type, 1, 1);
 	if (op == CKT_BLAS_C)
 		value[1] = -value[1];
 	sum[0] += alpha[0] * value[0] - alpha[1] * value[1];
@@ -162,15 +163,17 @@ static void term(const struct ckt_blas_operand *operand, int op, const double al
 int ckt_blas_geam(const struct ckt_blas_job *job)
 {
 	double alpha[2], beta[2];
+	int64_t batch = job->batch ? job->batch : 1;
 	ckt_blas_scalar_get(&job->alpha, 0, alpha);
 	ckt_blas_scalar_get(&job->beta, 0, beta);
-	for (int64_t j = 0; j < job->n; j++)
-		for (int64_t i = 0; i < job->m; i++) {
-			double sum[2] = {0};
-			term(&job->A, job->transa, alpha, i, j, sum);
-			term(&job->B, job->transb, beta, i, j, sum);
-			ckt_blas_store(element(&job->C, 0, i, j), job->C.type, 1, sum, CUDA_C_64F, 1);
-		}
+	for (int64_t b = 0; b < batch; b++)
+		for (int64_t j = 0; j < job->n; j++)
+			for (int64_t i = 0; i < job->m; i++) {
+				double sum[2] = {0};
+				term(&job->A, b, job->transa, alpha, i, j, sum);
+				term(&job->B, b, job->transb, beta, i, j, sum);
+				ckt_blas_store(element(&job->C, b, i, j), job->C.type, 1, sum, CUDA_C_64F, 1);
+			}
 	return 0;
 }
 

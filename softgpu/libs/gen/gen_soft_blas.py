@@ -180,8 +180,9 @@ def functions_of(header, include, more):
 	errors = [str(d) for d in unit.diagnostics if d.severity >= cindex.Diagnostic.Error]
 	if errors:
 		sys.exit('gen_soft_blas.py: ' + '\n'.join(errors))
+	prefix = 'cublasLt' if header == 'cublasLt.h' else 'cublas'
 	return {c.spelling: Function(c) for c in unit.cursor.get_children()
-		if c.kind == cindex.CursorKind.FUNCTION_DECL and c.spelling.startswith('cublas') and c.storage_class != cindex.StorageClass.STATIC}
+		if c.kind == cindex.CursorKind.FUNCTION_DECL and c.spelling.startswith(prefix) and c.storage_class != cindex.StorageClass.STATIC}
 
 
 def defined_in(sources):

@@ -192,7 +192,7 @@ static int start_server(const char *path)
 		execl(path, path, "--driver", "soft", "--socket", server_path, "--listen", "none", "--grace", "0", "--log-level", "warning", (char *)NULL);
 		_exit(127);
 	}
-	for (int i = 0, fd; i < 1000; i++, poll(NULL, 0, 10))
+	for (int i = 0, fd; i < 6000; i++, poll(NULL, 0, 10))
 		if ((fd = connect_server()) >= 0) {
 			close(fd);
 			return 0;

@@ -24,17 +24,20 @@ static void test_none(void)
 	ckt_ctl_progress_end(NULL);
 }
 
-static void drain(int fd, char *ret_text, size_t size, int timeout_ms)
+enum { GUARD_MS = 60000 };
+
+/* Reads on until that has come: what is written to a terminal arrives some time later. */
+static void await(int fd, char *text, size_t size, const char *part)
 {
-	size_t have = 0;
+	size_t have = strlen(text);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	while (have + 1 < size && poll(&p, 1, timeout_ms) > 0) {
-		ssize_t n = read(fd, ret_text + have, size - 1 - have);
+	while (!strstr(text, part) && have + 1 < size && poll(&p, 1, GUARD_MS) > 0) {
+		ssize_t n = read(fd, text + have, size - 1 - have);
 		if (n <= 0)
 			break;
 		have += (size_t)n;
+		text[have] = 0;
 	}
-	ret_text[have] = 0;
 }
 
 static void test_bar(void)
@@ -57,19 +60,18 @@ static void test_bar(void)
 	ckt_ctl_progress_add(progress, 1 << 20);
 	ckt_ctl_progress_add(progress, 1 << 20);
 	ckt_ctl_progress_end(progress);
-	drain(primary, text, sizeof text, 10);
+	await(primary, text, sizeof text, "\r\033[K");
 	HAS(text, "fetch    [###############...............] 2.0 MiB");
 	HAS(text, "\r\033[K");
 	/* The worker is asked. */
 	progress = ckt_ctl_progress_begin(&args, &server, "0123");
-	for (int i = 0; i < 500 && !seen_count; i++)
-		poll(NULL, 0, 10);
-	poll(NULL, 0, 20);
+	text[0] = 0;
+	await(primary, text, sizeof text, "] 1.0 MiB");
 	/* And then something is counted, and over at once. */
 	ckt_ctl_progress_phase(progress, "send", 2 << 20);
 	ckt_ctl_progress_add(progress, 2 << 20);
 	ckt_ctl_progress_end(progress);
-	drain(primary, text, sizeof text, 10);
+	await(primary, text, sizeof text, "send     [##############################] 2.0 MiB");
 	dup2(kept, STDERR_FILENO);
 	close(kept);
 	HAS(text, "[###############...............] 1.0 MiB");

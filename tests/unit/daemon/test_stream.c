@@ -143,7 +143,7 @@ static void test_descriptors(void)
 	memcpy(data, "wxyz", 4);
 	CU_ASSERT_EQUAL(ckt_stream_send(&stream, data, 4, fds[0]), 0);
 	CU_ASSERT_EQUAL(fcntl(fds[0], F_GETFD), -1);
-	CU_ASSERT_EQUAL(ckt_net_read_record(peer, 16, ckt_net_now_ms() + 1000, &back, &size, &received), 0);
+	CU_ASSERT_EQUAL(ckt_net_read_record(peer, 16, ckt_net_now_ms() + 60000, &back, &size, &received), 0);
 	CU_ASSERT_EQUAL(size, 4);
 	CU_ASSERT_EQUAL(memcmp(back, "wxyz", 4), 0);
 	CU_ASSERT(received >= 0);

@@ -52,7 +52,7 @@ static uint32_t hello_flavour(int fd)
 {
 	uint8_t *data;
 	size_t size;
-	MUST(ckt_net_read_record(fd, CKT_HELLO_MAX, ckt_net_now_ms() + 1000, &data, &size, NULL), 0);
+	MUST(ckt_net_read_record(fd, CKT_HELLO_MAX, ckt_net_now_ms() + 60000, &data, &size, NULL), 0);
 	struct ckt_cursor c = {.p = data + FLAVOUR_OFFSET, .end = data + size};
 	uint32_t flavour = ckt_get_u32(&c), length = ckt_get_u32(&c);
 	const uint8_t *body = c.p;

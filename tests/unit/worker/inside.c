@@ -136,7 +136,7 @@ struct inside_reply *inside_call(const char *name, const uint8_t *args, size_t s
 			inside_watch(false);
 		return &reply;
 	}
-	for (int i = 0; i < 5000; i++) {
+	for (int i = 0; i < 60000; i++) {
 		ckt_aside_finish(worker);
 		ckt_pending_poll(worker);
 		size_t n = inside_sent(reply.bytes, sizeof reply.bytes);

@@ -35,7 +35,7 @@ static uint8_t *put_kernel(uint8_t *p, uint64_t function, uint32_t blocks, uint3
 static void launch(uint64_t exec)
 {
 	IS(ASK(graph_launch, .exec = exec, .stream = 0), CUDA_SUCCESS);
-	for (int i = 0; i < 5000 && ckt_driver.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY; i++) {
+	for (int i = 0; i < 60000 && ckt_driver.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY; i++) {
 		uint8_t bytes[512];
 		ckt_hostcalls_send(&ckt_worker);
 		struct ckt_cursor c = {.p = bytes + 4 + CKT_CALL_HEADER_SIZE, .end = bytes + sizeof bytes};

@@ -99,7 +99,7 @@ static void test_settings(void)
 /* Until it is told more than before. */
 static bool told(struct wire *w, unsigned before)
 {
-	for (int i = 0; i < 1000 && w->notified_count <= before; i++) {
+	for (int i = 0; i < 60000 && w->notified_count <= before; i++) {
 		CU_ASSERT_EQUAL(done(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}

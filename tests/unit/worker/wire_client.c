@@ -136,8 +136,8 @@ static int start(struct wire *wire, const char *worker, const char *driver, uint
 				      .socket = address.sun_path,
 				      .driver = (char *)driver,
 				      .memory_limit_bytes = memory_limit ? memory_limit : wire->memory_limit,
-				      .claim_timeout_ms = wire->claim_timeout_ms ? wire->claim_timeout_ms : 10000,
-				      .disconnect_timeout_ms = 1000,
+				      .claim_timeout_ms = wire->claim_timeout_ms ? wire->claim_timeout_ms : WIRE_GUARD_MS,
+				      .disconnect_timeout_ms = wire->disconnect_timeout_ms ? wire->disconnect_timeout_ms : WIRE_GUARD_MS,
 				      .restore = image_fd >= 0 || wire->memory_fds,
 				      .host_memory_bytes = wire->host_memory};
 	if (wire->memory_fds)

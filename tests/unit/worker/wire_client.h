@@ -35,7 +35,7 @@ struct wire {
 	char fault[32];		/* CRICKET_FAULT of the next worker */
 	const char *devices;	/* its CRICKET_SOFT_DEVICES; NULL: 12.0:8G */
 	const char *env[4];	/* and what else is in its environment */
-	unsigned claim_timeout_ms;	/* 0: 10000 */
+	unsigned claim_timeout_ms, disconnect_timeout_ms;	/* after which it ends without a client; 0: WIRE_GUARD_MS */
 	uint64_t memory_limit;	/* of a restored one, where the caller of wire_start gives none */
 	uint64_t host_memory;	/* its limit of host memory; 0: none */
 	const int *memory_fds;	/* CKT_IMAGE_MEMORY_FILES, what it is restored from or saves to with to_memory */
