@@ -43,7 +43,7 @@ static bool gemm_types_ok(const struct ckt_blas_job *job)
 		return false;
 	switch (job->compute) {
 	case 0:
-		return a == c || ((half || a == CUDA_R_8I) && c == CUDA_R_32F);
+		return (a == c && (half || ckt_blas_type_compute(a) == a)) || ((half || a == CUDA_R_8I) && c == CUDA_R_32F);
 	case CUBLAS_COMPUTE_16F:
 	case CUBLAS_COMPUTE_16F_PEDANTIC:
 		return a == CUDA_R_16F && c == CUDA_R_16F;
@@ -159,6 +159,8 @@ static bool rank_k_ok(const struct ckt_blas_job *job)
 
 static cublasStatus_t check_syrk(const struct ckt_blas_job *job)
 {
+	if (job->A.type != job->C.type || ckt_blas_type_compute(job->A.type) != job->A.type)
+		return CUBLAS_STATUS_NOT_SUPPORTED;
 	return valid(rank_k_ok(job) && present(job, &job->A, NULL, NULL, !job->n || !job->k));
 }
 

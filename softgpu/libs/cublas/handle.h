@@ -47,4 +47,7 @@ cublasStatus_t ckt_cublas_unsupported(const char *name);
 extern const struct ckt_cublas_family ckt_cublas_gemm, ckt_cublas_gemv, ckt_cublas_gbmv, ckt_cublas_trmv, ckt_cublas_tbmv, ckt_cublas_tpmv,
 	ckt_cublas_trsv, ckt_cublas_tbsv, ckt_cublas_tpsv, ckt_cublas_symv, ckt_cublas_sbmv, ckt_cublas_spmv, ckt_cublas_ger, ckt_cublas_syr,
 	ckt_cublas_spr, ckt_cublas_syr2, ckt_cublas_spr2, ckt_cublas_syrk, ckt_cublas_syr2k, ckt_cublas_syrkx, ckt_cublas_symm,
-	ckt_cublas_trsm, ckt_cublas_trmm, ckt_cublas_geam, ckt_cublas_dgmm, ckt_cublas_tpttr, ckt_cublas_trttp;
+	ckt_cublas_trsm, ckt_cublas_trmm, ckt_cublas_geam, ckt_cublas_dgmm, ckt_cublas_tpttr, ckt_cublas_trttp, ckt_cublas_axpy,
+	ckt_cublas_scal, ckt_cublas_copy, ckt_cublas_swap, ckt_cublas_dot, ckt_cublas_nrm2, ckt_cublas_asum, ckt_cublas_iamax, ckt_cublas_rot,
+	ckt_cublas_rotg, ckt_cublas_rotm, ckt_cublas_rotmg, ckt_cublas_getrf, ckt_cublas_getri, ckt_cublas_getrs, ckt_cublas_matinv,
+	ckt_cublas_geqrf, ckt_cublas_gels;

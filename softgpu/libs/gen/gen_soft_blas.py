@@ -17,6 +17,10 @@ from clang import cindex
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', '..', 'rpc', 'gen'))
 import libclang  # noqa: E402
 
+# Functions that name no type to compute with; those that read or write numbers on the host, for which the call waits.
+VECTORS = {'execution': '(cudaDataType)-1'}
+RESULT = {'flags': ['CKT_CUBLAS_RESULT']}
+
 # Names without 'cublas', '_v2' and '_64', in full -> family, what else the job says.  {T}: S, D, C or Z.
 FAMILIES = [
 	(r'[SDCZH]gemm|[CZ]gemm3m|[SDCZH]gemmBatched|[SDCZH]gemmStridedBatched|Cgemm3m(Strided)?Batched', 'gemm', {}),
@@ -37,6 +41,31 @@ FAMILIES = [
 	(r'[CZ]hemm', 'symm', {'hermitian': 'true'}),
 	(r'[SDCZ](trmm|trsm|geam|dgmm|tpttr|trttp)', r'\1', {}),
 	(r'[SDCZ]trsmBatched', 'trsm', {}),
+	(r'Csyrk(3m)?Ex', 'syrk', {}),
+	(r'Cherk(3m)?Ex', 'syrk', {'hermitian': 'true'}),
+	(r'[SDCZ](axpy|copy|swap)', r'\1', VECTORS),
+	(r'[SDCZ]scal|Csscal|Zdscal', 'scal', VECTORS),
+	(r'AxpyEx', 'axpy', {}),
+	(r'ScalEx', 'scal', {}),
+	(r'CopyEx', 'copy', VECTORS),
+	(r'SwapEx', 'swap', VECTORS),
+	(r'[SD]dot|[CZ]dotu', 'dot', {**VECTORS, **RESULT}),
+	(r'[CZ]dotc', 'dot', {'conjugate': 'true', **VECTORS, **RESULT}),
+	(r'DotEx', 'dot', RESULT),
+	(r'DotcEx', 'dot', {'conjugate': 'true', **RESULT}),
+	(r'([SD]|Sc|Dz)(nrm2|asum)', r'\2', {**VECTORS, **RESULT}),
+	(r'Nrm2Ex', 'nrm2', RESULT),
+	(r'AsumEx', 'asum', RESULT),
+	(r'I[sdcz]amax|IamaxEx', 'iamax', {**VECTORS, **RESULT}),
+	(r'I[sdcz]amin|IaminEx', 'iamax', {'minimum': 'true', **VECTORS, **RESULT}),
+	(r'[SDCZ]rot|Csrot|Zdrot', 'rot', {'factors': {'c': 'alpha', 's': 'beta'}, **VECTORS}),
+	(r'RotEx', 'rot', {'factors': {'c': 'alpha', 's': 'beta'}}),
+	(r'[SDCZ]rotg|RotgEx', 'rotg', RESULT),
+	(r'[SD]rotm', 'rotm', {**VECTORS, **RESULT}),
+	(r'RotmEx', 'rotm', RESULT),
+	(r'[SD]rotmg|RotmgEx', 'rotmg', RESULT),
+	(r'[SDCZ](getrf|getri|matinv)Batched', r'\1', {}),
+	(r'[SDCZ](getrs|geqrf|gels)Batched', r'\1', {'flags': ['CKT_CUBLAS_HOST_INFO']}),
 ]
 
 # Parameter -> the job's operand; what belongs to it is named after it.
@@ -95,17 +124,18 @@ def family_of(name):
 class Job:
 	"""The fields of a call's struct ckt_blas_job, in order."""
 
-	def __init__(self, function):
-		self.fields, self.parts, self.flags, self.computes = {}, {}, [], None
+	def __init__(self, function, factors):
+		self.fields, self.parts, self.flags, self.factors = {}, {}, [], factors
 		names = [n for _, n in function.parameters]
 		for kind, name in function.parameters[1:]:
 			self.add(function, kind, name, names)
 
 	def add(self, function, kind, name, names):
-		if name in ('alpha', 'beta'):
+		factor = self.factors.get(name, name)
+		if factor in ('alpha', 'beta'):
 			to = pointee(kind)
-			self.flags.append('CKT_CUBLAS_' + name.upper())
-			self.fields[name] = '{.p = %s, .type = %s}' % (name, self.scalar_type(to, names))
+			self.flags.append('CKT_CUBLAS_' + factor.upper())
+			self.fields[factor] = '{.p = %s, .type = %s}' % (name, self.scalar_type(to, names))
 		elif name in OPERANDS:
 			to = pointee(kind)
 			is_list = to.get_canonical().kind == cindex.TypeKind.POINTER
@@ -122,7 +152,7 @@ class Job:
 			operand, field = PARTS[name]
 			self.parts.setdefault(operand, {})[field] = name
 		elif name in PAIRS:
-			for operand in PAIRS[name]:
+			for operand in PAIRS[name] if not self.factors else ():
 				self.parts.setdefault(operand, {})['type'] = name
 		elif name in PLAIN:
 			self.fields[PLAIN[name]] = name if kind.get_canonical().kind in (cindex.TypeKind.INT, cindex.TypeKind.LONG) else '(int)' + name
@@ -135,8 +165,9 @@ class Job:
 	def scalar_type(to, names):
 		if plain_name(to) != 'void':
 			return TYPES[plain_name(to)]
-		if 'alphaType' in names:
-			return 'alphaType'
+		for name in ('alphaType', 'csType'):
+			if name in names:
+				return name
 		return 'ckt_cublas_scale_type(computeType, Atype)'
 
 	def text(self):
@@ -147,8 +178,8 @@ class Job:
 
 
 def emit_call(function, family, extra):
-	job = Job(function)
-	lines = job.text() + ''.join('\t\t.%s = %s,\n' % item for item in extra.items() if item[0] != 'flags')
+	job = Job(function, extra.get('factors', {}))
+	lines = job.text() + ''.join('\t\t.%s = %s,\n' % item for item in extra.items() if isinstance(item[1], str))
 	# A batch of none is none, a function without batches has one.
 	early = ''
 	if 'batch' in job.fields:

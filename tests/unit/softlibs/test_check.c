@@ -58,6 +58,8 @@ static void test_types(void)
 		IS(cublasGemmEx(lib_handle, N, N, 1, 1, 1, &one, f, refused[i].a, 1, f, refused[i].b, 1, &one, f, refused[i].c, 1, refused[i].compute,
 				CUBLAS_GEMM_DEFAULT),
 		   CUBLAS_STATUS_NOT_SUPPORTED);
+	IS(cublasSgemmEx(lib_handle, N, N, 1, 1, 1, &one, f, CUDA_R_8F_E4M3, 1, f, CUDA_R_8F_E4M3, 1, &one, f, CUDA_R_8F_E4M3, 1),
+	   CUBLAS_STATUS_NOT_SUPPORTED);
 	/* What no int counts, and what is not there. */
 	IS(cublasSgemm_v2_64(lib_handle, N, N, 1, 1, 1, &one, f, 1ll << 31, f, 1, &one, f, 1), CUBLAS_STATUS_NOT_SUPPORTED);
 	IS(cublasUint8gemmBias(lib_handle, N, N, N, 1, 1, 1, NULL, 0, 1, NULL, 0, 1, NULL, 0, 1, 0, 0), CUBLAS_STATUS_NOT_SUPPORTED);
