@@ -35,15 +35,19 @@ typedef int (*ckt_proc_handler)(struct ckt_wcall *call);
 enum {
 	CKT_PROC_BATCHED = 1,
 	CKT_PROC_NUMBERED = 2,
-	/* Of libraries: what a call does to what they have made (libs/state.h).  Its object's id, a u64, is at id_at of the arguments. */
+	/* Of forwarded libraries: what the call does to the object whose id is among its arguments; see libs/state.h. */
 	CKT_PROC_CREATES = 4,
-	CKT_PROC_SETS = 8,	/* and the last call with the same key counts: key_bytes at key_at */
+	CKT_PROC_DESTROYS = 8,
+	CKT_PROC_SETS = 16,
+	CKT_PROC_STATELESS = 32,
+	CKT_PROC_OBJECT = 64,		/* there is such an id: of what the call is for */
 };
 
 struct ckt_proc {
 	const char *name;	/* as in the table */
 	ckt_proc_handler handler;
 	unsigned flags;
+	/* Of the encoded arguments: the object's id, and with CKT_PROC_SETS what tells calls apart of which the last counts. */
 	uint16_t id_at, key_at, key_bytes;
 };
 

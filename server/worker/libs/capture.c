@@ -25,6 +25,7 @@ static struct {
 	struct ckt_object *used[CKT_LIB_USES_MAX];
 	uint32_t used_count;
 	bool too_many;
+	bool astray;			/* an object could not be put on the stream */
 	bool later;			/* the handler has kept the call, against its contract */
 } running;
 
@@ -78,8 +79,8 @@ void ckt_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object)
 	if (running.too_many)
 		return;
 	running.used[running.used_count++] = object;
-	if (library->use_stream)
-		library->use_stream(worker, object, ckt_lib_capture_stream);
+	if (library->use_stream && library->use_stream(worker, object, ckt_lib_capture_stream))
+		running.astray = true;
 }
 
 /* Runs the call with the stream capturing.  Whatever happens, the stream captures no more, and handles have the streams that they had. */
@@ -91,7 +92,7 @@ static CUresult capture(struct ckt_wcall *call, CUstream stream, CUgraph *ret_gr
 	if (result)
 		return result;
 	running.used_count = 0;
-	running.too_many = false;
+	running.too_many = running.astray = false;
 	ckt_lib_capture_stream = stream;
 	int handled = ckt_lib_state_run(call);
 	running.later = handled == CKT_WCALL_LATER;
@@ -99,14 +100,14 @@ static CUresult capture(struct ckt_wcall *call, CUstream stream, CUgraph *ret_gr
 	for (uint32_t i = 0; i < running.used_count; i++) {
 		const struct ckt_library *library = running.used[i]->library->library;
 		if (library->use_stream)
-			library->use_stream(worker, running.used[i], NULL);
+			library->use_stream(worker, running.used[i], (CUstream)-1);
 	}
 	result = ckt_driver.cuStreamEndCapture(stream, &graph);
 	if (handled == CKT_WCALL_GARBAGE || handled == CKT_WCALL_LATER || running.too_many)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (handled)
 		result = (CUresult)handled;
-	else if (!result && (call->status || !graph))
+	else if (!result && (call->status || running.astray || !graph))
 		result = CUDA_ERROR_UNKNOWN;
 	if (result && graph)
 		ckt_driver.cuGraphDestroy(graph);

@@ -43,10 +43,10 @@ struct ckt_library {
 	/* Ends the real object, whatever its type.  The context that it was made in is current. */
 	void (*destroy)(struct ckt_worker *worker, struct ckt_object *object);
 	/*
-	 * What the object does goes to that stream of the driver's, which captures; NULL: to the one that the program has set, as before.
-	 * NULL where the library's calls name their stream, or no object has one.
+	 * Puts the object's work on that stream for now, with all that depends on it; (CUstream)-1: on the one that the program set.
+	 * The library's status.  NULL where streams are arguments of the library's functions.
 	 */
-	void (*use_stream)(struct ckt_worker *worker, struct ckt_object *object, CUstream stream);
+	int (*use_stream)(struct ckt_worker *worker, struct ckt_object *object, CUstream stream);
 };
 
 /* ---- registry.c */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "rpc/log.h"
+#include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
@@ -48,7 +49,6 @@ struct ckt_object *ckt_library_object_find(struct ckt_worker *worker, enum ckt_l
 		object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
 	if (!object || object->library->library->lib != lib || object->library->type != type)
 		return NULL;
-	ckt_lib_state_serves(id);
 	if (__builtin_expect(ckt_lib_capture_stream != NULL, 0))
 		ckt_lib_capture_use(worker, object);
 	return object;
@@ -57,8 +57,11 @@ struct ckt_object *ckt_library_object_find(struct ckt_worker *worker, enum ckt_l
 void ckt_library_object_end(struct ckt_worker *worker, struct ckt_object *object)
 {
 	const struct ckt_library *library = object->library->library;
-	if (library->destroy)
+	if (library->destroy) {
+		uint64_t before = ckt_inside_enter(object->id);
 		library->destroy(worker, object);
+		ckt_inside_leave(before);
+	}
 	object->real = NULL;
 }
 

@@ -16,7 +16,6 @@ static struct {
 	size_t count;			/* of steps, those that are not entered yet included */
 	uint64_t number;		/* of the last one */
 	struct ckt_lib_step *running;	/* whose handler runs */
-	bool serving;			/* a handler runs */
 	const struct ckt_lib_replay *replay;
 	struct ckt_object **dead;
 	size_t dead_count, dead_room;
@@ -251,28 +250,25 @@ static bool prepare(struct ckt_wcall *call)
 	return !object || !object->library->recipe || find_set(object->library->recipe, proc, call->step) || set_room(object->library->recipe);
 }
 
-/* What the library allocates meanwhile is the object's that it serves: the one that is being made, or that the handler looks up. */
+/* What the library allocates meanwhile is the object's that the call is for. */
 static int serve(struct ckt_wcall *call, uint64_t id)
 {
 	uint64_t before = ckt_inside_enter(id);
-	bool around = state.serving;
-	state.serving = true;
 	int result = call->proc->handler(call);
-	state.serving = around;
 	ckt_inside_leave(before);
 	return result;
 }
 
-void ckt_lib_state_serves(uint64_t id)
-{
-	if (state.serving)
-		ckt_inside_enter(id);
-}
-
 int ckt_lib_state_run(struct ckt_wcall *call)
 {
-	if (__builtin_expect(!(call->proc->flags & (CKT_PROC_CREATES | CKT_PROC_SETS)), 1))
-		return call->header.prog == CKT_CUDA_PROG ? call->proc->handler(call) : serve(call, 0);
+	const struct ckt_proc *proc = call->proc;
+	if (__builtin_expect(call->header.prog == CKT_CUDA_PROG, 1))
+		return proc->handler(call);
+	if (!(proc->flags & (CKT_PROC_CREATES | CKT_PROC_SETS))) {
+		struct ckt_cursor id = {.p = call->args.p + proc->id_at, .end = call->args.end};
+		bool known = proc->flags & CKT_PROC_OBJECT && call->args.end - call->args.p >= proc->id_at + 8;
+		return serve(call, known ? ckt_get_u64(&id) : 0);
+	}
 	if (!prepare(call)) {
 		ckt_lib_state_done(call, CUDA_ERROR_OUT_OF_MEMORY);
 		return CUDA_ERROR_OUT_OF_MEMORY;

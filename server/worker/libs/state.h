@@ -71,8 +71,6 @@ struct ckt_lib_recipe {
  */
 int ckt_lib_state_run(struct ckt_wcall *call);
 void ckt_lib_state_done(struct ckt_wcall *call, CUresult result);
-/* A handler has looked the object up, and serves it from now on. */
-void ckt_lib_state_serves(uint64_t id);
 /* The object goes; NULL is nothing. */
 void ckt_lib_recipe_free(struct ckt_lib_recipe *recipe);
 struct ckt_lib_step *ckt_lib_log(void);

@@ -111,11 +111,12 @@ static void destroy(struct ckt_worker *worker, struct ckt_object *object)
 	toy_alive--;
 }
 
-static void use_stream(struct ckt_worker *worker, struct ckt_object *object, CUstream stream)
+static int use_stream(struct ckt_worker *worker, struct ckt_object *object, CUstream stream)
 {
 	struct toy *toy = object->real;
 	(void)worker;
-	toy->capturing = stream ? stream : toy->own;
+	toy->capturing = stream == (CUstream)-1 ? toy->own : stream;
+	return toy_status;
 }
 
 static const struct ckt_proc procs[TOY_PROCS] = {
