@@ -81,4 +81,6 @@ CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.object_drop = object_drop,
 	.unsupported = unsupported,
 	.capture = ckt_lib_capture,
+	.workspace_alloc = ckt_lib_workspace_alloc,
+	.workspace_free = ckt_lib_workspace_free,
 };

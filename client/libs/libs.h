@@ -49,9 +49,12 @@ struct ckt_client_table {
 	void (*unsupported)(const char *name, bool *once);
 	/*
 	 * Where the stream (its id on the wire) captures, the call becomes the capture's next node and nothing else is to be done: *ret_captured.
-	 * Only for calls that put work on that one stream and answer nothing; see client/cuda/lib_call.h.
+	 * Only for calls that put work on that one stream and answer nothing.  workspace: of workspace_alloc, that the call uses, or 0.
 	 */
-	CUresult (*capture)(uint64_t stream, uint32_t proc, const void *args, size_t size, bool *ret_captured);
+	CUresult (*capture)(uint64_t stream, uint32_t proc, const void *args, size_t size, uint64_t workspace, bool *ret_captured);
+	/* Device memory in the current context for a handle, also in a capture; captured calls that use it keep it when it is freed. */
+	CUresult (*workspace_alloc)(size_t bytes, uint64_t *ret_address);
+	CUresult (*workspace_free)(uint64_t address);
 };
 
 /* NULL, said once on stderr, where no libcuda.so.1 of ours is to be had. */

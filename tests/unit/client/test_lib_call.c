@@ -36,11 +36,11 @@ static void test_capture(void)
 	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
 	MUST(t->stream(stream, &id), CUDA_SUCCESS);
 	/* No capture, no message. */
-	LOCAL(t->capture(id, CKT_LIB_PROC(LIB, PROC), "abcd", 4, &captured), CUDA_SUCCESS);
+	LOCAL(t->capture(id, CKT_LIB_PROC(LIB, PROC), "abcd", 4, 0, &captured), CUDA_SUCCESS);
 	NO(captured);
 	relay_mark();
 	MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-	IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), "abcd", 4, &captured), CUDA_SUCCESS);
+	IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), "abcd", 4, 0, &captured), CUDA_SUCCESS);
 	YES(captured);
 	IS(cuMemsetD32Async(memory, 3, 1, stream), CUDA_SUCCESS);
 	IS(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
@@ -104,13 +104,49 @@ static void test_refused(void)
 	MUST(t->stream(stream, &id), CUDA_SUCCESS);
 	uint8_t *much = calloc(1, (1 << 20) + 1);
 	MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-	IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), much, (1 << 20) + 1, &captured), CUDA_ERROR_NOT_SUPPORTED);
+	IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), much, (1 << 20) + 1, 0, &captured), CUDA_ERROR_NOT_SUPPORTED);
 	/* Waiting for the stream spoils its capture. */
 	IS(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), much, 8, &captured), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), much, 8, 0, &captured), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	IS(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	free(much);
 	IS(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(lib_call, {"capture", test_capture}, {"refused", test_refused})
+/* A handle's memory may be taken in a capture, and lives as long as the handle and the captured calls. */
+static void test_workspace(void)
+{
+	const struct ckt_client_table *t = table();
+	CUstream stream;
+	CUgraph graph;
+	bool captured;
+	uint64_t id, kept = 0, given = 0;
+	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	MUST(t->stream(stream, &id), CUDA_SUCCESS);
+	MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	IS(t->workspace_alloc(1 << 20, &kept), CUDA_SUCCESS);
+	IS(t->workspace_alloc(1 << 20, &given), CUDA_SUCCESS);
+	for (unsigned i = 0; i < 2; i++)
+		IS(t->capture(id, CKT_LIB_PROC(LIB, PROC), "abcd", 4, kept, &captured), CUDA_SUCCESS);
+	IS(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+	forget_deferred();
+	relay_mark();
+	IS(t->workspace_free(given), CUDA_SUCCESS);
+	IS(t->workspace_free(kept), CUDA_SUCCESS);
+	relay_settle();
+	IS(relay_count("mem_free"), 1);
+	IS(cuMemsetD8(kept, 0, 1 << 20), CUDA_SUCCESS);
+	relay_mark();
+	IS(cuGraphDestroy(graph), CUDA_SUCCESS);
+	relay_settle();
+	IS(relay_count("graph_mem_free"), 1);
+	size_t size;
+	const uint8_t *bytes = relay_args("graph_mem_free", &size);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
+	struct ckt_cursor c = {.p = bytes, .end = bytes + size};
+	IS(ckt_get_u64(&c), kept);
+	IS(cuMemsetD8(kept, 0, 1), CUDA_ERROR_INVALID_VALUE);
+	IS(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
+UNIT_SUITE(lib_call, {"capture", test_capture}, {"workspace", test_workspace}, {"refused", test_refused})
