@@ -78,7 +78,7 @@ _cricket_server() {
 	--user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
 	--address-file | --socket | --config | --token-file) compopt -o default ;;
 	--listen | --gpus | --session-memory | --session-host-memory | --max-* | --image-space | --log-burst) ;;
-	*) mapfile -t COMPREPLY < <(compgen -W "--listen --address-file --socket --driver --gpus --session-memory --session-host-memory --max-sessions --max-sessions-per-user --max-waiting
+	*) mapfile -t COMPREPLY < <(compgen -W "--listen --address-file --socket --driver --library-path --gpus --session-memory --session-host-memory --max-sessions --max-sessions-per-user --max-waiting
 		--max-waiting-per-peer --max-connections-per-user --max-stages-per-user --image-space --max-delay --log-burst --config
 		--print-config --log-level --token-file --insecure --user --grace --claim-timeout --image-dir --image-memory --hooks --on-term --version --help" -- "$cur") ;;
 	esac

@@ -210,6 +210,9 @@ static int init(struct ckt_server *server, char *message)
 	result = init_driver(server, message);
 	if (result)
 		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
+	result = ckt_libraries_init(server, message, MESSAGE_SIZE);
+	if (result)
+		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	if (ckt_spawn_check(server, message, MESSAGE_SIZE))
 		return EXIT_FAILURE;
 	result = ckt_stages_init(server, message, MESSAGE_SIZE);
@@ -245,6 +248,7 @@ static void fini(struct ckt_server *server)
 	explicit_bzero(&server->token, sizeof server->token);
 	explicit_bzero(&server->key, sizeof server->key);
 	ckt_loop_fini(&server->loop);
+	ckt_libraries_fini(server);
 	ckt_options_fini(&server->options);
 }
 

@@ -62,6 +62,14 @@ static int check_driver(const char *value)
 	return strcmp(value, "auto") == 0 || strcmp(value, "soft") == 0 ? 0 : check_absolute(value);
 }
 
+static int check_directories(const char *value)
+{
+	for (const char *p = value; *p; p += strcspn(p, ":") + (p[strcspn(p, ":")] == ':'))
+		if (*p != '/')
+			return -EINVAL;
+	return *value ? 0 : -EINVAL;
+}
+
 static int check_gpus(const char *value)
 {
 	unsigned gpus[CKT_GPUS_MAX], count;
@@ -86,6 +94,8 @@ static const struct option_entry table[] = {
 	 "UNIX socket; sessions keep theirs in PATH.d (default\n/run/cricket/socket for root, else\n$XDG_RUNTIME_DIR/cricket/socket)"},
 	{"driver", KIND_TEXT, AT(driver), check_driver, "soft|auto|PATH", "write soft, auto or the absolute path of a libcuda.so.1",
 	 "CUDA driver of the sessions (default auto: the machine's\nlibcuda.so.1 if it finds a GPU, else the soft GPU)"},
+	{"library-path", KIND_TEXT, AT(library_path), check_directories, "DIR:DIR", "give absolute paths, with colons between them",
+	 "where the genuine libraries (cuBLAS, cuFFT ...) are looked for\nbefore CUDA toolkits, Python's packages and the loader's\ndirectories"},
 	{"gpus", KIND_TEXT, AT(gpus), check_gpus, "LIST", "write all, or the driver's numbers such as 0,2-3",
 	 "GPUs that sessions get (default all)"},
 	{"session-memory", KIND_SIZE, AT(session_memory), NULL, "SIZE", "write a size such as 512M or 8G, or 0 for no limit",

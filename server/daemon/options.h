@@ -22,6 +22,7 @@ struct ckt_options {
 	char *address_file;
 	char *socket;			/* NULL: ckt_options_default_socket */
 	char *driver;			/* "auto", "soft" or a path */
+	char *library_path;		/* DIR:DIR; NULL: none */
 	char *gpus;			/* "all" or a list such as 0,2-3 */
 	uint64_t session_memory;	/* bytes; 0: no limit */
 	uint64_t session_host_memory;	/* bytes; 0: no limit */

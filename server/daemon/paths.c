@@ -41,6 +41,11 @@ int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX])
 	return find("soft/libcuda.so.1", "../libexec/cricket/soft/libcuda.so.1", "../../softgpu/libcuda.so.1", R_OK, ret_path);
 }
 
+int ckt_paths_find_inside(char ret_path[CKT_PATH_MAX])
+{
+	return find("inside/libcuda.so.1", "../libexec/cricket/inside/libcuda.so.1", "../worker/libs/inside/libcuda.so.1", R_OK, ret_path);
+}
+
 int ckt_paths_make_parent(const char *path)
 {
 	char parent[CKT_PATH_MAX];

@@ -39,6 +39,8 @@ struct ckt_worker_user {
 	int group_count;
 };
 
+enum { CKT_LIBRARY_VARIABLES = 8 };
+
 /* Messages that strangers bring about, by kind; see log_limited.c. */
 enum ckt_log_limit { CKT_LIMIT_REFUSED, CKT_LIMIT_DROPPED, CKT_LIMIT_DESCRIPTORS, CKT_LIMIT_IMAGES, CKT_LIMITS };
 
@@ -64,6 +66,10 @@ struct ckt_server {
 	struct ckt_driver_info driver;
 	unsigned gpus[CKT_GPUS_MAX];	/* as --gpus; none: all */
 	unsigned gpu_count;
+	char *library_variables[CKT_LIBRARY_VARIABLES];	/* of a worker's environment; owned; see libraries.c */
+	unsigned library_variable_count;
+	char inside_variable[CKT_PATH_MAX + 16];
+	char inside_path[CKT_PATH_MAX];	/* the libcuda.so.1 of workers' libraries; empty: there is none */
 	struct ckt_worker_user user;
 	char worker_path[CKT_PATH_MAX];
 	char socket_path[CKT_PATH_MAX];
@@ -109,10 +115,15 @@ void ckt_listen_close(struct ckt_server *server);
 /* paths.c */
 int ckt_paths_find_worker(char ret_path[CKT_PATH_MAX]);
 int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX]);
+int ckt_paths_find_inside(char ret_path[CKT_PATH_MAX]);
 /* Precondition: root.  Copies the file to where every user reaches it and puts that path in its place. 0 or -errno. */
 int ckt_reach_copy(char path[CKT_PATH_MAX]);
 /* Makes the directory of a file and those above it that are missing (0755). */
 int ckt_paths_make_parent(const char *path);
+
+/* libraries.c.  Precondition: the driver is chosen. */
+int ckt_libraries_init(struct ckt_server *server, char *ret_message, size_t message_size);
+void ckt_libraries_fini(struct ckt_server *server);
 
 /* spawn.c */
 int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t message_size);

@@ -35,12 +35,16 @@ static const char *const passed[] = {
 };
 
 /* ret holds room for ENVIRONMENT_MAX + 1 pointers; the strings are not owned. */
-static void make_environment(const char **ret)
+static void make_environment(const struct ckt_server *server, const char **ret)
 {
 	size_t count = 0;
 	ret[count++] = "GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296";
 	/* Lazily loaded modules would land at addresses that depend on the order of first launches. */
 	ret[count++] = "CUDA_MODULE_LOADING=EAGER";
+	for (unsigned i = 0; i < server->library_variable_count; i++)
+		ret[count++] = server->library_variables[i];
+	if (*server->inside_path)
+		ret[count++] = server->inside_variable;
 	for (char **variable = environ; *variable && count < ENVIRONMENT_MAX; variable++)
 		for (unsigned i = 0; i < sizeof passed / sizeof *passed; i++)
 			if (strncmp(*variable, passed[i], strlen(passed[i])) == 0) {
@@ -99,13 +103,25 @@ static int become_user(const struct ckt_worker_user *user)
 	return 0;
 }
 
-/* As the workers' user: 0, 1 where nobody can become that user, 2 where it may not execute the worker, 3 where not read the driver. */
+/* 0; 1 where nobody can become that user, 2 where it may not execute the worker, 3 where not read the driver, 4 where not inside_path. */
+static int look_as_user(const struct ckt_server *server)
+{
+	if (become_user(&server->user))
+		return 1;
+	if (access(server->worker_path, X_OK))
+		return 2;
+	if (access(server->driver.path, R_OK))
+		return 3;
+	return *server->inside_path && access(server->inside_path, R_OK) ? 4 : 0;
+}
+
+/* As the workers' user. */
 static int try_user(const struct ckt_server *server)
 {
 	int status = 0;
 	pid_t pid = fork();
 	if (pid == 0)
-		_exit(become_user(&server->user) ? 1 : access(server->worker_path, X_OK) ? 2 : access(server->driver.path, R_OK) ? 3 : 0);
+		_exit(look_as_user(server));
 	if (pid < 0)
 		return 1;
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -121,6 +137,12 @@ int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message
 		obstacle = try_user(server);
 	if (server->user.change && obstacle == 3 && server->driver.soft && ckt_reach_copy(server->driver.path) == 0)
 		obstacle = try_user(server);
+	if (server->user.change && obstacle == 4 && ckt_reach_copy(server->inside_path) == 0)
+		obstacle = try_user(server);
+	snprintf(server->inside_variable, sizeof server->inside_variable, "CRICKET_INSIDE=%s", server->inside_path);
+	/* Only programs with libraries miss it, and they are told. */
+	if (obstacle == 4)
+		obstacle = *server->inside_path = 0;
 	const char *name = server->user.change ? server->user.name : "this user";
 	if (obstacle == 1)
 		snprintf(ret_message, message_size, "cannot become user '%s'", name);
@@ -188,7 +210,7 @@ int ckt_spawn_worker(struct ckt_server *server, int listen_fd, pid_t *ret_pid, c
 	const char *environment[ENVIRONMENT_MAX + 1];
 	struct failure failure = {0};
 	int pipe_fds[2];
-	make_environment(environment);
+	make_environment(server, environment);
 	if (pipe2(pipe_fds, O_CLOEXEC)) {
 		snprintf(ret_message, message_size, "cannot start a worker: %s", strerror(errno));
 		return -errno;

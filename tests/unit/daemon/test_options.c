@@ -1,5 +1,6 @@
 /* server/daemon/options.c: options: sizes, lists of GPUs, command line, INI file. */
 #include <CUnit/Basic.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,6 +35,26 @@ static void test_sizes(void)
 		uint64_t bytes = 77;
 		CU_ASSERT_NOT_EQUAL(ckt_size_parse(bad[i], &bytes), 0);
 		CU_ASSERT_EQUAL(bytes, 77);
+	}
+}
+
+static void test_library_path(void)
+{
+	static const struct {
+		const char *value;
+		int result;
+	} cases[] = {{"/opt/cuda/lib64", 0}, {"/a:/b", 0}, {"/a:", 0}, {"", -EINVAL}, {"relative", -EINVAL}, {"/a:b", -EINVAL}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct ckt_options options = {0};
+		char message[CKT_OPTION_MESSAGE_MAX] = "";
+		char *arguments[] = {"cricket-server", "--library-path", (char *)cases[i].value};
+		CU_ASSERT_EQUAL(ckt_options_parse(&options, 3, arguments, message, sizeof message), cases[i].result);
+		if (cases[i].result) {
+			CU_ASSERT_PTR_NOT_NULL(strstr(message, "--library-path: '"));
+		} else {
+			CU_ASSERT_STRING_EQUAL(options.library_path, cases[i].value);
+		}
+		ckt_options_fini(&options);
 	}
 }
 
@@ -138,6 +159,7 @@ int main(void)
 	CU_pSuite suite = CU_add_suite("options", NULL, NULL);
 	CU_add_test(suite, "sizes", test_sizes);
 	CU_add_test(suite, "gpus", test_gpus);
+	CU_add_test(suite, "library path", test_library_path);
 	CU_add_test(suite, "command line", test_command_line);
 	CU_add_test(suite, "too many listeners", test_too_many_listeners);
 	CU_add_test(suite, "round trip", test_round_trip);

@@ -28,6 +28,11 @@ static void test_find(void)
 	IS(ckt_paths_find_soft(path), 0);
 	HAS(path, "/libexec/soft/libcuda.so.1");
 	CU_ASSERT_PTR_NULL(strstr(path, ".."));
+	IS(ckt_paths_find_inside(path), -ENOENT);
+	IS(mkdir(path_in("libexec/inside"), 0755), 0);
+	write_file(path_in("libexec/inside/libcuda.so.1"), "x", 0644);
+	IS(ckt_paths_find_inside(path), 0);
+	HAS(path, "/libexec/inside/libcuda.so.1");
 	unsetenv("CRICKET_LIBEXEC");
 	/* This program lies where neither is. */
 	IS(ckt_paths_find_worker(path), -ENOENT);
