@@ -1,12 +1,13 @@
 /* What the shims of forwarded libraries get of this library; see client/libs/libs.h. */
 #include <stdlib.h>
 
+#include "client/conn/environment.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/lib_call.h"
 #include "client/libs/libs.h"
 #include "driver/capture.h"
 
-static CUresult enter(void)
+static CUresult enter_context(void)
 {
 	struct ckt_context *current;
 	CUcontext primary;
@@ -22,6 +23,14 @@ static CUresult enter(void)
 	if (!result)
 		result = cuDevicePrimaryCtxRetain(&primary, device);
 	return result ? result : cuCtxSetCurrent(primary);
+}
+
+static CUresult enter(void)
+{
+	CUresult result = enter_context();
+	if (!result)
+		ckt_environment_send();
+	return result;
 }
 
 static uint64_t context(void)

@@ -21,6 +21,7 @@
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/hostfunc.h"
+#include "server/worker/libs/environment.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/notify.h"
@@ -194,6 +195,17 @@ static bool take_window(struct ckt_worker *worker, struct ckt_wcall *call)
 	return true;
 }
 
+static bool take_environment(struct ckt_wcall *call)
+{
+	ckt_environment_args args = {0};
+	if (ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_environment_args, &args))
+		return false;
+	ckt_environment_res res = {.status = ckt_environment_take(&args)};
+	xdr_free((xdrproc_t)xdr_ckt_environment_args, (char *)&args);
+	send_results(call, (xdrproc_t)xdr_ckt_environment_res, &res);
+	return true;
+}
+
 static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *call)
 {
 	ckt_devices_res devices;
@@ -215,6 +227,12 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 		return PROGRESS_BYE;
 	case CKT_SESSION_WINDOW:
 		if (!take_window(worker, call)) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		break;
+	case CKT_SESSION_ENVIRONMENT:
+		if (!take_environment(call)) {
 			ckt_wcall_free(call);
 			return PROGRESS_BROKEN;
 		}

@@ -94,6 +94,9 @@ static const struct {
 	PROTOCOL(ckt_notify_args),
 	PROTOCOL(ckt_window_args),
 	PROTOCOL(ckt_window_res),
+	PROTOCOL(ckt_setting),
+	PROTOCOL(ckt_environment_args),
+	PROTOCOL(ckt_environment_res),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };

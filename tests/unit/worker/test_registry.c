@@ -41,7 +41,7 @@ static void test_statistics(void)
 	IS(ckt_stat_index(ckt_lib_prog(CKT_LIB_CUBLAS), CKT_LIB_PROC_MAX + 1), CKT_STATS);
 	IS(ckt_stat_index(0x20434bff, 1), CKT_STATS);
 	TEXT(ckt_stat_name(CKT_STAT_SESSION + 2), "SESSION_DEVICES");
-	YES(ckt_stat_name(CKT_STAT_LIBRARIES - 1) == NULL);
+	TEXT(ckt_stat_name(CKT_STAT_LIBRARIES - 1), "SESSION_ENVIRONMENT");
 	YES(ckt_stat_name(CKT_STATS - 1) == NULL);
 	for (uint32_t i = 0; i < ckt_cuda_proc_count; i++)
 		YES(ckt_stat_name(i) == ckt_cuda_procs[i].name);
