@@ -7,6 +7,8 @@
 
 #include "rpc/net.h"
 
+enum { HANDLED_MAX = 1000 };	/* events, some ten microseconds each */
+
 int ckt_loop_init(struct ckt_loop *loop)
 {
 	*loop = (struct ckt_loop){.epoll_fd = epoll_create1(EPOLL_CLOEXEC)};
@@ -32,6 +34,7 @@ static void fire_due(struct ckt_loop *loop)
 
 int ckt_loop_run(struct ckt_loop *loop)
 {
+	unsigned handled = 0;
 	while (!loop->stop) {
 		int timeout = -1;
 		if (loop->timers) {
@@ -47,6 +50,13 @@ int ckt_loop_run(struct ckt_loop *loop)
 			struct ckt_source *source = event.data.ptr;
 			source->ready(source, event.events);
 		}
+		/*
+		 * First what came in time: who was held up (a machine that slept, a busy one) must not take an answer that lies there for
+		 * none.  But a peer that always has something to say holds no timer up for long.
+		 */
+		if (n > 0 && ++handled < HANDLED_MAX)
+			continue;
+		handled = 0;
 		fire_due(loop);
 	}
 	return 0;
