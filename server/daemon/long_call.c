@@ -40,11 +40,11 @@ static void call_done(struct ckt_session *session, void *context, int error, voi
 	call_free(call);
 }
 
-static void give_up(struct long_call *call, const char *why)
+static void give_up(struct long_call *call, int error, const char *why)
 {
 	ckt_warning("session %s: worker %d %s: given up", call->session->id, (int)call->session->pid, why);
 	/* The connection's end tells the worker that nobody waits any more, should it ever look. */
-	ckt_request_hang_up(call->session, CKT_LINK_LONG, -ETIMEDOUT);
+	ckt_request_hang_up(call->session, CKT_LINK_LONG, error);
 }
 
 static void looked(struct ckt_session *session, void *context, int error, void *result)
@@ -59,7 +59,8 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 		return;
 	}
 	if (error) {
-		give_up(call, "does not answer");
+		/* One that has died is not one that hangs. */
+		give_up(call, error, error == -ETIMEDOUT ? "does not answer" : "is not to be reached");
 		return;
 	}
 	if (strcmp(call->phase, progress->phase) != 0 || call->done_bytes != progress->done_bytes) {
@@ -68,7 +69,7 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 		call->moved_ms = now;
 	}
 	if (now - call->moved_ms > STALL_MS)
-		give_up(call, "makes no progress");
+		give_up(call, -ETIMEDOUT, "makes no progress");
 	else
 		ckt_timer_set(&call->session->server->loop, &call->timer, LOOK_MS);
 }

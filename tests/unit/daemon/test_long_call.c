@@ -75,6 +75,19 @@ static void test_comes_on(void)
 	ckt_request_fail_all(session, -ECONNRESET);
 	IS(answered.times, 1);
 	IS(answered.error, -ECONNRESET);
+	/* And in the middle of a question: that it died is said, not that it hangs. */
+	MUST(begin(session, -1), 0);
+	worker.calls[CKT_WORKER_PROGRESS] = 0;
+	run_for(0);
+	worker.silent_on = CKT_WORKER_PROGRESS;
+	for (int i = 0; i < 3000 && !worker.calls[CKT_WORKER_PROGRESS]; i++)
+		run_for(2);
+	IS(worker.calls[CKT_WORKER_PROGRESS], 1);
+	IS(answered.times, 0);
+	ckt_request_fail_all(session, -ECONNRESET);
+	IS(answered.times, 1);
+	IS(answered.error, -ECONNRESET);
+	worker.silent_on = 0;
 	session_drop(session);
 }
 
