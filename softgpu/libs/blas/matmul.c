@@ -46,6 +46,8 @@ static int side_make(struct side *side, const struct ckt_blas_operand *operand, 
 	bool transposed = (op == CKT_BLAS_T || op == CKT_BLAS_C) != operand->row, conjugate = op == CKT_BLAS_C || op == CKT_BLAS_CONJ;
 	conjugate &= ckt_blas_type_complex(compute);
 	const char *p = ckt_blas_at(operand, i);
+	if (!p)
+		return -EFAULT;
 	if (operand->type == compute && (!conjugate || transposed)) {
 		*side = (struct side){p, operand->ld, !transposed ? CblasNoTrans : conjugate ? CblasConjTrans : CblasTrans, NULL};
 		return 0;
@@ -191,6 +193,23 @@ static cudaDataType compute_type(const struct ckt_blas_job *job)
 	return ckt_blas_type_complex(c) || c == CUDA_R_64F ? c : a;
 }
 
+static int matmul_in_place(const struct ckt_blas_job *job, int64_t i, cudaDataType compute, struct ckt_blas_factor alpha,
+			   struct ckt_blas_factor beta)
+{
+	static const double nothing[2];
+	struct side a = {nothing, job->m, CblasNoTrans, NULL}, b = {nothing, 1, CblasNoTrans, NULL};
+	int64_t k = is_zero(alpha) ? 0 : job->k;
+	int error = 0;
+	/* What a product by 0 does not read need not be there; some kernels of OpenBLAS would read it.  Of their own type these are no copies. */
+	if (k)
+		error = side_make(&a, &job->A, i, job->transa, job->m, k, compute);
+	if (k && !error)
+		error = side_make(&b, &job->B, i, job->transb, k, job->n, compute);
+	if (!error)
+		gemm(&a, &b, job->m, job->n, k, compute, alpha, beta, ckt_blas_at(&job->C, i), job->C.ld);
+	return error;
+}
+
 int ckt_blas_matmul(const struct ckt_blas_job *job)
 {
 	cudaDataType compute = compute_type(job);
@@ -203,17 +222,13 @@ int ckt_blas_matmul(const struct ckt_blas_job *job)
 			job->transa != CKT_BLAS_CONJ && job->transb != CKT_BLAS_CONJ;
 	for (int64_t i = 0; i < batch; i++) {
 		struct ckt_blas_factor alpha = ckt_blas_factor(&job->alpha, i), beta = ckt_blas_factor(&job->beta, i);
-		struct side a, b;
 		int error = 0;
+		if (!ckt_blas_at(job->D.p ? &job->D : &job->C, i))
+			return -EFAULT;
 		if (!in_place || (job->A.row && job->transa == CKT_BLAS_C) || (job->B.row && job->transb == CKT_BLAS_C)) {
 			error = matmul_beside(job, i, compute, alpha, beta);
 		} else {
-			/* Of their own type these are no copies. */
-			error = side_make(&a, &job->A, i, job->transa, job->m, job->k, compute);
-			if (!error)
-				error = side_make(&b, &job->B, i, job->transb, job->k, job->n, compute);
-			if (!error)
-				gemm(&a, &b, job->m, job->n, job->k, compute, alpha, beta, ckt_blas_at(&job->C, i), job->C.ld);
+			error = matmul_in_place(job, i, compute, alpha, beta);
 		}
 		if (error)
 			return error;

@@ -246,5 +246,30 @@ static void test_layouts(void)
 	lib_end();
 }
 
-UNIT_SUITE(matmul, {"every shape, transpose and factor", test_gemm}, {"mixed types, strides and lists", test_mixed},
+/* An address that is not there: found when it runs, told by the next call; what is not read need not be there. */
+static void test_missing(void)
+{
+	float one = 1, zero = 0;
+	lib_begin();
+	struct lib_array a = lib_array(CUDA_R_32F, 9), c = lib_array(CUDA_R_32F, 9);
+	for (int i = 0; i < 9; i++)
+		lib_set(c.expected, c.type, i, 0);
+	OK(cublasSgemm_v2(lib_handle, CUBLAS_OP_N, CUBLAS_OP_T, 3, 3, 3, &zero, NULL, 3, NULL, 3, &zero, (float *)c.p, 3));
+	YES(lib_same(&c, 0));
+	OK(cublasSgemm_v2(lib_handle, CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 0, &one, NULL, 3, NULL, 1, &one, (float *)c.p, 3));
+	YES(lib_same(&c, 0));
+	OK(cublasSgemm_v2(lib_handle, CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &one, (float *)a.p, 3, NULL, 3, &one, (float *)c.p, 3));
+	YES(lib_same(&c, 0));
+	IS(cublasSgemm_v2(lib_handle, CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &one, (float *)a.p, 3, (float *)a.p, 3, &one, (float *)c.p, 3),
+	   CUBLAS_STATUS_EXECUTION_FAILED);
+	for (int i = 0; i < 9; i++)
+		lib_set_nan(a.p, a.type, i);
+	OK(cublasSgemm_v2(lib_handle, CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &zero, (float *)a.p, 3, (float *)a.p, 3, &one, (float *)c.p, 3));
+	YES(lib_same(&c, 0));
+	lib_free(&a);
+	lib_free(&c);
+	lib_end();
+}
+
+UNIT_SUITE(matmul, {"missing", test_missing}, {"every shape, transpose and factor", test_gemm}, {"mixed types, strides and lists", test_mixed},
 	   {"halves are rounded once", test_rounding}, {"large", test_large}, {"layouts", test_layouts})
