@@ -132,8 +132,9 @@ static int open_devices(struct ckt_worker *worker, const ckt_worker_start_args *
 
 static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
 {
-	/* Lazy loading would place a module's code and variables at its first launch, at an address that depends on the timing. */
-	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+	/* Lazy loading would place a module's code and variables at its first launch, at an address that depends on the timing.  The server says
+	   the same (spawn.c); tests of a GPU say otherwise, to measure it. */
+	setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	ckt_rescue_init(args->driver);
 	int error = ckt_driver_open(args->driver, ret_message, message_size);
 	if (error)

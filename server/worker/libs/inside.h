@@ -2,8 +2,10 @@
  * What forwarded libraries do at the driver, inside the worker: the pass-through libcuda.so.1 (inside/) that they find instead of the driver, and
  * the hooks behind it.
  *
- *	memory		comes from the session's window and counts against its limits; it belongs to the object that is served, the program
- *			neither sees nor frees it, and it goes with its owner at the latest (ckt_inside_free_owned)
+ *	memory		comes from the session's window and counts against its limits; it belongs to the owner that is served, the program
+ *			neither sees nor frees it, and it goes when the library frees it, with its owner (ckt_inside_free_owned), or with the
+ *			session.  What one handle's call allocates a library may share among its handles, so the owner is the library (0)
+ *			unless who calls ckt_inside_enter knows better
  *	pinned memory	is the driver's and counts against the session's host memory; managed memory and physical pieces (cuMemCreate) are the
  *			driver's and count against the limit of device memory
  *	streams, events	are made and counted as the program's own (journal.h), where the executor makes them
