@@ -22,10 +22,14 @@ static ckt_setting *find(const char *name)
 
 static int check(const ckt_setting *setting)
 {
-	if (!ckt_library_environment_allows(setting->name, setting->value)) {
-		ckt_warning("a client sent a variable that may not travel, or its value is no word: %.64s", setting->name);
-		return -EINVAL;
-	}
+	if (ckt_library_environment_allows(setting->name, setting->value))
+		return 0;
+	ckt_warning("a variable for libraries may not travel, or its value is no word: %.64s", setting->name);
+	return -EINVAL;
+}
+
+static int check_time(const ckt_setting *setting)
+{
 	const ckt_setting *before = find(setting->name);
 	if (before && !strcmp(before->value, setting->value))
 		return 0;
@@ -56,6 +60,8 @@ int ckt_environment_take(const ckt_environment_args *args)
 	int error = 0;
 	for (unsigned i = 0; i < args->settings.settings_len && !error; i++)
 		error = check(&args->settings.settings_val[i]);
+	for (unsigned i = 0; i < args->settings.settings_len && !error; i++)
+		error = check_time(&args->settings.settings_val[i]);
 	for (unsigned i = 0; i < args->settings.settings_len && !error; i++)
 		error = set(&args->settings.settings_val[i]);
 	return error;

@@ -15,6 +15,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/image_load.h"
 #include "server/worker/image_save.h"
+#include "server/worker/libs/environment.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 
@@ -59,8 +60,21 @@ static int save_step(struct ckt_saving *s, const struct ckt_lib_step *step)
 	return 0;
 }
 
+static void save_settings(struct ckt_saving *s)
+{
+	const ckt_environment_args *taken = ckt_environment_settings();
+	ckt_image *image = &s->image;
+	image->library_settings.library_settings_val = ckt_save_list(s, taken->settings.settings_len, sizeof(ckt_image_setting));
+	for (u_int i = 0; i < taken->settings.settings_len && !s->no_memory; i++) {
+		const ckt_setting *setting = &taken->settings.settings_val[i];
+		image->library_settings.library_settings_val[image->library_settings.library_settings_len++] =
+			(ckt_image_setting){ckt_save_string(s, setting->name), ckt_save_string(s, setting->value)};
+	}
+}
+
 int ckt_lib_save(struct ckt_saving *s)
 {
+	save_settings(s);
 	s->image.libraries.libraries_val = ckt_save_list(s, CKT_LIB_COUNT, sizeof(ckt_image_library));
 	s->image.library_steps.library_steps_val = ckt_save_list(s, ckt_lib_log_count(), sizeof(ckt_image_library_step));
 	int error = ckt_save_has_memory(s);
@@ -226,9 +240,27 @@ static int check_order(struct ckt_loading *l)
 	return wrong ? ckt_load_refuse(l, -EBADMSG, "the image is damaged: of libraries, %s", wrong) : 0;
 }
 
+/* Before any library is opened, since that is when they are read.  What a client may not send, an image may not hold. */
+static int load_settings(struct ckt_loading *l)
+{
+	static ckt_setting list[CKT_SETTINGS_MAX];
+	const ckt_image *image = &l->image;
+	_Static_assert((int)CKT_IMAGE_SETTINGS == (int)CKT_SETTINGS_MAX, "a list of one holds all of the other");
+	ckt_environment_args args = {.settings = {image->library_settings.library_settings_len, list}};
+	for (u_int i = 0; i < args.settings.settings_len; i++)
+		list[i] = (ckt_setting){image->library_settings.library_settings_val[i].name, image->library_settings.library_settings_val[i].value};
+	int error = ckt_environment_take(&args);
+	if (error == -EINVAL)
+		return ckt_load_refuse(l, -EBADMSG, "the image is damaged: it sets a variable for libraries that may not travel, or not with that value");
+	return error ? ckt_load_refuse(l, error, "the settings of the session's libraries cannot be taken (%s)", strerror(-error)) : 0;
+}
+
 int ckt_lib_load_check(struct ckt_loading *l)
 {
 	const ckt_image *image = &l->image;
+	int wrong_settings = load_settings(l);
+	if (wrong_settings)
+		return wrong_settings;
 	for (u_int i = 0; i < image->library_steps.library_steps_len; i++) {
 		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
 		const struct ckt_library *library = library_of(image, step->library);

@@ -51,7 +51,7 @@ static void test_taken(void)
 		TEXT(getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
 		TEXT(getenv("NCCL_ALGO"), "Ring");
 		TEXT(saved("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
-		IS(ckt_environment_settings()->settings.settings_len, 2);
+		YES(ckt_environment_settings()->settings.settings_len >= 2);
 	}
 	toy_library();
 	/* A library has read it: the same again is what it was, another is too late. */

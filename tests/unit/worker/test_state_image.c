@@ -1,8 +1,10 @@
 /* server/worker/libs/state_image.c: what libraries have made goes into an image and is made again; images that lie are refused. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "server/worker/image_load.h"
+#include "server/worker/libs/environment.h"
 #include "tests/unit/worker/graphs.h"
 #include "tests/unit/worker/inside_image.h"
 #include "tests/unit/worker/toy_library.h"
@@ -254,4 +256,41 @@ static void test_lies(void)
 	toy_end();
 }
 
-UNIT_SUITE(state_image, {"again", test_again}, {"ahead", test_ahead}, {"lies", test_lies})
+static int check(const ckt_image *image)
+{
+	struct ckt_loading l;
+	begin_loading(&l, image);
+	return ckt_lib_load_check(&l);
+}
+
+/* What the program set for libraries is in the image; what may not travel is taken from none. */
+static void test_settings(void)
+{
+	ckt_setting taken = {(char *)"NCCL_DEBUG_SUBSYS", (char *)"ALL"};
+	ckt_environment_args args = {.settings = {1, &taken}};
+	bool open = ckt_environment_take(&args) != 0;
+	toy_begin();
+	ckt_image *image = save(), other;
+	ckt_image_setting list[2] = {{(char *)"NCCL_DEBUG_SUBSYS", (char *)"ALL"}, {(char *)"NCCL_NET_PLUGIN", (char *)"evil"}};
+	IS(image->library_settings.library_settings_len, ckt_environment_settings()->settings.settings_len);
+	for (u_int i = 0; i < image->library_settings.library_settings_len; i++) {
+		TEXT(image->library_settings.library_settings_val[i].name, ckt_environment_settings()->settings.settings_val[i].name);
+		TEXT(image->library_settings.library_settings_val[i].value, ckt_environment_settings()->settings.settings_val[i].value);
+	}
+	YES(open || image->library_settings.library_settings_len > 0);
+	IS(check(image), 0);
+	other = *image;
+	other.library_settings.library_settings_len = 2;
+	other.library_settings.library_settings_val = list;
+	IS(check(&other), -EBADMSG);
+	HAS(message, "may not travel");
+	CU_ASSERT_PTR_NULL(getenv("NCCL_NET_PLUGIN"));
+	list[1] = (ckt_image_setting){(char *)"NCCL_ALGO", (char *)"/etc/passwd"};
+	IS(check(&other), -EBADMSG);
+	list[1] = (ckt_image_setting){(char *)"LD_PRELOAD", (char *)"x"};
+	IS(check(&other), -EBADMSG);
+	image_free(image);
+	toy_end();
+}
+
+UNIT_SUITE(state_image, {"settings", test_settings}, {"again", test_again}, {"ahead", test_ahead}, {"lies", test_lies})
