@@ -153,11 +153,11 @@ static void test_batched(void)
 	for (int t = 0; t < 3; t++)
 		for (int op = 0; op < 2; op++)
 			for (int inc = -2; inc <= 2; inc++) {
+				if (!inc)
+					continue;
 				cudaDataType type = t == 0 ? CUDA_R_32F : t == 1 ? CUDA_R_16F : CUDA_R_16BF;
 				struct lib_array a = lib_array(type, M * N * BATCH), x = lib_array(type, 10 * BATCH), y = lib_array(type, 10 * BATCH);
 				int rows = op ? N : M, columns = op ? M : N;
-				if (!inc)
-					continue;
 				for (int e = 0; e < BATCH; e++)
 					for (int i = 0; i < rows; i++) {
 						double complex sum = 0;
