@@ -240,7 +240,7 @@ static void *unpark(void *directory)
 	snprintf(temporary, sizeof temporary, "%s/new", (const char *)directory);
 	snprintf(path, sizeof path, "%s/0123456789ab", (const char *)directory);
 	write_state(path, temporary, "generation 2\n");
-	poll(NULL, 0, 1200);	/* longer than CRICKET_RECONNECT_TIMEOUT, and it still asks */
+	poll(NULL, 0, 5500);	/* longer than CRICKET_RECONNECT_TIMEOUT, and it still asks */
 	while (server.parked_answers < 7)
 		poll(NULL, 0, 1);
 	CU_ASSERT_EQUAL(server.other_connections, 0);
@@ -403,31 +403,37 @@ static void test_lost(void)
 	CU_ASSERT_EQUAL(cuMemAlloc_v2(&memory, 16), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char address[128];
+	bool is_short = argc > 1 && !strcmp(argv[1], "short");
 	fake_server_start(&server);
 	snprintf(address, sizeof address, "unix:%s", server.path);
 	setenv("REMOTE_GPU_ADDRESS", address, 1);
-	setenv("CRICKET_RECONNECT_TIMEOUT", "1", 1);
+	/* It is short only for what lasts longer: on a busy machine a second is soon over. */
+	setenv("CRICKET_RECONNECT_TIMEOUT", is_short ? "5" : "60", 1);
 	if (!mkdtemp(state_dir))
 		return 1;
 	setenv("CRICKET_STATE_DIR", state_dir, 1);
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("conn", NULL, NULL);
-	CU_add_test(suite, "before cuInit", test_not_initialised);
-	CU_add_test(suite, "open", test_open);
-	CU_add_test(suite, "local answers", test_local_answers);
-	CU_add_test(suite, "ring", test_ring);
-	CU_add_test(suite, "late ack", test_late_ack);
-	CU_add_test(suite, "copies to the host", test_to_host);
-	CU_add_test(suite, "resume", test_resume);
-	CU_add_test(suite, "threads", test_threads);
-	CU_add_test(suite, "fork", test_fork);
-	CU_add_test(suite, "parked", test_parked);
-	CU_add_test(suite, "behind", test_behind);
-	CU_add_test(suite, "quiesce", test_quiesce);
-	CU_add_test(suite, "lost", test_lost);
+	if (is_short) {
+		CU_add_test(suite, "open", test_open);
+		CU_add_test(suite, "parked", test_parked);
+		CU_add_test(suite, "lost", test_lost);
+	} else {
+		CU_add_test(suite, "before cuInit", test_not_initialised);
+		CU_add_test(suite, "open", test_open);
+		CU_add_test(suite, "local answers", test_local_answers);
+		CU_add_test(suite, "ring", test_ring);
+		CU_add_test(suite, "late ack", test_late_ack);
+		CU_add_test(suite, "copies to the host", test_to_host);
+		CU_add_test(suite, "resume", test_resume);
+		CU_add_test(suite, "threads", test_threads);
+		CU_add_test(suite, "fork", test_fork);
+		CU_add_test(suite, "behind", test_behind);
+		CU_add_test(suite, "quiesce", test_quiesce);
+	}
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	unsigned failed = CU_get_number_of_failures();
