@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "client/conn/environment.h"
+#include "client/conn/conn.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/lib_call.h"
 #include "client/libs/libs.h"
@@ -75,6 +76,34 @@ static void unsupported(const char *name, bool *once)
 	ckt_call_unsupported(name, once);
 }
 
+static CUresult queue_status(struct ckt_call *call, int *ret_status)
+{
+	struct ckt_reply reply;
+	*ret_status = 0;
+	if (!(call->conn->mode & CKT_CONN_SYNC))
+		return ckt_call_queue(call);
+	CUresult result = ckt_call_wait(call, &reply);
+	if (result)
+		return result;
+	*ret_status = (int)ckt_get_u32(&reply.results);
+	ckt_reply_release(&reply);
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool async)
+{
+	return async ? cuMemcpy2DAsync_v2(copy, stream) : cuMemcpy2DUnaligned_v2(copy);
+}
+
+static int capability(void)
+{
+	struct ckt_context *current;
+	if (ckt_context_current(&current))
+		return 0;
+	return 10 * ckt_device_attribute(current->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+	       ckt_device_attribute(current->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+}
+
 CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.version = CKT_CLIENT_TABLE_VERSION,
 	.size = sizeof(struct ckt_client_table),
@@ -92,4 +121,7 @@ CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.capture = ckt_lib_capture,
 	.workspace_alloc = ckt_lib_workspace_alloc,
 	.workspace_free = ckt_lib_workspace_free,
+	.queue_status = queue_status,
+	.copy_2d = copy_2d,
+	.capability = capability,
 };

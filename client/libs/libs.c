@@ -69,6 +69,42 @@ static CUresult ask(const struct ckt_client_table *client, uint32_t proc, uint32
 	return result;
 }
 
+bool ckt_lib_scalar(uint8_t *field, size_t room, uint32_t pointer_mode, const void *value, size_t bytes)
+{
+	uint64_t address = (uintptr_t)value;
+	if (!value || !bytes || bytes > room)
+		return false;
+	if (pointer_mode)
+		memcpy(field, &address, sizeof address);
+	else
+		memcpy(field, value, bytes);
+	return true;
+}
+
+CUresult ckt_lib_wait_values(const struct ckt_client_table *client, struct ckt_call *call, const struct ckt_lib_value *values, unsigned count,
+			     int *ret_status)
+{
+	struct ckt_reply reply;
+	uint32_t size;
+	int32_t status = 0;
+	CUresult result = client->wait(call, &reply);
+	if (result)
+		return result;
+	const uint8_t *data = ckt_get_opaque(&reply.results, CKT_DATA_MAX, &size);
+	bool whole = data && ckt_cursor_done(&reply.results) && size >= sizeof status;
+	if (whole)
+		memcpy(&status, data, sizeof status);
+	for (unsigned i = 0; whole && !status && i < count; i++) {
+		whole = values[i].place + values[i].bytes <= size;
+		if (whole)
+			memcpy(values[i].value, data + values[i].place, values[i].bytes);
+	}
+	client->release(&reply);
+	*ret_status = status;
+	/* A worker of the same protocol does not send less. */
+	return whole ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
 CUresult ckt_lib_open(struct ckt_lib_opened *opened, const char *name, uint32_t proc, uint32_t version)
 {
 	const struct ckt_client_table *client = ckt_client();

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "client/conn/call.h"
 
@@ -55,6 +56,12 @@ struct ckt_client_table {
 	/* Device memory in the current context for a handle, also in a capture; captured calls that use it keep it when it is freed. */
 	CUresult (*workspace_alloc)(size_t bytes, uint64_t *ret_address);
 	CUresult (*workspace_free)(uint64_t address);
+	/* queue, and the library's status where the call was waited for all the same (CRICKET_SYNC=1), else 0. */
+	CUresult (*queue_status)(struct ckt_call *call, int *ret_status);
+	/* A copy between any two memories; async: pinned memory may be copied when the call has returned. */
+	CUresult (*copy_2d)(const CUDA_MEMCPY2D *copy, CUstream stream, bool async);
+	/* Of the current context's device: 90 for 9.0. */
+	int (*capability)(void);
 };
 
 /* NULL, said once on stderr, where no libcuda.so.1 of ours is to be had. */
@@ -68,10 +75,58 @@ static inline const struct ckt_client_table *ckt_client(void)
 	return __builtin_expect(table != NULL, 1) ? table : ckt_client_find();
 }
 
-/* Loads the library at the server, once a process.  proc: of the procedure NAME_open.  ret_version: the library's own version. */
+/* Loads the library at the server, once a process.  proc: of the procedure NAME_open.  version: the library's own. */
 struct ckt_lib_opened {
 	_Atomic bool open;
 	uint32_t version;
 	pthread_mutex_t lock;
 };
 CUresult ckt_lib_open(struct ckt_lib_opened *opened, const char *name, uint32_t proc, uint32_t version);
+
+/* ---- For the generated stubs (rpc/gen/emit_forwarded.py) */
+
+#define CKT_LIB_OBJECT_MAGIC 0x434b544c49424831
+
+/*
+ * What calls go to: the first member of a shim's own struct, to which the program has a pointer.  All libraries' begin alike, because one may
+ * take another's: a handle of cuBLAS is one of cuBLASLt.
+ */
+struct ckt_lib_object {
+	uint64_t magic;			/* CKT_LIB_OBJECT_MAGIC while it lives */
+	uint32_t lib;			/* enum ckt_lib */
+	uint32_t pad;
+	uint64_t id;
+	uint64_t context;		/* that it was made in */
+	uint64_t stream;		/* on which it puts its work; an id */
+	uint64_t workspace;		/* of workspace_alloc, that its work uses; 0: none */
+	uint32_t pointer_mode;		/* 0: scalars lie on the host, 1: on the device */
+};
+
+/* Puts a scalar, or in device mode its address, into a message's field.  False: NULL, or more bytes than there is room, or none. */
+bool ckt_lib_scalar(uint8_t *field, size_t room, uint32_t pointer_mode, const void *value, size_t bytes);
+
+/* A call on a stream that captures, where before_work said so: it becomes a node of the graph. */
+#define CKT_LIB_CAPTURE(client, object, proc, name, args)                                                                                 \
+	({                                                                                                                                \
+		size_t bytes_ = ckt_##name##_args_size(args);                                                                             \
+		uint8_t *message_ = malloc(bytes_ + 1);                                                                                   \
+		bool captured_;                                                                                                           \
+		CUresult done_ = CUDA_ERROR_OUT_OF_MEMORY;                                                                                \
+		if (message_) {                                                                                                           \
+			ckt_##name##_args_put(message_, args);                                                                            \
+			done_ = (client)->capture((object)->stream, proc, message_, bytes_, (object)->workspace, &captured_);                                           \
+			free(message_);                                                                                                   \
+		}                                                                                                                         \
+		done_;                                                                                                                    \
+	})
+
+/* Where a scalar that comes back goes, and its place behind the status. */
+struct ckt_lib_value {
+	void *value;
+	size_t bytes;
+	size_t place;
+};
+
+/* Waits for a call that gives scalars, and stores them where the status is 0. */
+CUresult ckt_lib_wait_values(const struct ckt_client_table *client, struct ckt_call *call, const struct ckt_lib_value *values, unsigned count,
+			     int *ret_status);

@@ -15,10 +15,13 @@ import declared
 import emit_client
 import emit_codec
 import emit_coverage
+import emit_forwarded
 import emit_nvml
+import emit_roundtrip
 import emit_server
 import emit_test
 import emit_x
+import forwarded
 import headers as headers_module
 import model as model_module
 import table
@@ -29,6 +32,16 @@ def message_outputs(name):
     """Of a library that has messages of its own: its codecs, and what proves them against rpcgen's."""
     return {f"{name}_codec.h": emit_codec.header, f"{name}_codec.c": emit_codec.source, f"{name}_api.x": emit_x.specification,
             "codec_messages.inc": emit_test.messages}
+
+
+def forwarded_outputs(name):
+    """Of a library that is served at its own API."""
+    versions = table.LIBRARIES[name].versions
+    return {**message_outputs(name), f"{name}_stubs.c": emit_forwarded.stubs, f"{name}_refused.c": emit_forwarded.refused,
+            f"{name}_functions.h": emit_forwarded.functions_header, f"{name}_functions.c": emit_forwarded.functions_source,
+            f"{name}_dispatch.c": emit_forwarded.dispatch, f"{name}_coverage.json": emit_forwarded.coverage,
+            f"{name}_roundtrip.inc": emit_roundtrip.tests,
+            **{f"{node}.map": emit_forwarded.version_script(node) for node in versions}}
 
 
 # Library -> outputs.
@@ -49,12 +62,15 @@ OUTPUTS = {
         "nvml.map": emit_client.version_script,
         "nvml.md": emit_nvml.document,
     },
+    "cublas": forwarded_outputs("cublas"),
 }
 
 
 def load(path, include):
     """The table joined with the library's headers; a table that declares every parameter does without them where they are not there."""
     read = table.parse(path)
+    if read.library.forwarded:
+        return forwarded.ForwardedModel(read, headers_module.Headers(read.library, include))
     if not read.library.declared:
         return model_module.Model(read, headers_module.Headers(read.library, include))
     there = os.path.exists(os.path.join(include, read.library.header))

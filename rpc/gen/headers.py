@@ -41,8 +41,10 @@ class Parameter:
 
 
 class Function:
-    def __init__(self, name, cursor, handles):
-        self.name = name
+    """apart: the header that declares it, where that cannot be read with the library's others."""
+
+    def __init__(self, name, cursor, handles, apart=None):
+        self.name, self.apart = name, apart
         self.result = cursor.result_type.spelling
         self.parameters = []
         for i, argument in enumerate(cursor.get_arguments()):
@@ -62,19 +64,31 @@ class Headers:
     def __init__(self, library, include):
         self.library, self.include = library, include
         self.version = _version(include, library) if library.version_macro else None
-        source = "".join(f"#include <{name}>\n" for name in library.includes)
+        self.functions = {}
+        self._read(library.includes, library.cplusplus, None)
+        for name in library.apart:
+            self._read((name,), False, name)
+
+    def _read(self, includes, cplusplus, apart):
+        source = "".join(f"#include <{name}>\n" for name in includes)
+        language = ("cc", ["-x", "c++", "-std=gnu++17"]) if cplusplus else ("c", ["-std=gnu17"])
         try:
-            self.unit = libclang.parse(f"{library.name}_api.c", source, include, ["-std=gnu17", *library.macros])
+            self.unit = libclang.parse(f"{self.library.name}_api.{language[0]}", source, self.include, [*language[1], *self.library.macros])
         except ci.TranslationUnitLoadError as error:
-            raise HeaderError(f"libclang cannot read {library.header} under {include}: {error}") from error
+            raise HeaderError(f"libclang cannot read {includes[0]} under {self.include}: {error}") from error
         errors = [d for d in self.unit.diagnostics if d.severity >= ci.Diagnostic.Error]
         if errors:
-            raise HeaderError(f"{library.header} under {include} does not compile: {errors[0]}")
-        self.functions = {}
-        for cursor in self.unit.cursor.get_children():
-            if cursor.kind == ci.CursorKind.FUNCTION_DECL and cursor.spelling.startswith(library.prefix) \
-                    and cursor.storage_class != ci.StorageClass.STATIC:
-                self.functions.setdefault(cursor.spelling, Function(cursor.spelling, cursor, library.handles))
+            raise HeaderError(f"{includes[0]} under {self.include} does not compile: {errors[0]}")
+        self._collect(self.unit.cursor, apart)
+
+    def _collect(self, cursor, apart):
+        for child in cursor.get_children():
+            # extern "C": the second by earlier releases of the bindings.
+            if child.kind in (ci.CursorKind.LINKAGE_SPEC, ci.CursorKind.UNEXPOSED_DECL):
+                self._collect(child, apart)
+            elif child.kind == ci.CursorKind.FUNCTION_DECL and child.spelling.startswith(self.library.prefix) \
+                    and child.storage_class != ci.StorageClass.STATIC and child.spelling not in self.functions:
+                self.functions[child.spelling] = Function(child.spelling, child, self.library.handles, apart)
 
     @property
     def name(self):

@@ -19,6 +19,10 @@ class Library:
     ordinals: C types of device ordinals, which no generated code translates.
     title: for prose.  program: its number in ONC RPC, None where nothing travels in messages of its own.  codec_includes: the headers that
     define the structs in its messages.  enumerators: what the names of its procedures' numbers begin with.
+    forwarded: served at its own API by a genuine library in the worker (forwarded.py); client_header: what its stubs need of the shim;
+    c_header: what declares its functions to C, where that is not its first header alone;
+    cplusplus: the headers are read as C++, which shows more of them; apart: headers that cannot be read with the others.
+    versions: the majors that the shim stands for, each a SONAME and the version node of its symbols.
     private: what the client's library exports beside its functions, for our own.
     argument_kinds, result_kinds: the types of `arg` and `res` lines.  modes: classes of procedures.  rules: lines behind the procedures."""
     name: str
@@ -39,6 +43,12 @@ class Library:
     program: int = None
     codec_includes: tuple = ()
     enumerators: str = None
+    forwarded: bool = False
+    client_header: str = None
+    c_header: str = None
+    versions: tuple = ()
+    cplusplus: bool = False
+    apart: tuple = ()
     private: tuple = ()
 
     @property
@@ -70,4 +80,20 @@ NVML = Library(
     # Keeps macros from renaming functions to their newest version.
     macros=("-DNVML_NO_UNVERSIONED_FUNC_DEFS",), declared=True)
 
-LIBRARIES = {library.name: library for library in (CUDA, NVML)}
+_FORWARDED_KINDS = SCALARS + ("object", "stream", "opaque", "string", "u32s", "u64s")
+
+
+def forwarded(name, number, **more):
+    """A library that is served at its own API; number: enum ckt_lib of rpc/wire.h."""
+    return Library(name=name, program=0x20434b20 + number, enumerators=f"CKT_{name.upper()}_PROC", forwarded=True, modes=("waits", "batched"),
+                   argument_kinds=_FORWARDED_KINDS, result_kinds=_FORWARDED_KINDS,
+                   rules=("local", "same", "legacy", "unsupported", "undeclared"), **more)
+
+
+CUBLAS = forwarded(
+    "cublas", 1, prefix="cublas", soname="libcublas.so", includes=("cublas_api.h",), result="cublasStatus_t",
+    handles={"cublasHandle_t": "handle", "cudaStream_t": "stream"}, title="cuBLAS",
+    client_header="client/libs/cublas/cublas.h", c_header="rpc/cublas.h", versions=("libcublas.so.13", "libcublas.so.12"), cplusplus=True,
+    apart=("cublas.h", "cublasXt.h"))
+
+LIBRARIES = {library.name: library for library in (CUDA, NVML, CUBLAS)}

@@ -5,12 +5,18 @@ pointers) is checked later, by model.py and declared.py.
 """
 
 import fnmatch
+import itertools
 import re
 
 from library import LIBRARIES, SIZED
 
 DIRECTIONS = ("in", "out", "inout", "string")
+# Of a forwarded library: what else a pointer may be, and what else a procedure's lines may say.
+FORWARDED = ("device", "scalar", "result", "update", "in", "out", "string")
+EFFECTS = ("creates", "destroys", "sets", "stateless")
 
+# CKT_LIB_PROC_MAX of rpc/wire.h.
+FORWARDED_PROC_MAX = 2047
 # Bytes of one record behind its header: what no message may exceed whatever the table says.
 MESSAGE_MAX = (1 << 20) + 4096 - 72
 
@@ -33,17 +39,22 @@ class Field:
 
 
 class Pointer:
-    """What a pointer parameter of a generated function is: direction of DIRECTIONS; count is the name of the parameter that says how
-    many elements an `in` array has, None for one element; limit is the bound of a string or of an array."""
+    """What a pointer parameter of a generated function is: direction of DIRECTIONS or FORWARDED; count is the name of the parameter that
+    says how many elements an `in` array has, None for one element; limit is the bound of a string or of an array; size is an expression
+    in C of the bytes of one element, None where its type says it."""
 
-    def __init__(self, direction, name, count, limit, line):
-        self.direction, self.name, self.count, self.limit, self.line = direction, name, count, limit, line
+    def __init__(self, direction, name, count, limit, line, size=None):
+        self.direction, self.name, self.count, self.limit, self.line, self.size = direction, name, count, limit, line, size
 
 
 class Procedure:
     def __init__(self, number, name, hand, mode, numbered, line):
         self.number, self.name, self.hand, self.mode, self.numbered, self.line = number, name, hand, mode, numbered, line
         self.args, self.results, self.pointers = [], [], {}
+        # Of a forwarded library.  effect: of EFFECTS on the object that the first argument names; key: the field that tells calls apart
+        # of which only the last counts; checks: expressions in C, with their lines, of what the library refuses.
+        self.effect = self.key = None
+        self.checks = []
 
     @property
     def generated(self):
@@ -76,6 +87,10 @@ class Table:
         self.path, self.library = path, None
         self.procedures = []
         self.rules = []
+        # Of a forwarded library: what parameters of that name are where a procedure does not say, and what is refused of parameters of a
+        # name or a type: (name or type, expression with `it` for the parameter, line).
+        self.pointers = {}
+        self.checks = []
 
     def error(self, line, message):
         return TableError(self.path, line, message)
@@ -99,6 +114,15 @@ def is_pattern(name):
     return "*" in name
 
 
+def expand(word):
+    """The names that cublas{S,D}gemm{,_64} stands for: the last bracket changes fastest.  None where a bracket is not closed."""
+    parts = re.split(r"[{}]", word)
+    if len(parts) % 2 == 0 or word.count("{") != word.count("}"):
+        return None
+    choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+    return ["".join(choice) for choice in itertools.product(*choices)]
+
+
 def parse(path, text=None):
     if text is None:
         with open(path, encoding="utf-8") as f:
@@ -109,7 +133,7 @@ def parse(path, text=None):
 class _Parser:
     def __init__(self, path):
         self.table = Table(path)
-        self.current = None
+        self.current = None     # the procedures that indented lines belong to: several where a name had brackets
         self.line = 0
 
     def fail(self, message):
@@ -164,9 +188,22 @@ class _Parser:
             self.fail(f"procedures stand before the first {', '.join(library.rules[:-1])} or {library.rules[-1]} line")
         if len(words) < 3:
             self.fail("a procedure is NUMBER NAME CLASS [flag ...]")
-        number, name, flags = int(words[0]), self.name(words[1], "a procedure"), words[2:]
-        if number == 0 or number > 65535:
-            self.fail(f"procedure number {number} is not in 1..65535")
+        names = self.names(words[1])
+        self.current = [self.one_procedure(int(words[0]) + i, name, words[2:]) for i, name in enumerate(names)]
+
+    def names(self, word):
+        """A word with brackets in a forwarded library's table is several names."""
+        names = expand(word) if self.table.library.forwarded else [word]
+        if names is None:
+            self.fail(f"'{word}' has brackets that do not match")
+        return names
+
+    def one_procedure(self, number, name, flags):
+        library = self.table.library
+        self.name(name, "a procedure")
+        most = FORWARDED_PROC_MAX if library.forwarded else 65535
+        if number == 0 or number > most:
+            self.fail(f"procedure number {number} of {name} is not in 1..{most}")
         for other in self.table.procedures:
             if other.number == number:
                 self.fail(f"procedure number {number} of {name} is {other.name}'s (line {other.line}); numbers are only appended")
@@ -185,25 +222,50 @@ class _Parser:
             self.fail(f"{name} is batched, and batched calls are numbered always: leave the flag out")
         if library.declared:
             self.function(name)
+        elif library.forwarded and hand:
+            pass    # One of the library's functions, or an internal name.
         elif not hand and not name.startswith(library.prefix):
             self.fail(f"{name} is no function of {library.header}: an internal procedure has class hand")
         elif hand and name.startswith(library.prefix):
             self.fail(f"{name} is a function of {library.header}; a hand-written procedure has a lower-case name of its own")
-        self.current = Procedure(number, name, hand, rest[0], numbered, self.line)
-        self.table.procedures.append(self.current)
+        made = Procedure(number, name, hand, rest[0], numbered, self.line)
+        self.table.procedures.append(made)
+        return made
 
     def detail(self, words):
         if self.current is None:
             self.fail("an indented line belongs to a procedure, and there is none before it")
-        if words[0] in ("arg", "res"):
-            self.field(words)
-        elif words[0] in DIRECTIONS:
-            self.pointer(words)
-        else:
-            self.fail(f"unknown line '{words[0]}'; there are: arg res {' '.join(DIRECTIONS)}")
+        forwarded = self.table.library.forwarded
+        directions = FORWARDED if forwarded else DIRECTIONS
+        for procedure in self.current:
+            if words[0] in ("arg", "res"):
+                self.field(procedure, words)
+            elif words[0] in directions:
+                self.pointer(procedure, words)
+            elif forwarded and words[0] in EFFECTS:
+                self.effect(procedure, words)
+            elif forwarded and words[0] == "check":
+                self.check_line(procedure, words)
+            else:
+                more = f" {' '.join(EFFECTS)} check" if forwarded else ""
+                self.fail(f"unknown line '{words[0]}'; there are: arg res {' '.join(directions)}{more}")
 
-    def field(self, words):
-        procedure, library = self.current, self.table.library
+    def effect(self, procedure, words):
+        if procedure.effect:
+            self.fail(f"{procedure.name} {procedure.effect} already")
+        if len(words) > (2 if words[0] == "sets" else 1):
+            self.fail("creates, destroys, sets [FIELD] or stateless expected")
+        procedure.effect, procedure.key = words[0], words[1] if len(words) == 2 else None
+
+    def check_line(self, procedure, words):
+        if procedure.hand:
+            self.fail(f"{procedure.name} is hand-written: check there")
+        if len(words) < 2:
+            self.fail("check EXPRESSION expected")
+        procedure.checks.append((" ".join(words[1:]), self.line))
+
+    def field(self, procedure, words):
+        library = self.table.library
         if procedure.generated and not library.declared:
             self.fail(f"{procedure.name} takes its types from {library.header}: arg and res lines are for hand-written procedures")
         if len(words) < 3:
@@ -223,14 +285,16 @@ class _Parser:
             self.fail(f"{procedure.name} has a field {name} already")
         fields.append(Field(kind, name, limit, self.line))
 
-    def pointer(self, words):
-        procedure = self.current
+    def pointer(self, procedure, words):
         if self.table.library.declared:
             self.fail(f"{procedure.name} has no types but those of the table: give its parameters by arg and res lines")
         if procedure.hand:
             self.fail(f"{procedure.name} is hand-written: give its wire form by arg and res lines")
         if len(words) < 2:
             self.fail(f"{words[0]} NAME ... expected")
+        if self.table.library.forwarded:
+            self.forwarded_pointer(procedure.pointers, procedure.name, words)
+            return
         direction, name = words[0], self.name(words[1], "a parameter")
         if name in procedure.pointers:
             self.fail(f"{procedure.name} says already what {name} is")
@@ -245,6 +309,40 @@ class _Parser:
             self.fail(f"{direction} {name}{', or in NAME COUNT MAX' if direction == 'in' else ''} expected")
         procedure.pointers[name] = Pointer(direction, name, count, limit, self.line)
 
+    def forwarded_pointer(self, into, owner, words):
+        """device NAME ... | scalar, result, update NAME ... [MOST] [BY SIZE] | in NAME [COUNT MAX [BY SIZE]] | out NAME | string NAME MAX"""
+        direction, names, size, count, limit = words[0], words[1:], None, None, None
+        if "BY" in names and direction in ("scalar", "result", "update", "in"):
+            at = names.index("BY")
+            names, size = names[:at], " ".join(names[at + 1:])
+            if not size:
+                self.fail("BY SIZE: an expression in C of the element's bytes expected")
+        if direction == "string" and len(names) == 2:
+            limit = self.count(names.pop(), f"bound of {names[0]}")
+        elif direction == "in" and len(names) == 3:
+            limit = self.count(names.pop(), f"bound of {names[0]}")
+            count = self.name(names.pop(), "a count")
+        elif direction in ("scalar", "result", "update") and len(names) == 2 and names[1].isdigit():
+            limit = self.count(names.pop(), f"most bytes of {names[0]}")
+        elif direction == "string" or direction in ("in", "out") and len(names) != 1 or not names:
+            self.fail({"string": "string NAME MAX expected", "in": "in NAME, or in NAME COUNT MAX [BY SIZE] expected"}.get(
+                direction, f"{direction} NAME expected"))
+        for name in names:
+            if self.name(name, "a parameter") in into:
+                self.fail(f"{owner} says already what {name} is")
+            into[name] = Pointer(direction, name, count, limit, self.line, size)
+
+    def default(self, words):
+        """Lines before the procedures: device NAME ... | scalar NAME ... | check NAME|TYPE EXPRESSION with `it`"""
+        if self.table.procedures:
+            self.fail(f"{words[0]} lines for the whole table stand before the first procedure")
+        if words[0] != "check":
+            self.forwarded_pointer(self.table.pointers, "the table", words)
+        elif len(words) < 3 or not re.search(r"\bit\b", " ".join(words[2:])):
+            self.fail("check NAME|TYPE EXPRESSION expected, with `it` for the parameter")
+        else:
+            self.table.checks.append((words[1], " ".join(words[2:]), self.line))
+
     def check(self, procedure):
         self.line = procedure.line
         if procedure.batched and procedure.results:
@@ -257,6 +355,11 @@ class _Parser:
 
     def rule(self, words):
         self.current, library = None, self.table.library
+        if library.forwarded:
+            if words[0] in ("device", "scalar", "check"):
+                self.default(words)
+                return
+            words = [name for word in words for name in self.names(word)]
         kind, since = words[0], 0
         if kind not in library.rules:
             self.fail(f"unknown line '{kind}'; there are: NUMBER {' '.join(library.rules)}")
@@ -274,7 +377,11 @@ class _Parser:
             if not names or any(not n.endswith("_ptsz") for n in names):
                 self.fail("per_thread NAME_ptsz ..., or per_thread NAME AS NAME [sync] expected")
             rule = Rule(kind, names, self.line, since=since)
-        elif kind in ("same", "per_thread"):
+        elif kind == "legacy" and "AS" not in words:
+            rule = Rule(kind, [self.function(w) for w in words[1:]], self.line)
+            if not rule.names:
+                self.fail("legacy NAME ..., or legacy NAME AS NAME expected")
+        elif kind in ("same", "per_thread", "legacy"):
             sync = kind == "per_thread" and words[-1] == "sync"
             core = words[:-1] if sync else words
             if len(core) != 4 or core[2] != "AS":

@@ -82,6 +82,7 @@ int ckt_library_open_call(struct ckt_wcall *call, const struct ckt_library *libr
 struct ckt_library_object {
 	const struct ckt_library *library;
 	unsigned type;			/* as the library numbers its kinds */
+	uint64_t stream;		/* the id of the one that it puts its work on; 0: the legacy default stream */
 	void *data;			/* the library's own notes; malloc'd, freed with the object */
 	struct ckt_lib_recipe *recipe;	/* how to make it again; see state.h */
 };

@@ -104,6 +104,12 @@ static const struct ckt_proc *find(const char *name)
 
 struct inside_reply *inside_call(const char *name, const uint8_t *args, size_t size, bool batched)
 {
+	const struct ckt_proc *proc = find(name);
+	return inside_run(CKT_CUDA_PROG, (uint32_t)(proc - ckt_cuda_procs), proc, args, size, batched);
+}
+
+struct inside_reply *inside_run(uint32_t prog, uint32_t number, const struct ckt_proc *proc, const uint8_t *args, size_t size, bool batched)
+{
 	static struct inside_reply reply;
 	static uint32_t xid;
 	struct ckt_worker *worker = &ckt_worker;
@@ -111,8 +117,8 @@ struct inside_reply *inside_call(const char *name, const uint8_t *args, size_t s
 	/* Of just that size, so that a read behind it is found. */
 	uint8_t *copy = malloc(size + !size);
 	memcpy(copy, args, size);
-	call->proc = find(name);
-	call->header = (struct ckt_call_header){.xid = ++xid, .prog = CKT_CUDA_PROG, .vers = 1, .proc = (uint32_t)(call->proc - ckt_cuda_procs),
+	call->proc = proc;
+	call->header = (struct ckt_call_header){.xid = ++xid, .prog = prog, .vers = 1, .proc = number,
 						.flags = batched ? CKT_CALL_BATCHED : 0, .context = ckt_handle_primary(0)};
 	call->args = (struct ckt_cursor){.p = copy, .end = copy + size};
 	ckt_worker_use_context(worker, call->header.context);

@@ -24,6 +24,8 @@ struct inside_reply {
 
 /* Runs the handler of a command as the executor does, and reads its reply where it is not batched.  Valid until the next. */
 struct inside_reply *inside_call(const char *name, const uint8_t *args, size_t size, bool batched);
+/* The same of any library's procedure. */
+struct inside_reply *inside_run(uint32_t prog, uint32_t number, const struct ckt_proc *proc, const uint8_t *args, size_t size, bool batched);
 /* Called with true before each handler and with false once its reply is there, where it is set. */
 extern void (*inside_watch)(bool runs);
 /* The arguments, cut off: how many of the shorter messages are taken for something else than garbage. */

@@ -1,0 +1,59 @@
+/*
+ * The shim libcublas.so.13 (and .12): cuBLAS over the session.  Generated stubs check and send what works on the GPU; here is what they
+ * need of a handle.
+ *
+ * What is set of a handle is kept here, answered from here, and travels in one message before the next call that it matters to: a program
+ * that sets the same stream, workspace and math mode before every call, as PyTorch does, sends nothing for it.
+ *
+ * Threading as cuBLAS's: any thread, a handle for one at a time.
+ */
+#pragma once
+
+#include "client/libs/libs.h"
+#include "rpc/cublas.h"
+#include "rpc/gen/cublas_codec.h"
+
+/* The genuine library would take one for each stream from its own pool, possibly inside a capture. */
+struct ckt_cublas_workspace {
+	struct ckt_cublas_workspace *next;
+	uint64_t stream;
+	uint64_t address, bytes;
+};
+
+struct ckt_cublas_handle {
+	struct ckt_lib_object object;		/* first */
+	cudaStream_t stream;			/* as the program gave it */
+	bool own_workspace;			/* the program gave none since it set the stream */
+	struct ckt_cublas_set_args wanted, sent;
+	struct ckt_cublas_workspace *workspaces;
+};
+
+/* 12 or 13: of the SONAME that this copy of the shim has. */
+extern const uint32_t ckt_lib_major;
+
+/* NULL where it is none. */
+struct ckt_cublas_handle *ckt_cublas_handle(cublasHandle_t handle);
+/* The same before work: what was set since the last call has been sent. */
+struct ckt_lib_object *ckt_cublas_take_handle(cublasHandle_t handle);
+
+static inline cublasStatus_t ckt_cublas_no_handle(void)
+{
+	return CUBLAS_STATUS_NOT_INITIALIZED;
+}
+
+static inline cublasStatus_t ckt_cublas_invalid(void)
+{
+	return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t ckt_cublas_of(CUresult result);
+/* The session's error, else the library's status. */
+static inline cublasStatus_t ckt_cublas_answer(CUresult result, int status)
+{
+	return __builtin_expect(result != CUDA_SUCCESS, 0) ? ckt_cublas_of(result) : (cublasStatus_t)status;
+}
+
+/* Logs the name once; always CUBLAS_STATUS_NOT_SUPPORTED. */
+int ckt_cublas_unsupported(const char *name, bool *once);
+/* The server's library, opened at first use; *ret_version as cublasGetVersion has it. */
+cublasStatus_t ckt_cublas_open(uint32_t *ret_version);

@@ -1,0 +1,5 @@
+/* Which major of the library a copy of a shim is: the same objects are linked once for each. */
+#include <stdint.h>
+
+extern const uint32_t ckt_lib_major;
+const uint32_t ckt_lib_major = CKT_LIB_MAJOR;

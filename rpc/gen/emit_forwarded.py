@@ -1,0 +1,382 @@
+"""Emits both sides of a library that is served at its own API: NAME_stubs.c, NAME_refused.c, NAME_functions.h and .c, NAME_dispatch.c,
+the version scripts libNAME.so.MAJOR.map, and NAME_coverage.json."""
+
+import json
+import re
+
+import wire
+from emit_client import refusal
+
+STUBS = """\
+/* Made by rpc/gen from rpc/api/{name}.api and {title}'s headers: do not edit. */
+#pragma GCC visibility push(default)
+{includes}
+#pragma GCC visibility pop
+
+#include "client/libs/libs.h"
+#include "{client}"
+#include "{name}_codec.h"
+
+/* Some are declared in C++ alone. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#define EXPORT __attribute__((visibility("default")))
+"""
+
+REFUSED = """\
+/* Made by rpc/gen from rpc/api/{name}.api: do not edit.  What is not supported: its parameters do not matter, and no header declares it here. */
+#include <stdbool.h>
+
+int ckt_{name}_unsupported(const char *name, bool *once);
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#define EXPORT __attribute__((visibility("default")))
+"""
+
+FUNCTIONS = """\
+/* Made by rpc/gen from {title}'s headers: do not edit.  The genuine library's functions, once it is open (server/worker/libs/load.c). */
+#pragma once
+
+{includes}
+
+#include "server/worker/libs/libs.h"
+
+/* Types of the library's objects: struct ckt_library_object. */
+enum {{
+{types}
+}};
+
+/* A function that the opened library lacks is NULL. */
+struct ckt_{name}_functions {{
+"""
+
+DISPATCH = """\
+/* Made by rpc/gen from rpc/api/{name}.api: do not edit. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "{name}_codec.h"
+#include "{name}_functions.h"
+#include "server/worker/libs/call.h"
+#include "server/worker/libs/{name}.h"
+
+"""
+
+
+def _includes(library):
+    """What declares the library's functions to C."""
+    return f'#include "{library.c_header}"' if library.c_header else "\n".join(f"#include <{name}>" for name in library.includes)
+
+
+def _prototype(function, name=None):
+    return f"{function.result} {name or function.name}({function.parameter_list()})"
+
+
+# ---- The client
+
+def _status(library, result, status="0"):
+    return f"ckt_{library.name}_answer({result}, {status})"
+
+
+def _stub_checks(library, p):
+    lines = []
+    for q in p.of("object"):
+        lines += [f"\tstruct ckt_lib_object *own_{q.name} = ckt_{library.name}_take_{q.parameter.handle}({q.name});", f"\tif (!own_{q.name})",
+                  f"\t\treturn ckt_{library.name}_no_{q.parameter.handle}();"]
+    refused = [f"!({expression})" for expression in p.checks]
+    for q in p.parameters:
+        if q.way == "in_array":
+            refused.append(f"{q.count} < 0 || (uint64_t){q.count} > {q.limit} || ({q.count} && !{q.name}) || (size_t)({q.size}) * "
+                           f"(size_t){q.count} > {q.type.limit}")
+        elif q.way in ("in", "out", "result", "update"):
+            refused.append(f"!{q.name}")
+        elif q.way == "string":
+            refused.append(f"!{q.name} || strlen({q.name}) > {q.limit}")
+    if refused:
+        lines += ["\tif (" + " ||\n\t    ".join(f"({r})" if "||" in r else r for r in refused) + ")",
+                  f"\t\treturn ckt_{library.name}_invalid();"]
+    return lines
+
+
+def _field(p, q):
+    """An initialiser of the message's struct; None where it is filled otherwise."""
+    n = q.name
+    if q.way == "object":
+        return f".{n} = own_{n}->id,"
+    if q.way == "value":
+        return f".{n} = {n}," if isinstance(q.type, wire.Struct) else f".{n} = ({q.type.c}){n},"
+    if q.way == "in":
+        return f".{n} = *{n}," if isinstance(q.type, wire.Struct) else f".{n} = ({q.type.c})*{n},"
+    if q.way == "in_array":
+        return f".{n} = (const uint8_t *){n}, .{n}_len = (uint32_t)((size_t)({q.size}) * (size_t){q.count}),"
+    if q.way == "string":
+        return f".{n} = {n}, .{n}_len = (uint32_t)strlen({n}),"
+    return None
+
+
+def _addresses(p):
+    """Lines that bring what host and device share to the device, and device addresses into the message."""
+    mode = f"own_{p.object.name}->pointer_mode" if p.object else "0"
+    stream = f"own_{p.object.name}->stream" if p.object else "0"
+    lines, at = [], []
+    for q in p.of("device"):
+        at.append((q, f"(uintptr_t){q.name}"))
+    for q in p.of("result"):
+        at.append((q, f"{mode} ? (uintptr_t){q.name} : 0"))
+    if at:
+        lines.append("\tuint64_t at_[] = {" + ", ".join(expression for _, expression in at) + "};")
+    given = ("at_", len(at)) if at else ("NULL", 0)
+    lines.append(f"\tCUresult result_ = client_->before_work({stream}, {given[0]}, {given[1]});")
+    for q in p.of("stream"):
+        lines += ["\tif (!result_)", f"\t\tresult_ = client_->stream((CUstream){q.name}, &args_.{q.name});"]
+    return lines + [f"\targs_.{q.name} = at_[{i}];" for i, (q, _) in enumerate(at)]
+
+
+def _scalars(library, p):
+    lines = []
+    for q in p.of("scalar", "update"):
+        lines += [f"\tif (!ckt_lib_scalar(args_.{q.name}, sizeof(args_.{q.name}), own_{p.object.name}->pointer_mode, {q.name}, {q.size}))",
+                  f"\t\treturn ckt_{library.name}_invalid();"]
+    return lines
+
+
+def _take_results(library, p):
+    lines = [f"\tstruct ckt_{p.name}_res res_;", "\tstruct ckt_reply reply_;", "\tresult_ = client_->wait(&call_, &reply_);", "\tif (result_)",
+             f"\t\treturn {_status(library, 'result_')};", f"\tif (!ckt_{p.name}_res_get(&reply_.results, &res_))",
+             "\t\tresult_ = CUDA_ERROR_UNKNOWN;"]
+    outs = p.of("out")
+    if outs:
+        lines.append("\telse if (!res_.status) {" if len(outs) > 1 else "\telse if (!res_.status)")
+        for q in outs:
+            cast = "" if isinstance(q.type, wire.Struct) else f"(__typeof__(*{q.name}))"
+            lines.append(f"\t\t*{q.name} = {cast}res_.{q.name};")
+        if len(outs) > 1:
+            lines.append("\t}")
+    return lines + ["\tclient_->release(&reply_);", f"\treturn {_status(library, 'result_', 'result_ ? 0 : res_.status')};"]
+
+
+def _send(library, p):
+    lines = ["\tint status_ = 0;"] if p.batched else []
+    if p.gives_values:
+        lines.append(f"\tif (own_{p.object.name}->pointer_mode) {{")
+        lines += ["\t\tresult_ = client_->queue_status(&call_, &status_);", f"\t\treturn {_status(library, 'result_', 'status_')};", "\t}",
+                  "\tconst struct ckt_lib_value values_[] = {"]
+        for q in p.of("result", "update"):
+            lines.append(f"\t\t{{{q.name}, {q.size}, {p.value_place(q)}}},")
+        lines += ["\t};", f"\tresult_ = ckt_lib_wait_values(client_, &call_, values_, {len(p.of('result', 'update'))}, &status_);",
+                  f"\treturn {_status(library, 'result_', 'status_')};"]
+    elif p.batched:
+        lines += ["\tresult_ = client_->queue_status(&call_, &status_);", f"\treturn {_status(library, 'result_', 'status_')};"]
+    else:
+        lines += _take_results(library, p)
+    return lines
+
+
+def _flags(p):
+    if not p.batched:
+        return "CKT_CALL_F_NUMBERED" if p.numbered else "0"
+    if p.gives_values:
+        return f"own_{p.object.name}->pointer_mode ? CKT_CALL_F_BATCHED : CKT_CALL_F_NUMBERED"
+    return "CKT_CALL_F_BATCHED"
+
+
+def _stub(library, p):
+    lines = ["EXPORT " + _prototype(p.function), "{"] + _stub_checks(library, p)
+    fields = ([f".pointer_mode = own_{p.object.name}->pointer_mode,"] if p.has_mode else []) + [f for f in (_field(p, q) for q in p.parameters) if f]
+    lines += ["\tconst struct ckt_client_table *client_ = ckt_client();", f"\tstruct ckt_{p.name}_args args_ = {{"]
+    lines += [f"\t\t{f}" for f in fields] + ["\t};"] + _scalars(library, p) + _addresses(p)
+    number = f"CKT_LIB_PROC(CKT_LIB_{library.name.upper()}, {library.enumerator(p.name)})"
+    if p.batched and p.object:
+        # A scalar of the host's cannot come back from a capture, and CUDA refuses that too.
+        lines += [f"\tif (__builtin_expect(result_ == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 0){' && own_' + p.object.name + '->pointer_mode' if p.gives_values else ''})",
+                  f"\t\treturn {_status(library, f'CKT_LIB_CAPTURE(client_, own_{p.object.name}, {number}, {p.name}, &args_)')};"]
+    lines += ["\tstruct ckt_call call_;", "\tif (!result_)",
+              f"\t\tresult_ = client_->begin(&call_, {number}, ckt_{p.name}_args_size(&args_), {_flags(p)});", "\tif (result_)",
+              f"\t\treturn {_status(library, 'result_')};", f"\tcall_.p = ckt_{p.name}_args_put(call_.p, &args_);"]
+    return lines + _send(library, p) + ["}", ""]
+
+
+def _same(entry):
+    passed = ", ".join(q.name for q in entry.function.parameters)
+    return ["EXPORT " + _prototype(entry.function), "{", f"\treturn {entry.target}({passed});", "}", ""]
+
+
+def stubs(model):
+    library = model.library
+    lines = [STUBS.format(name=library.name, title=library.title, includes=_includes(library), client=library.client_header)]
+    for p in model.generated():
+        lines += _stub(library, p)
+    for entry in model.entries:
+        if entry.kind == "same":
+            lines += _same(entry)
+    return "\n".join(lines)
+
+
+def refused(model):
+    library = model.library
+    lines = [REFUSED.format(name=library.name)]
+    names = [e.name for e in model.entries if e.kind in ("unsupported", "unknown")] + list(model.undeclared)
+    for name in sorted(names):
+        lines += [f"EXPORT int {name}(void)", *refusal(name, f"ckt_{library.name}_unsupported"), ""]
+    return "\n".join(lines)
+
+
+def exported(model):
+    return sorted([e.name for e in model.entries] + list(model.undeclared) + list(model.library.private))
+
+
+def version_script(node):
+    """Of one of the SONAMEs that the shim stands for: its symbols have the genuine library's version."""
+    def emit(model):
+        return f"/* Made by rpc/gen: what {node} exports, and nothing else. */\n{node} {{\nglobal:\n" \
+            + "".join(f"\t{n};\n" for n in exported(model)) + "local:\n\t*;\n};\n"
+    return emit
+
+
+# ---- The worker
+
+def functions_header(model):
+    library = model.library
+    types = "\n".join(f"\tCKT_{library.name.upper()}_TYPE_{kind.upper()} = {i}," for i, kind in enumerate(model.kinds(), 1))
+    lines = [FUNCTIONS.format(name=library.name, title=library.title, includes=_includes(library), types=types).rstrip("\n")]
+    for function in _called(model):
+        lines.append(f"\t{function.result} (*{function.name})({function.parameter_list()});")
+    lines += ["};", "", f"extern struct ckt_{library.name}_functions ckt_{library.name};",
+              f"extern const struct ckt_library_functions ckt_{library.name}_functions;",
+              f"extern const struct ckt_proc ckt_{library.name}_procs[];", f"extern const unsigned ckt_{library.name}_proc_count;", "",
+              "/* Written by hand in server/worker/libs. */"]
+    lines += [f"int ckt_worker_{p.name}(struct ckt_wcall *call);" for p in model.procedures if p.hand]
+    return "\n".join(lines) + "\n"
+
+
+def _called(model):
+    """The functions that the worker may call: what the headers declare together."""
+    return [f for f in model.headers.functions.values() if not f.apart]
+
+
+def functions_source(model):
+    name = model.library.name
+    lines = [f"/* Made by rpc/gen from {model.library.title}'s headers: do not edit. */", f'#include "server/worker/libs/{name}.h"',
+             f'#include "{name}_functions.h"', "", f"struct ckt_{name}_functions ckt_{name};", "", "static const char *const names[] = {"]
+    lines += [f'\t"{f.name}",' for f in _called(model)]
+    return "\n".join(lines + ["};", "", f"const struct ckt_library_functions ckt_{name}_functions = {{",
+                              f"\tnames, (void **)&ckt_{name}, sizeof(names) / sizeof(*names)", "};"]) + "\n"
+
+
+def _element(q):
+    """The type that a pointer parameter points to, without const."""
+    t = q.parameter.canonical
+    pointee = q.parameter.type.get_pointee().spelling if t.kind.name == "POINTER" else q.parameter.type.element_type.spelling
+    return pointee.replace("const ", "", 1) if pointee.startswith("const ") else pointee
+
+
+def _take(library, p, q):
+    """Lines that make the genuine function's argument from the message; the expression to pass."""
+    n = q.name
+    if q.way == "object":
+        return [f"\tstruct ckt_object *v_{n};", f"\tresult_ = ckt_library_take(call, CKT_LIB_{library.name.upper()}, "
+                f"CKT_{library.name.upper()}_TYPE_{q.parameter.handle.upper()}, args.{n}, &v_{n});", "\tif (result_)", "\t\treturn result_;"], \
+            f"({q.c})v_{n}->real"
+    if q.way == "stream":
+        return [f"\tCUstream v_{n};", f"\tresult_ = ckt_object_stream(call->worker, args.{n}, &v_{n});", "\tif (result_)", "\t\treturn result_;"], \
+            f"({q.c})v_{n}"
+    if q.way == "value":
+        return [], f"args.{n}" if isinstance(q.type, wire.Struct) else f"({q.c})args.{n}"
+    if q.way == "device":
+        return [], f"(void *)(uintptr_t)args.{n}"
+    if q.way == "in":
+        return [f"\t{_element(q)} v_{n} = args.{n};" if isinstance(q.type, wire.Struct) else f"\t{_element(q)} v_{n} = ({_element(q)})args.{n};"], f"&v_{n}"
+    if q.way == "out":
+        return [f"\t{_element(q)} v_{n};", f"\tmemset(&v_{n}, 0, sizeof(v_{n}));"], f"&v_{n}"
+    if q.way == "string":
+        return [f"\tCKT_LIBRARY_FREED char *v_{n} = strndup(args.{n}, args.{n}_len);", f"\tif (!v_{n})", "\t\treturn CUDA_ERROR_OUT_OF_MEMORY;"], f"v_{n}"
+    if q.way == "in_array":
+        return [f"\tCKT_LIBRARY_FREED void *v_{n} = ckt_library_array(args.{n}, args.{n}_len);", f"\tif (!v_{n})",
+                "\t\treturn CUDA_ERROR_OUT_OF_MEMORY;"], f"v_{n}"
+    if p.gives_values:
+        given = f"args.{n}" if q.way != "result" else "NULL"
+        address = f"args.{n}" if q.way == "result" else f"ckt_library_address(args.{n})"
+        return [f"\tvoid *v_{n} = ckt_library_value(&values_, {p.value_place(q)}, {given}, {q.limit}, {address});"], f"v_{n}"
+    return [f"\t_Alignas(16) uint8_t v_{n}[{(q.limit + 15) // 16 * 16}];"], f"ckt_library_scalar(v_{n}, args.{n}, {q.limit}, args.pointer_mode)"
+
+
+def _array_checks(p):
+    """What a peer may not say: an array has as many elements of their size as its count says, and a string no end inside."""
+    lines = []
+    for q in p.of("in_array"):
+        size = f"sizeof({_element(q)})" if q.size == f"sizeof(*{q.name})" else q.size
+        for value in p.of("value"):
+            size = re.sub(rf"\b{value.name}\b", f"args.{value.name}", size)
+        lines += [f"\tif (args.{q.count} < 0 || args.{q.name}_len != (uint64_t)args.{q.count} * ({size}))", "\t\treturn CKT_WCALL_GARBAGE;"]
+    for q in p.of("string"):
+        lines += [f"\tif (memchr(args.{q.name}, 0, args.{q.name}_len))", "\t\treturn CKT_WCALL_GARBAGE;"]
+    return lines
+
+
+def _finish(library, p):
+    if p.gives_values:
+        return [f"\treturn ckt_library_values_end(call, &values_, v_{p.object.name}, status_, &once_);"]
+    if p.batched:
+        return ["\treturn ckt_library_done(call, status_, &once_);"]
+    lines = [f"\tconst struct ckt_{p.name}_res res_ = {{", "\t\t.status = status_,"]
+    lines += [f"\t\t.{q.name} = v_{q.name}," for q in p.of("out")]
+    return lines + ["\t};", f"\tckt_{p.name}_res_put(ckt_wcall_results(call, ckt_{p.name}_res_size(&res_)), &res_);", "\treturn CUDA_SUCCESS;"]
+
+
+def _handler(library, p):
+    name = library.name
+    lines = [f"static int handle_{p.name}(struct ckt_wcall *call)", "{", "\tstatic bool once_;", f"\tstruct ckt_{p.name}_args args;",
+             f"\tif (!ckt_{p.name}_args_get(&call->args, &args))", "\t\treturn CKT_WCALL_GARBAGE;"] + _array_checks(p)
+    lines += [f"\tif (!ckt_{name}.{p.name})", "\t\treturn ckt_library_lacks(call, &once_);"]
+    if p.of("object", "stream"):
+        lines.append("\tint result_;")
+    passed, later = {}, []
+    for q in p.parameters:
+        take, passed[q.name] = _take(library, p, q)
+        if q.way in ("object", "stream"):
+            lines += take
+        else:
+            later += take
+    if p.gives_values:
+        lines += ["\tstruct ckt_library_values values_;", f"\tresult_ = ckt_library_values_begin(call, &values_, args.pointer_mode, {p.values_bytes});",
+                  "\tif (result_)", "\t\treturn result_;"]
+    lines += later
+    if p.has_mode:
+        # What comes back to the host is written to memory that the device reaches, so that nobody waits for it here.
+        mode = "1" if p.gives_values else "args.pointer_mode"
+        lines.append(f"\tckt_{name}_use_pointer_mode(v_{p.object.name}, {mode});")
+    elif p.of("in_array") and p.object:
+        # Arrays of scalars lie on the host, whatever the mode: so does what the library looks for.
+        lines.append(f"\tckt_{name}_use_pointer_mode(v_{p.object.name}, 0);")
+    lines.append(f"\tint status_ = (int)ckt_{name}.{p.name}({', '.join(passed[q.name] for q in p.parameters)});")
+    return lines + _finish(library, p) + ["}", ""]
+
+
+_EFFECT_FLAGS = {"creates": "CKT_PROC_CREATES", "destroys": "CKT_PROC_DESTROYS", "sets": "CKT_PROC_SETS", "stateless": "CKT_PROC_STATELESS"}
+
+
+def _row(model, p):
+    flags = [flag for flag, there in (("CKT_PROC_BATCHED", p.batched), ("CKT_PROC_NUMBERED", p.numbered)) if there]
+    flags += [_EFFECT_FLAGS[p.effect]] if p.effect else []
+    flags += ["CKT_PROC_OBJECT"] if model.begins_with_object(p) else []
+    handler = f"{'ckt_worker' if p.hand else 'handle'}_{p.name}"
+    offset, size = model.key_place(p) if p.key else (0, 0)
+    key = f", 0, {offset}, {size}" if p.key else ""
+    return f'\t[{p.number}] = {{"{p.name}", {handler}, {" | ".join(flags) or 0}{key}}},'
+
+
+def dispatch(model):
+    library = model.library
+    lines = [DISPATCH.format(name=library.name)]
+    for p in model.generated():
+        lines += _handler(library, p)
+    lines += [f"const struct ckt_proc ckt_{library.name}_procs[] = {{"] + [_row(model, p) for p in model.procedures] + ["};", ""]
+    lines.append(f"const unsigned ckt_{library.name}_proc_count = sizeof(ckt_{library.name}_procs) / sizeof(ckt_{library.name}_procs[0]);")
+    return "\n".join(lines) + "\n"
+
+
+# ---- What is there
+
+def coverage(model):
+    functions = [{"name": e.name, "class": "unsupported" if e.kind == "unknown" else e.kind, "reason": e.reason} for e in model.entries]
+    functions += [{"name": name, "class": "unsupported", "reason": reason} for name, reason in model.undeclared.items()]
+    return json.dumps({"library": model.library.name, "functions": sorted(functions, key=lambda row: row["name"])}, indent=1) + "\n"

@@ -1,0 +1,191 @@
+/* cuBLAS's handles, made and set; the rest is generated.  See cublas.h. */
+#include "server/worker/libs/cublas.h"
+
+#include <stdlib.h>
+
+#include "rpc/log.h"
+#include "server/worker/worker.h"
+
+/* Beside the genuine handle. */
+struct notes {
+	uint32_t pointer_mode;
+	struct ckt_cublas_set_args set;		/* as it was last told */
+};
+
+static uint32_t version(void)
+{
+	int found = 0;
+	if (ckt_cublas.cublasGetVersion_v2)
+		ckt_cublas.cublasGetVersion_v2(NULL, &found);
+	return (uint32_t)found;
+}
+
+static void destroy(struct ckt_worker *worker, struct ckt_object *object)
+{
+	cublasStatus_t status = ckt_cublas.cublasDestroy_v2(object->real);
+	if (status)
+		ckt_warning("cublasDestroy_v2: status %d", (int)status);
+}
+
+static int use_stream(struct ckt_worker *worker, struct ckt_object *object, CUstream stream)
+{
+	const struct notes *notes = object->library->data;
+	CUstream real = stream;
+	if (stream == (CUstream)-1 && ckt_object_stream(worker, notes->set.stream, &real))
+		return CUBLAS_STATUS_EXECUTION_FAILED;
+	cublasStatus_t status = ckt_cublas.cublasSetStream_v2(object->real, (cudaStream_t)real);
+	/* It takes the workspace with it. */
+	if (!status && (notes->set.workspace || notes->set.workspace_bytes))
+		status = ckt_cublas.cublasSetWorkspace_v2(object->real, (void *)(uintptr_t)notes->set.workspace, notes->set.workspace_bytes);
+	return (int)status;
+}
+
+const struct ckt_library ckt_library_cublas = {
+	.name = "cublas",
+	.soname = "libcublas.so",
+	.lib = CKT_LIB_CUBLAS,
+	.procs = ckt_cublas_procs,
+	.proc_count = &ckt_cublas_proc_count,
+	.functions = &ckt_cublas_functions,
+	.version = version,
+	.destroy = destroy,
+	.use_stream = use_stream,
+};
+
+int ckt_worker_cublas_open(struct ckt_wcall *call)
+{
+	return ckt_library_open_call(call, &ckt_library_cublas);
+}
+
+/* What the genuine handle begins with; 0 where the library has no such property. */
+#define ASK(name, type, field)                                                                                                            \
+	do {                                                                                                                              \
+		type value_ = (type)0;                                                                                                    \
+		if (ckt_cublas.cublasGet##name && !ckt_cublas.cublasGet##name(real, &value_))                                             \
+			ret->field = (int32_t)value_;                                                                                     \
+	} while (0)
+
+static void ask(cublasHandle_t real, struct ckt_cublas_set_args *ret)
+{
+	ASK(MathMode, cublasMath_t, math_mode);
+	ASK(AtomicsMode, cublasAtomicsMode_t, atomics_mode);
+	ASK(SmCountTarget, int, sm_count_target);
+	ASK(EmulationStrategy, cublasEmulationStrategy_t, emulation_strategy);
+	ASK(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special_values);
+	ASK(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_mantissa_control);
+	ASK(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_mantissa_bits);
+	ASK(FixedPointEmulationMantissaBitOffset, int, emulation_mantissa_bit_offset);
+}
+
+int ckt_worker_cublasCreate_v2(struct ckt_wcall *call)
+{
+	static bool once;
+	struct ckt_cublasCreate_v2_args args;
+	struct ckt_cublasCreate_v2_res res = {0};
+	struct ckt_object *object;
+	cublasHandle_t real;
+	if (!ckt_cublasCreate_v2_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	if (!ckt_cublas.cublasCreate_v2)
+		return ckt_library_lacks(call, &once);
+	call->status = res.status = (int32_t)ckt_cublas.cublasCreate_v2(&real);
+	if (!res.status) {
+		struct notes *notes = calloc(1, sizeof *notes);
+		CUresult result = notes ? ckt_library_object_add(call->worker, &ckt_library_cublas, CKT_CUBLAS_TYPE_HANDLE, args.handle, real, notes,
+								 &object) : CUDA_ERROR_OUT_OF_MEMORY;
+		if (result) {
+			free(notes);
+			ckt_cublas.cublasDestroy_v2(real);
+			return result;
+		}
+		notes->set.handle = args.handle;
+		ask(real, &notes->set);
+		res = (struct ckt_cublasCreate_v2_res){
+			.math_mode = notes->set.math_mode, .atomics_mode = notes->set.atomics_mode, .sm_count_target = notes->set.sm_count_target,
+			.emulation_strategy = notes->set.emulation_strategy, .emulation_special_values = notes->set.emulation_special_values,
+			.emulation_mantissa_control = notes->set.emulation_mantissa_control,
+			.emulation_max_mantissa_bits = notes->set.emulation_max_mantissa_bits,
+			.emulation_mantissa_bit_offset = notes->set.emulation_mantissa_bit_offset};
+	}
+	ckt_cublasCreate_v2_res_put(ckt_wcall_results(call, ckt_cublasCreate_v2_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_cublasDestroy_v2(struct ckt_wcall *call)
+{
+	static bool once;
+	struct ckt_cublasDestroy_v2_args args;
+	if (!ckt_cublasDestroy_v2_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_library_object_find(call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
+	/* It went with its context, as far as the program knows. */
+	if (object)
+		ckt_object_destroy(call->worker, object);
+	return ckt_library_done(call, 0, &once);
+}
+
+void ckt_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode)
+{
+	struct notes *notes = handle->library->data;
+	if (notes->pointer_mode == mode)
+		return;
+	ckt_cublas.cublasSetPointerMode_v2(handle->real, mode ? CUBLAS_POINTER_MODE_DEVICE : CUBLAS_POINTER_MODE_HOST);
+	notes->pointer_mode = mode;
+}
+
+/* ---- What is set of a handle comes as a whole */
+
+/* One property, if it changed and the library has it; the first status that is not 0 stays. */
+#define SET(name, type, field)                                                                                                            \
+	do {                                                                                                                              \
+		if (args->field != before->field && ckt_cublas.cublasSet##name && !status)                                                \
+			status = (int)ckt_cublas.cublasSet##name(real, (type)args->field);                                                \
+	} while (0)
+
+static int set_properties(cublasHandle_t real, const struct ckt_cublas_set_args *args, const struct ckt_cublas_set_args *before)
+{
+	int status = 0;
+	SET(MathMode, cublasMath_t, math_mode);
+	SET(AtomicsMode, cublasAtomicsMode_t, atomics_mode);
+	SET(SmCountTarget, int, sm_count_target);
+	SET(EmulationStrategy, cublasEmulationStrategy_t, emulation_strategy);
+	SET(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special_values);
+	SET(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_mantissa_control);
+	SET(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_mantissa_bits);
+	SET(FixedPointEmulationMantissaBitOffset, int, emulation_mantissa_bit_offset);
+	SET(FixedPointEmulationMantissaBitCountPointer, int *, emulation_bit_count);
+	return status;
+}
+
+/* A stream takes the workspace with it, which is then set again. */
+static int set_stream(struct ckt_object *object, CUstream stream, const struct ckt_cublas_set_args *args, const struct ckt_cublas_set_args *before)
+{
+	int status = 0;
+	bool moved = args->stream != before->stream;
+	if (moved)
+		status = (int)ckt_cublas.cublasSetStream_v2(object->real, (cudaStream_t)stream);
+	bool given = args->workspace || args->workspace_bytes;
+	if (!status && (moved ? given : args->workspace != before->workspace || args->workspace_bytes != before->workspace_bytes))
+		status = (int)ckt_cublas.cublasSetWorkspace_v2(object->real, (void *)(uintptr_t)args->workspace, args->workspace_bytes);
+	object->library->stream = args->stream;
+	return status;
+}
+
+int ckt_worker_cublas_set(struct ckt_wcall *call)
+{
+	static bool once;
+	struct ckt_cublas_set_args args;
+	CUstream stream;
+	if (!ckt_cublas_set_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_library_object_find(call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
+	CUresult result = object ? ckt_object_stream(call->worker, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
+	if (result)
+		return result;
+	struct notes *notes = object->library->data;
+	int status = set_stream(object, stream, &args, &notes->set);
+	int other = set_properties(object->real, &args, &notes->set);
+	notes->set = args;
+	call->status = status ? status : other;
+	return ckt_library_done(call, call->status, &once);
+}

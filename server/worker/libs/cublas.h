@@ -1,0 +1,12 @@
+/* cuBLAS in the worker: what the generated handlers need of a handle. */
+#pragma once
+
+#include "rpc/cublas.h"
+#include "rpc/gen/cublas_codec.h"
+#include "rpc/gen/cublas_functions.h"
+#include "server/worker/libs/call.h"
+
+extern const struct ckt_library ckt_library_cublas;
+
+/* Where the call's scalars lie; the genuine handle is told only where that changes. */
+void ckt_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode);

@@ -1,0 +1,180 @@
+/* See loop.h. */
+#include "tests/unit/libs/loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/worker/libs/libs.h"
+
+unsigned loop_batched, loop_waited;
+bool loop_sync;
+CUresult loop_error;
+CUDA_MEMCPY2D loop_copy;
+bool loop_copy_async;
+bool loop_captures;
+uint32_t loop_captured;
+uint64_t loop_captured_workspace;
+static CUresult deferred;
+static uint32_t began;
+static size_t began_size;
+static uint8_t *message;
+static uint32_t objects = 5000;
+
+void loop_mark(void)
+{
+	loop_batched = loop_waited = 0;
+}
+
+CUresult loop_deferred(void)
+{
+	CUresult result = deferred;
+	deferred = CUDA_SUCCESS;
+	return result;
+}
+
+static CUresult enter(void)
+{
+	return loop_error;
+}
+
+static uint64_t context(void)
+{
+	return ckt_handle_primary(0);
+}
+
+static CUresult begin(struct ckt_call *call, uint32_t proc, size_t size, unsigned flags)
+{
+	if (loop_error)
+		return loop_error;
+	free(message);
+	message = malloc(size + !size);
+	*call = (struct ckt_call){.p = message, .flags = flags};
+	began = proc;
+	began_size = size;
+	return CUDA_SUCCESS;
+}
+
+/* The reply is the worker's own buffer, until the next call. */
+static CUresult run(struct ckt_call *call, bool batched, struct ckt_reply *ret_reply)
+{
+	const struct ckt_library *library = ckt_library_of((enum ckt_lib)(began >> 16));
+	MUST(library && (began & 0xffff) < *library->proc_count && library->procs[began & 0xffff].name, true);
+	const struct ckt_proc *proc = &library->procs[began & 0xffff];
+	/* NAME_open: no genuine library is looked for. */
+	if ((began & 0xffff) == 1) {
+		static uint8_t version[4];
+		ckt_put_u32(version, 130100);
+		*ret_reply = (struct ckt_reply){.results = {.p = version, .end = version + sizeof version}};
+		return CUDA_SUCCESS;
+	}
+	/* The whole message was written, and not a byte more. */
+	IS(call->p - message, began_size);
+	YES(!batched || proc->flags & CKT_PROC_BATCHED);
+	IS(!!(proc->flags & CKT_PROC_NUMBERED), !!(call->flags & (CKT_CALL_F_NUMBERED | CKT_CALL_F_BATCHED)));
+	struct inside_reply *reply = inside_run(ckt_lib_prog(began >> 16), began & 0xffff, proc, message, began_size, batched);
+	if (ret_reply)
+		*ret_reply = (struct ckt_reply){.results = reply->results};
+	return (CUresult)reply->result;
+}
+
+static CUresult queue_status(struct ckt_call *call, int *ret_status)
+{
+	struct ckt_reply reply;
+	*ret_status = 0;
+	YES(call->flags & CKT_CALL_F_BATCHED);
+	if (loop_sync) {
+		loop_waited++;
+		CUresult result = run(call, false, &reply);
+		if (!result)
+			*ret_status = (int)ckt_get_u32(&reply.results);
+		return result;
+	}
+	loop_batched++;
+	CUresult result = run(call, true, NULL);
+	if (result && !deferred)
+		deferred = result;
+	return CUDA_SUCCESS;
+}
+
+static CUresult queue(struct ckt_call *call)
+{
+	int status;
+	return queue_status(call, &status);
+}
+
+static CUresult wait_reply(struct ckt_call *call, struct ckt_reply *ret_reply)
+{
+	loop_waited++;
+	return run(call, false, ret_reply);
+}
+
+static void release(struct ckt_reply *reply)
+{
+}
+
+static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count)
+{
+	return loop_captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+static CUresult stream_id(CUstream stream, uint64_t *ret_id)
+{
+	*ret_id = (uintptr_t)stream;
+	return *ret_id <= 2 || ckt_objects_find_kind(&ckt_worker.objects, *ret_id, CKT_KIND_STREAM) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static uint64_t object_make(void)
+{
+	return ckt_handle_make(CKT_KIND_LIB_OBJECT, 1, objects++);
+}
+
+static void object_drop(uint64_t id)
+{
+}
+
+static void unsupported(const char *name, bool *once)
+{
+	*once = true;
+}
+
+static CUresult workspace_alloc(size_t bytes, uint64_t *ret_address)
+{
+	return loop_error ? loop_error : ckt_workspace_alloc(&ckt_worker.devices[0].memory, bytes, ckt_handle_primary(0), ret_address);
+}
+
+static CUresult workspace_free(uint64_t address)
+{
+	inside_free(address);
+	return CUDA_SUCCESS;
+}
+
+static CUresult capture(uint64_t stream, uint32_t proc, const void *args, size_t size, uint64_t workspace, bool *ret_captured)
+{
+	loop_captured = proc;
+	loop_captured_workspace = workspace;
+	*ret_captured = true;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool async)
+{
+	loop_copy = *copy;
+	loop_copy_async = async;
+	return CUDA_SUCCESS;
+}
+
+static int capability(void)
+{
+	return 120;
+}
+
+static const struct ckt_client_table table = {
+	.version = CKT_CLIENT_TABLE_VERSION, .size = sizeof table, .enter = enter, .context = context, .begin = begin, .queue = queue,
+	.wait = wait_reply, .release = release, .before_work = before_work, .stream = stream_id, .object_make = object_make,
+	.object_drop = object_drop, .unsupported = unsupported, .capture = capture, .queue_status = queue_status, .workspace_alloc = workspace_alloc,
+	.workspace_free = workspace_free, .copy_2d = copy_2d, .capability = capability};
+
+__attribute__((constructor)) static void install(void)
+{
+	ckt_client_found = &table;
+}

@@ -1,0 +1,218 @@
+"""Tables of libraries that are served at their own API: what the grammar says, every mistake by its line, and what is made of a small header.
+
+Set: CKT_GENERATOR, the directory rpc/gen.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.environ["CKT_GENERATOR"])
+
+import emit_forwarded  # noqa: E402
+import emit_roundtrip  # noqa: E402
+import emit_x  # noqa: E402
+import forwarded  # noqa: E402
+import headers as headers_module  # noqa: E402
+import library  # noqa: E402
+import table  # noqa: E402
+
+BOX_H = """
+typedef enum { BOX_OK = 0 } boxStatus_t;
+typedef enum { BOX_N, BOX_T } boxOperation_t;
+typedef struct boxHandle_st *boxHandle_t;
+typedef struct CUstream_st *cudaStream_t;
+typedef struct boxOther_st *boxOther_t;
+typedef struct { double re, im; } boxComplex;
+typedef struct { double all[3]; } boxWide;
+#ifdef __cplusplus
+extern "C" {
+boxStatus_t boxHalf(boxHandle_t handle, const unsigned short *alpha);
+#endif
+boxStatus_t boxCreate(boxHandle_t *handle);
+boxStatus_t boxSgemm(boxHandle_t handle, boxOperation_t op, int m, const float *alpha, const float *A, float *C);
+boxStatus_t boxZgemm(boxHandle_t handle, boxOperation_t op, int m, const boxComplex *alpha, const boxComplex *A, boxComplex *C);
+boxStatus_t boxDot(boxHandle_t handle, long n, const float *x, float *result);
+boxStatus_t boxEx(boxHandle_t handle, int type, const void *alpha);
+boxStatus_t boxWideScalar(boxHandle_t handle, const boxWide *alpha);
+boxStatus_t boxGroup(boxHandle_t handle, const int sizes[], const void *scales, int count, const float *const A[]);
+boxStatus_t boxFactor(boxHandle_t handle, int *info);
+boxStatus_t boxRun(boxHandle_t handle, cudaStream_t stream, const char *name);
+boxStatus_t boxNoHandle(const float *alpha);
+boxStatus_t boxStrange(boxOther_t other);
+boxStatus_t boxUnder(boxHandle_t handle, int result_);
+boxStatus_t boxNew(int a);
+const char *boxText(void);
+#ifdef __cplusplus
+}
+#endif
+"""
+
+BOX = library.forwarded(
+    "box", 99, prefix="box", soname="libbox.so", includes=("box.h",), result="boxStatus_t",
+    handles={"boxHandle_t": "handle", "cudaStream_t": "stream"}, title="box", codec_includes=("box.h",), client_header="box/box.h",
+    versions=("libbox.so.1",), cplusplus=True)
+REST = "local boxText boxCreate\nunsupported box* not here\n"
+
+
+class Box:
+    headers = None
+
+    @classmethod
+    def get(cls):
+        if not cls.headers:
+            cls.directory = tempfile.TemporaryDirectory()
+            with open(os.path.join(cls.directory.name, "box.h"), "w", encoding="utf-8") as f:
+                f.write(BOX_H)
+            library.LIBRARIES["box"] = BOX
+            cls.headers = headers_module.Headers(BOX, cls.directory.name)
+        return cls.headers
+
+
+def parse(text):
+    Box.get()
+    return table.parse("t.api", "library box\n" + text + REST)
+
+
+def model(text):
+    return forwarded.ForwardedModel(parse(text), Box.get())
+
+
+class Names(unittest.TestCase):
+    def test_expand(self):
+        self.assertEqual(table.expand("box{S,D}gemm{,_64}"), ["boxSgemm", "boxSgemm_64", "boxDgemm", "boxDgemm_64"])
+        self.assertEqual(table.expand("plain"), ["plain"])
+        self.assertIsNone(table.expand("box{S,D"))
+
+    def test_numbers_follow(self):
+        made = parse("device A C\nscalar alpha\n10 box{S,Z}gemm batched\n")
+        self.assertEqual([(p.number, p.name) for p in made.procedures], [(10, "boxSgemm"), (11, "boxZgemm")])
+
+    def test_header_in_cplusplus(self):
+        self.assertIn("boxHalf", Box.get().functions)
+
+
+class Mistakes(unittest.TestCase):
+    def fails(self, text, line, message, make=model):
+        with self.assertRaises(table.TableError) as caught:
+            make(text)
+        self.assertIn(message, caught.exception.message)
+        self.assertEqual(caught.exception.line, line + 1, caught.exception.message)
+
+    def test_procedures(self):
+        self.fails("1 box{S,D batched\n", 1, "brackets that do not match")
+        self.fails("1 box{S,Z}gemm batched\n2 boxDot batched\n", 2, "procedure number 2 of boxDot is boxZgemm's")
+        self.fails("2048 boxDot batched\n", 1, "is not in 1..2047")
+        self.fails("1 boxMissing batched\n", 1, "boxMissing is not in box.h")
+        self.fails("1 boxStrange batched\n", 1, "a handle that box's entry does not know")
+        self.fails("1 boxUnder batched\n", 1, "calls its own variables")
+        self.fails("1 boxFactor batched\n\tout info\n", 1, "has results and cannot be batched")
+        self.fails("1 boxDot waits\n\tdevice x\n\tresult result\n", 1, "gives scalars: it is batched")
+        self.fails("1 boxNoHandle batched\n\tscalar alpha\n", 1, "no handle whose pointer mode")
+
+    def test_pointers(self):
+        self.fails("1 boxDot batched\n\tdevice x\n", 1, "'float *result' is a pointer: say")
+        self.fails("1 boxDot batched\n\tdevice x y\n\tresult result\n", 2, "boxDot has no parameter y")
+        self.fails("1 boxDot batched\n\tdevice n\n\tdevice x\n\tresult result\n", 2, "n of boxDot is a long and needs no line")
+        self.fails("1 boxDot batched\n\tdevice x\n\tdevice x\n\tresult result\n", 3, "says already what x is")
+        self.fails("1 boxDot batched\n\tresult x\n\tresult result\n", 2, "points to const: it cannot be result")
+        self.fails("1 boxEx batched\n\tscalar alpha\n", 2, "say how many bytes: scalar alpha BY SIZE")
+        self.fails("1 boxEx batched\n\tscalar alpha BY\n", 2, "BY SIZE: an expression")
+        self.fails("1 boxWideScalar batched\n\tscalar alpha\n", 2, "has 24 bytes, and 16 at most: scalar alpha MOST")
+        self.fails("1 boxRun batched\n\tstring name\n", 2, "string NAME MAX expected")
+        self.fails("1 boxRun batched\n\tstring name 0\n", 2, "is not a positive number")
+        self.fails("1 boxGroup batched\n\tdevice A\n\tin sizes counts 8\n\tin scales count 8 BY 4\n", 3, "its count 'counts' is no integer")
+        self.fails("1 boxGroup batched\n\tdevice A\n\tin sizes A 8\n\tin scales count 8 BY 4\n", 3, "its count 'A' is no integer")
+        self.fails("1 boxGroup batched\n\tdevice A\n\tin sizes count\n", 3, "in NAME COUNT MAX")
+        self.fails("1 boxDot batched\n\tinout x\n", 2, "unknown line 'inout'")
+
+    def test_effects(self):
+        self.fails("1 box_set hand batched\n\targ u32 value\n\tsets\n", 1, "its first argument is the object's id")
+        self.fails("1 box_set hand batched\n\targ object handle\n\tsets\n\tdestroys\n", 4, "box_set sets already")
+        self.fails("1 box_set hand batched\n\targ object handle\n\tsets which\n", 1, "which is none of its arguments")
+        self.fails("1 box_set hand batched\n\targ object handle\n\targ opaque data 8\n\targ u32 key\n\tsets key\n", 1, "no fixed place")
+        self.fails("1 box_set hand batched\n\targ object handle\n\tcreates more\n", 3, "creates, destroys, sets [FIELD]")
+
+    def test_checks(self):
+        self.fails("check m\n1 boxDot batched\n", 1, "check NAME|TYPE EXPRESSION expected")
+        self.fails("check m m >= 0\n1 boxDot batched\n", 1, "with `it` for the parameter")
+        self.fails("1 boxDot batched\ncheck m it >= 0\n", 2, "stand before the first procedure")
+        self.fails("1 boxDot batched\n\tcheck\n", 2, "check EXPRESSION expected")
+        self.fails("device q\n1 boxFactor waits\n\tout info\n", 1, "no procedure has a pointer q")
+
+    def test_rules(self):
+        self.fails("local boxMissing\n", 1, "boxMissing is not in box.h")
+        self.fails("undeclared boxNew not in the header\n", 1, "list it as unsupported")
+        self.fails("legacy boxNew\n", 1, "stands on boxNew_v2, which is not in box.h")
+
+
+class Made(unittest.TestCase):
+    TEXT = ("device A C x\nscalar alpha\ncheck m it >= 0\ncheck boxOperation_t (unsigned)it <= BOX_T\n"
+            "1 box_set hand batched\n\targ object handle\n\targ u32 which\n\targ u64 value\n\tsets which\n"
+            "10 box{S,Z}gemm batched\n\tcheck m != 13\n20 boxDot batched\n\tresult result\n21 boxEx batched\n\tscalar alpha BY 4 * type\n"
+            "22 boxGroup batched\n\tin sizes count 8\n\tin scales count 8 BY 2 * 4\n23 boxFactor waits numbered\n\tout info\n24 boxRun batched\n\tstring name 32\n"
+            "25 boxWideScalar batched\n\tscalar alpha 24\n")
+
+    def setUp(self):
+        self.model = model(self.TEXT)
+
+    def procedure(self, name):
+        return next(p for p in self.model.procedures if p.name == name)
+
+    def fields(self, message):
+        return [(f.name, f.type.fixed_size()) for f in message.fields]
+
+    def test_messages(self):
+        self.assertEqual(self.fields(self.procedure("boxSgemm").args),
+                         [("handle", 8), ("pointer_mode", 4), ("op", 4), ("m", 4), ("alpha", 16), ("A", 8), ("C", 8)])
+        dot = self.procedure("boxDot")
+        self.assertEqual(self.fields(dot.args), [("handle", 8), ("pointer_mode", 4), ("n", 8), ("x", 8), ("result", 8)])
+        self.assertEqual([(f.name, f.type.limit) for f in dot.results.fields], [("values", 32)])
+        self.assertEqual(self.fields(self.procedure("boxFactor").results), [("status", 4), ("info", 4)])
+        group = {f.name: f.type for f in self.procedure("boxGroup").args.fields}
+        self.assertEqual((group["sizes"].limit, group["scales"].limit), (32, 128))
+        self.assertEqual(self.fields(self.procedure("boxWideScalar").args)[-1], ("alpha", 24))
+        emit_x.specification(self.model)
+
+    def test_stubs(self):
+        text = emit_forwarded.stubs(self.model)
+        gemm = text[text.index("boxSgemm("):text.index("boxZgemm(")]
+        for part in ("!(m >= 0)", "!((unsigned)op <= BOX_T)", "!(m != 13)", "CKT_CALL_F_BATCHED", "client_->queue_status"):
+            self.assertIn(part, gemm)
+        self.assertIn("own_handle->pointer_mode ? CKT_CALL_F_BATCHED : CKT_CALL_F_NUMBERED", text)
+        self.assertIn("4 * type", text)
+
+    def test_dispatch(self):
+        text = emit_forwarded.dispatch(self.model)
+        self.assertIn('[1] = {"box_set", ckt_worker_box_set, CKT_PROC_BATCHED | CKT_PROC_NUMBERED | CKT_PROC_SETS | CKT_PROC_OBJECT, 0, 8, 4},', text)
+        self.assertIn('[10] = {"boxSgemm", handle_boxSgemm, CKT_PROC_BATCHED | CKT_PROC_NUMBERED | CKT_PROC_OBJECT},', text)
+        # A peer's arrays are as long as their count.
+        self.assertIn("args.scales_len != (uint64_t)args.count * (2 * 4)", text)
+        self.assertIn("ckt_library_values_end", text)
+
+    def test_exports(self):
+        text = emit_forwarded.version_script("libbox.so.1")(self.model)
+        self.assertTrue(text.split("*/\n", 1)[1].startswith("libbox.so.1 {\nglobal:\n"))
+        for name in Box.get().functions:
+            self.assertIn(f"\t{name};\n", text)
+        refused = emit_forwarded.refused(self.model)
+        self.assertIn("EXPORT int boxNew(void)", refused)
+        self.assertNotIn("boxSgemm", refused)
+
+    def test_coverage(self):
+        rows = {row["name"]: row for row in json.loads(emit_forwarded.coverage(self.model))["functions"]}
+        self.assertEqual(rows["boxSgemm"]["class"], "batched")
+        self.assertEqual(rows["boxNew"], {"name": "boxNew", "class": "unsupported", "reason": "not here"})
+
+    def test_roundtrip(self):
+        text = emit_roundtrip.tests(self.model)
+        for p in self.model.generated():
+            self.assertIn(f"static void test_{p.name}(void)", text)
+            self.assertIn(f"ckt_box.{p.name} = double_{p.name};", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
