@@ -63,6 +63,7 @@ OUTPUTS = {
         "nvml.md": emit_nvml.document,
     },
     "cublas": forwarded_outputs("cublas"),
+    "cublasLt": forwarded_outputs("cublasLt"),
 }
 
 

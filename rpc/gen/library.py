@@ -96,4 +96,9 @@ CUBLAS = forwarded(
     client_header="client/libs/cublas/cublas.h", c_header="rpc/cublas.h", versions=("libcublas.so.13", "libcublas.so.12"), cplusplus=True,
     apart=("cublas.h", "cublasXt.h"))
 
-LIBRARIES = {library.name: library for library in (CUDA, NVML, CUBLAS)}
+CUBLASLT = forwarded(
+    "cublasLt", 2, prefix="cublasLt", soname="libcublasLt.so", includes=("cublasLt.h",), result="cublasStatus_t",
+    handles={"cublasLtHandle_t": "handle", "cudaStream_t": "stream"}, title="cuBLASLt",
+    client_header="client/libs/cublasLt/internal.h", versions=("libcublasLt.so.13", "libcublasLt.so.12"))
+
+LIBRARIES = {library.name: library for library in (CUDA, NVML, CUBLAS, CUBLASLT)}

@@ -25,6 +25,7 @@ UNIT = {
     "client/cudart": "cudart",
     "client/libs": "libs",
     "client/libs/cublas": "libs",
+    "client/libs/cublasLt": "cublaslt",
     "client/nvml": "nvml",
     "client/patch": "patch",
     "server/daemon": "daemon",
