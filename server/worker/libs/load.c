@@ -51,8 +51,13 @@ int ckt_library_open_call(struct ckt_wcall *call, const struct ckt_library *libr
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_library_open(call->worker, library, version, message, sizeof message);
 	if (result) {
-		ckt_log_user("%s", message);
-		ckt_warning("%s", message);
+		/* A program asks again with each of its calls. */
+		static bool said[CKT_LIB_COUNT];
+		if (!said[library->lib]) {
+			ckt_log_user("%s", message);
+			ckt_warning("%s", message);
+		}
+		said[library->lib] = true;
 		return result;
 	}
 	ckt_put_u32(ckt_wcall_results(call, 4), loaded[library->lib].version);
