@@ -38,6 +38,7 @@ UNIT = {
     "softgpu/libs/blas": "softlibs",
     "softgpu/libs/cublas": "softlibs",
     "softgpu/libs/cublasLt": "softlibs",
+    "softgpu/libs/cufft": "soft_cufft",
     "driver": "driver",
     "checkpoint": "checkpoint",
     "ctl": "ctl",

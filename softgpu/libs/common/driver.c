@@ -29,6 +29,7 @@ static const struct {
 	NAME("cuMemFree_v2", mem_free),
 	NAME("cuMemcpy2DUnaligned_v2", memcpy_2d),
 	NAME("cuMemcpy2DAsync_v2", memcpy_2d_async),
+	NAME("cuPointerGetAttribute", pointer_get_attribute),
 	NAME("cuUserObjectCreate", user_object_create),
 	NAME("cuUserObjectRelease", user_object_release),
 	NAME("cuGraphRetainUserObject", graph_retain_user_object),

@@ -25,6 +25,7 @@ struct ckt_softlib_driver {
 	PFN_cuMemFree_v3020 mem_free;
 	PFN_cuMemcpy2DUnaligned_v3020 memcpy_2d;
 	PFN_cuMemcpy2DAsync_v3020 memcpy_2d_async;
+	PFN_cuPointerGetAttribute_v4000 pointer_get_attribute;
 	PFN_cuUserObjectCreate_v11030 user_object_create;
 	PFN_cuUserObjectRelease_v11030 user_object_release;
 	PFN_cuGraphRetainUserObject_v11030 graph_retain_user_object;

@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+"""Version script of the soft GPU's cuFFT: every function of the headers, and cufftDebug, under the node that is NVIDIA's SONAME.
+
+Arguments: the SONAME, the output, the headers.
+"""
+
+import re
+import sys
+
+
+def main(soname, output, *headers):
+    names = {"cufftDebug"}
+    for header in headers:
+        with open(header, encoding="utf-8") as f:
+            names.update(re.findall(r"\bcufftResult\s+CUFFTAPI\s+(cufft\w+)\s*\(", f.read()))
+    if len(names) < 40:
+        sys.exit(f"gen_map.py: only {len(names)} functions in {' '.join(headers)}")
+    with open(output, "w", encoding="utf-8") as f:
+        f.write(f"{soname} {{\nglobal:\n" + "".join(f"\t{name};\n" for name in sorted(names)) + "local:\n\t*;\n};\n")
+
+
+main(*sys.argv[1:])

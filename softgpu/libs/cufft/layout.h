@@ -1,0 +1,62 @@
+/*
+ * What a plan transforms: shape, where its numbers lie, of which type they are; and the transform itself, on memory that the CPU reads.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cufft.h>
+#include <library_types.h>
+
+#include "softgpu/libs/cufft/transform.h"
+
+enum { CKT_LAYOUT_RANK = 3 };
+
+enum ckt_layout_kind { CKT_COMPLEX_TO_COMPLEX, CKT_REAL_TO_COMPLEX, CKT_COMPLEX_TO_REAL };
+enum ckt_layout_precision { CKT_HALF, CKT_BRAIN, CKT_SINGLE, CKT_DOUBLE };
+
+/* Where the numbers of one side lie, counted in numbers of its own type. */
+struct ckt_layout_side {
+	int64_t strides[CKT_LAYOUT_RANK], distance;
+};
+
+struct ckt_layout {
+	enum ckt_layout_kind kind;
+	enum ckt_layout_precision precision;
+	int rank;
+	int64_t n[CKT_LAYOUT_RANK], batch;
+	/* No embeds were given: rows lie close together, and those of a real side are padded where the transform is in place. */
+	bool basic;
+	struct ckt_layout_side in, out;		/* out of place, where basic */
+	struct ckt_transform *along[CKT_LAYOUT_RANK];
+};
+
+/* What the callers of plan-making functions give.  embeds: rank numbers, or NULL. */
+struct ckt_layout_request {
+	enum ckt_layout_kind kind;
+	enum ckt_layout_precision precision;
+	int rank;
+	const int64_t *n, *in_embed, *out_embed;
+	int64_t in_stride, in_distance, out_stride, out_distance, batch;
+};
+
+/* Checks the request and fills in the layout, without its transforms. */
+cufftResult ckt_layout_init(struct ckt_layout *layout, const struct ckt_layout_request *request);
+/* Makes the transforms: CUFFT_ALLOC_FAILED where there is no memory. */
+cufftResult ckt_layout_make(struct ckt_layout *layout);
+void ckt_layout_fini(struct ckt_layout *layout);
+
+/* CUFFT_C2C and the like. */
+bool ckt_layout_from_type(cufftType type, enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision);
+/* The three types of cufftXtMakePlanMany. */
+bool ckt_layout_from_data_types(cudaDataType in, cudaDataType out, cudaDataType execution, enum ckt_layout_kind *ret_kind,
+	enum ckt_layout_precision *ret_precision);
+
+/* Bytes of work area that a run needs. */
+size_t ckt_layout_work_bytes(const struct ckt_layout *layout);
+/* Bytes from the first to behind the last number that a run reads (input) or writes. */
+size_t ckt_layout_extent(const struct ckt_layout *layout, bool input, bool in_place);
+/* work: ckt_layout_work_bytes() of memory. */
+void ckt_layout_run(const struct ckt_layout *layout, const void *in, void *out, bool inverse, void *work);

@@ -1,0 +1,44 @@
+/*
+ * The plans of the soft GPU's cuFFT: numbers that programs hold, and what stands behind them.
+ *
+ *     cufftCreate -> settings -> a MakePlan function, once -> executions -> cufftDestroy
+ *
+ * One lock guards the table and all plans.  What executions need of a plan is a shape, which they hold for themselves, since a plan may be
+ * destroyed while they wait; a graph that captured some holds it as a user object.
+ */
+#pragma once
+
+#include <cuda.h>
+#include <stdatomic.h>
+
+#include "softgpu/libs/cufft/layout.h"
+
+/* cufftSetPlanPropertyInt64's. */
+enum { CKT_PLAN_PROPERTIES = 2 };
+
+struct ckt_shape {
+	atomic_uint holders;
+	struct ckt_layout layout;
+};
+
+struct ckt_plan {
+	struct ckt_shape *shape;	/* NULL until it is made */
+	CUstream stream;
+	CUdeviceptr work;		/* 0: none yet */
+	CUdeviceptr own_work;		/* what the plan allocated itself */
+	bool auto_allocate;
+	int64_t properties[CKT_PLAN_PROPERTIES];
+};
+
+void ckt_shape_hold(struct ckt_shape *shape);
+void ckt_shape_release(struct ckt_shape *shape);
+
+cufftResult ckt_plan_create(cufftHandle *ret_handle);
+cufftResult ckt_plan_destroy(cufftHandle handle);
+/* Locks the table; NULL, and nothing locked, where there is no such plan. */
+struct ckt_plan *ckt_plan_lock(cufftHandle handle);
+void ckt_plan_unlock(void);
+/* ret_work_bytes: written on success.  Precondition: locked. */
+cufftResult ckt_plan_make(struct ckt_plan *plan, const struct ckt_layout_request *request, size_t *ret_work_bytes);
+/* Precondition: locked, made. */
+cufftResult ckt_plan_run(struct ckt_plan *plan, void *in, void *out, bool inverse);
