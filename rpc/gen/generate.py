@@ -64,6 +64,11 @@ OUTPUTS = {
     },
     "cublas": forwarded_outputs("cublas"),
     "cublasLt": forwarded_outputs("cublasLt"),
+    "cufft": {
+        **message_outputs("cufft"),
+        "libcufft.map": emit_client.version_script,
+        "cufft_coverage.json": emit_coverage.data,
+    },
 }
 
 

@@ -101,4 +101,10 @@ CUBLASLT = forwarded(
     handles={"cublasLtHandle_t": "handle", "cudaStream_t": "stream"}, title="cuBLASLt",
     client_header="client/libs/cublasLt/internal.h", versions=("libcublasLt.so.13", "libcublasLt.so.12"))
 
-LIBRARIES = {library.name: library for library in (CUDA, NVML, CUBLAS, CUBLASLT)}
+# Toolkits for compilers alone have no cufft.h: the library is then left out (meson.build).
+CUFFT = Library(
+    name="cufft", prefix="cufft", soname="libcufft.so.12", includes=("cufft.h", "cufftXt.h"), result="cufftResult", handles={},
+    argument_kinds=SCALARS + ("u64s",), result_kinds=SCALARS, modes=("waits", "batched"), rules=("local", "unsupported", "undeclared"),
+    version_macro="CUFFT_VERSION", title="cuFFT", program=0x20434b23, codec_includes=(), enumerators="CKT_CUFFT_PROC")
+
+LIBRARIES = {library.name: library for library in (CUDA, NVML, CUBLAS, CUBLASLT, CUFFT)}

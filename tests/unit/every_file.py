@@ -39,6 +39,7 @@ UNIT = {
     "softgpu/libs/cublas": "softlibs",
     "softgpu/libs/cublasLt": "softlibs",
     "softgpu/libs/cufft": "soft_cufft",
+    "client/libs/cufft": "client_cufft",
     "driver": "driver",
     "checkpoint": "checkpoint",
     "ctl": "ctl",

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Version script of the soft GPU's cuFFT: every function of the headers, and cufftDebug, under the node that is NVIDIA's SONAME.
+"""Version script of a cuFFT: every function of the headers, and cufftDebug, under the node that is NVIDIA's SONAME.
 
-Arguments: the SONAME, the output, the headers.
+Arguments: the SONAME, the output, the headers, and further functions.
 """
 
 import re
 import sys
 
 
-def main(soname, output, *headers):
-    names = {"cufftDebug"}
+def main(soname, output, *more):
+    headers = [path for path in more if path.endswith(".h")]
+    names = {"cufftDebug", *(set(more) - set(headers))}
     for header in headers:
         with open(header, encoding="utf-8") as f:
             names.update(re.findall(r"\bcufftResult\s+CUFFTAPI\s+(cufft\w+)\s*\(", f.read()))

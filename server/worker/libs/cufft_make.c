@@ -1,0 +1,153 @@
+/* Shapes of cuFFT's plans: made, and measured, by the genuine function that the program called. */
+#include "rpc/gen/cufft_codec.h"
+#include "server/worker/libs/cufft.h"
+#include "server/worker/worker.h"
+
+enum { FORM_1D = 1, FORM_2D, FORM_3D, FORM_MANY, FORM_MANY64, FORM_XT };
+enum { RANK_MAX = 3, GIVEN_IN = 2, GIVEN_OUT = 4 };
+
+/* A message's shape as the functions take it; those of ints get the low words of what came from ints. */
+struct shape {
+	struct ckt_fft_measure_args args;
+	int rank;
+	long long n64[RANK_MAX], in64[RANK_MAX], out64[RANK_MAX];
+	int n[RANK_MAX], in[RANK_MAX], out[RANK_MAX];
+	bool has_in, has_out;
+};
+
+static void words(const uint8_t *xdr, uint32_t count, long long *ret_wide, int *ret_narrow)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		ret_wide[i] = (long long)ckt_xdr_u64(xdr, i);
+		ret_narrow[i] = (int)ret_wide[i];
+	}
+}
+
+/* False where the message is none that a client sends. */
+static bool unpack(struct shape *s)
+{
+	const struct ckt_fft_measure_args *a = &s->args;
+	s->rank = (int)a->n_len;
+	s->has_in = a->given & GIVEN_IN;
+	s->has_out = a->given & GIVEN_OUT;
+	if (a->form < FORM_1D || a->form > FORM_XT || !a->n_len || (a->form <= FORM_3D && a->n_len != a->form))
+		return false;
+	if (a->in_embed_len != (s->has_in ? a->n_len : 0) || a->out_embed_len != (s->has_out ? a->n_len : 0))
+		return false;
+	words(a->n_xdr, a->n_len, s->n64, s->n);
+	words(a->in_embed_xdr, a->in_embed_len, s->in64, s->in);
+	words(a->out_embed_xdr, a->out_embed_len, s->out64, s->out);
+	return true;
+}
+
+/* MakePlan and GetSize have the same parameters, and so has Estimate but for the plan. */
+#define CALL(function, ...) (ckt_cufft.function ? ckt_cufft.function(__VA_ARGS__) : CUFFT_NOT_SUPPORTED)
+#define TYPE ((cufftType)a->type)
+#define DENSE_1D s->n[0], TYPE, (int)a->batch
+#define DENSE_2D s->n[0], s->n[1], TYPE
+#define DENSE_3D s->n[0], s->n[1], s->n[2], TYPE
+#define MANY \
+	s->rank, s->n, s->has_in ? s->in : NULL, (int)a->in_stride, (int)a->in_distance, s->has_out ? s->out : NULL, (int)a->out_stride, \
+		(int)a->out_distance, TYPE, (int)a->batch
+#define WIDE_IN s->rank, s->n64, s->has_in ? s->in64 : NULL, a->in_stride, a->in_distance
+#define WIDE_OUT s->has_out ? s->out64 : NULL, a->out_stride, a->out_distance
+
+static cufftResult make(cufftHandle plan, struct shape *s, size_t *bytes)
+{
+	const struct ckt_fft_measure_args *a = &s->args;
+	switch (a->form) {
+	case FORM_1D:
+		return CALL(make_1d, plan, DENSE_1D, bytes);
+	case FORM_2D:
+		return CALL(make_2d, plan, DENSE_2D, bytes);
+	case FORM_3D:
+		return CALL(make_3d, plan, DENSE_3D, bytes);
+	case FORM_MANY:
+		return CALL(make_many, plan, MANY, bytes);
+	case FORM_MANY64:
+		return CALL(make_many64, plan, WIDE_IN, WIDE_OUT, TYPE, a->batch, bytes);
+	default:
+		return CALL(make_xt, plan, WIDE_IN, (cudaDataType)a->in_type, WIDE_OUT, (cudaDataType)a->out_type, a->batch, bytes,
+			(cudaDataType)a->execution_type);
+	}
+}
+
+static cufftResult size_for(cufftHandle plan, struct shape *s, size_t *bytes)
+{
+	const struct ckt_fft_measure_args *a = &s->args;
+	switch (a->form) {
+	case FORM_1D:
+		return CALL(size_1d, plan, DENSE_1D, bytes);
+	case FORM_2D:
+		return CALL(size_2d, plan, DENSE_2D, bytes);
+	case FORM_3D:
+		return CALL(size_3d, plan, DENSE_3D, bytes);
+	case FORM_MANY:
+		return CALL(size_many, plan, MANY, bytes);
+	case FORM_MANY64:
+		return CALL(size_many64, plan, WIDE_IN, WIDE_OUT, TYPE, a->batch, bytes);
+	default:
+		return CALL(size_xt, plan, WIDE_IN, (cudaDataType)a->in_type, WIDE_OUT, (cudaDataType)a->out_type, a->batch, bytes,
+			(cudaDataType)a->execution_type);
+	}
+}
+
+/* The two wide forms have no estimates. */
+static cufftResult estimate(struct shape *s, size_t *bytes)
+{
+	const struct ckt_fft_measure_args *a = &s->args;
+	switch (a->form) {
+	case FORM_1D:
+		return CALL(estimate_1d, DENSE_1D, bytes);
+	case FORM_2D:
+		return CALL(estimate_2d, DENSE_2D, bytes);
+	case FORM_3D:
+		return CALL(estimate_3d, DENSE_3D, bytes);
+	case FORM_MANY:
+		return CALL(estimate_many, MANY, bytes);
+	default:
+		return CUFFT_NOT_SUPPORTED;
+	}
+}
+
+int ckt_worker_fft_make(struct ckt_wcall *call)
+{
+	/* Both messages have the same fields in the same order. */
+	struct shape shape = {0};
+	struct ckt_object *object;
+	cufftHandle plan;
+	size_t bytes = 0;
+	_Static_assert(sizeof(struct ckt_fft_make_args) == sizeof(struct ckt_fft_measure_args), "make and measure carry the same shape");
+	if (!ckt_fft_measure_args_get(&call->args, &shape.args) || !unpack(&shape))
+		return CKT_WCALL_GARBAGE;
+	CUresult result = ckt_cufft_plan(call->worker, shape.args.plan, &object, &plan);
+	if (result)
+		return result;
+	struct ckt_fft_make_res res = {.status = (int32_t)make(plan, &shape, &bytes)};
+	res.work_bytes = bytes;
+	call->status = res.status;
+	ckt_fft_make_res_put(ckt_wcall_results(call, ckt_fft_make_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_fft_measure(struct ckt_wcall *call)
+{
+	struct shape shape = {0};
+	struct ckt_object *object;
+	cufftHandle plan;
+	size_t bytes = 0;
+	if (!ckt_fft_measure_args_get(&call->args, &shape.args) || !unpack(&shape))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_fft_measure_res res = {0};
+	if (!shape.args.plan) {
+		res.status = (int32_t)estimate(&shape, &bytes);
+	} else {
+		CUresult result = ckt_cufft_plan(call->worker, shape.args.plan, &object, &plan);
+		if (result)
+			return result;
+		res.status = (int32_t)size_for(plan, &shape, &bytes);
+	}
+	res.work_bytes = bytes;
+	ckt_fft_measure_res_put(ckt_wcall_results(call, ckt_fft_measure_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}

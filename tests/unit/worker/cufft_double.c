@@ -1,0 +1,401 @@
+#include "tests/unit/worker/cufft_double.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rpc/gen/cufft_codec.h"
+#include "server/worker/libs/state.h"
+
+cufftResult double_status;
+size_t double_bytes = 4096;
+CUresult double_wait_fails, double_before_work, double_begin_fails, double_capture;
+uint64_t double_context;
+unsigned double_waited, double_batched;
+
+static char text[8192];
+static size_t length;
+static cufftHandle next_plan = 500;
+
+__attribute__((format(printf, 1, 2))) static void record(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	int more = vsnprintf(text + length, sizeof text - length, format, args);
+	va_end(args);
+	if (more > 0 && length + (size_t)more < sizeof text)
+		length += (size_t)more;
+}
+
+const char *double_calls(void)
+{
+	static char last[sizeof text];
+	memcpy(last, text, length + 1);
+	length = 0;
+	text[0] = 0;
+	return last;
+}
+
+static void record_ints(const int *values, int count)
+{
+	record(values ? " [" : " -");
+	for (int i = 0; values && i < count; i++)
+		record(i ? " %d" : "%d", values[i]);
+	record(values ? "]" : "");
+}
+
+static void record_wide(const long long *values, int count)
+{
+	record(values ? " [" : " -");
+	for (int i = 0; values && i < count; i++)
+		record(i ? " %lld" : "%lld", values[i]);
+	record(values ? "]" : "");
+}
+
+static cufftResult sized(size_t *ret_bytes)
+{
+	record(")\n");
+	if (double_status == CUFFT_SUCCESS)
+		*ret_bytes = double_bytes;
+	return double_status;
+}
+
+static cufftResult d_create(cufftHandle *handle)
+{
+	record("create()\n");
+	if (double_status == CUFFT_SUCCESS)
+		*handle = next_plan++;
+	return double_status;
+}
+
+static cufftResult d_destroy(cufftHandle plan)
+{
+	record("destroy(%d)\n", plan);
+	return double_status;
+}
+
+static cufftResult d_get_version(int *version)
+{
+	*version = 12345;
+	return CUFFT_SUCCESS;
+}
+
+static cufftResult d_set_stream(cufftHandle plan, cudaStream_t stream)
+{
+	record("set_stream(%d %d)\n", plan, stream != NULL);
+	return CUFFT_SUCCESS;
+}
+
+static cufftResult d_set_work_area(cufftHandle plan, void *area)
+{
+	record("set_work_area(%d %p)\n", plan, area);
+	return double_status;
+}
+
+static cufftResult d_set_auto_allocation(cufftHandle plan, int allocate)
+{
+	record("set_auto_allocation(%d %d)\n", plan, allocate);
+	return double_status;
+}
+
+static cufftResult d_set_property(cufftHandle plan, cufftProperty property, const long long value)
+{
+	record("set_property(%d %d %lld)\n", plan, (int)property, value);
+	return double_status;
+}
+
+static cufftResult d_get_property(cufftHandle plan, cufftProperty property, long long *value)
+{
+	record("get_property(%d %d)\n", plan, (int)property);
+	*value = -77;
+	return double_status;
+}
+
+static cufftResult d_reset_property(cufftHandle plan, cufftProperty property)
+{
+	record("reset_property(%d %d)\n", plan, (int)property);
+	return double_status;
+}
+
+static cufftResult d_set_policy(cufftHandle plan, cufftXtWorkAreaPolicy policy, size_t *bytes)
+{
+	record("set_policy(%d %d %lld)\n", plan, (int)policy, bytes ? (long long)*bytes : -1LL);
+	if (bytes)
+		*bytes = double_bytes;
+	return double_status;
+}
+
+static cufftResult d_get_size(cufftHandle plan, size_t *bytes)
+{
+	record("get_size(%d", plan);
+	return sized(bytes);
+}
+
+/* MakePlan and GetSize of the dense and the int forms, and the estimates, which have no plan. */
+#define DENSE(prefix) \
+	static cufftResult d_##prefix##_1d(cufftHandle plan, int nx, cufftType type, int batch, size_t *bytes) \
+	{ \
+		record(#prefix "_1d(%d %d %d %d", plan, nx, (int)type, batch); \
+		return sized(bytes); \
+	} \
+	static cufftResult d_##prefix##_2d(cufftHandle plan, int nx, int ny, cufftType type, size_t *bytes) \
+	{ \
+		record(#prefix "_2d(%d %d %d %d", plan, nx, ny, (int)type); \
+		return sized(bytes); \
+	} \
+	static cufftResult d_##prefix##_3d(cufftHandle plan, int nx, int ny, int nz, cufftType type, size_t *bytes) \
+	{ \
+		record(#prefix "_3d(%d %d %d %d %d", plan, nx, ny, nz, (int)type); \
+		return sized(bytes); \
+	} \
+	static cufftResult d_##prefix##_many(cufftHandle plan, int rank, int *n, int *in, int is, int id, int *out, int os, int od, \
+					     cufftType type, int batch, size_t *bytes) \
+	{ \
+		record(#prefix "_many(%d", plan); \
+		record_ints(n, rank); \
+		record_ints(in, rank); \
+		record(" %d %d", is, id); \
+		record_ints(out, rank); \
+		record(" %d %d %d %d", os, od, (int)type, batch); \
+		return sized(bytes); \
+	}
+DENSE(make)
+DENSE(size)
+
+static cufftResult d_estimate_1d(int nx, cufftType type, int batch, size_t *bytes)
+{
+	record("estimate_1d(%d %d %d", nx, (int)type, batch);
+	return sized(bytes);
+}
+
+static cufftResult d_estimate_2d(int nx, int ny, cufftType type, size_t *bytes)
+{
+	record("estimate_2d(%d %d %d", nx, ny, (int)type);
+	return sized(bytes);
+}
+
+static cufftResult d_estimate_3d(int nx, int ny, int nz, cufftType type, size_t *bytes)
+{
+	record("estimate_3d(%d %d %d %d", nx, ny, nz, (int)type);
+	return sized(bytes);
+}
+
+static cufftResult d_estimate_many(int rank, int *n, int *in, int is, int id, int *out, int os, int od, cufftType type, int batch, size_t *bytes)
+{
+	record("estimate_many(");
+	record_ints(n, rank);
+	record_ints(in, rank);
+	record(" %d %d", is, id);
+	record_ints(out, rank);
+	record(" %d %d %d %d", os, od, (int)type, batch);
+	return sized(bytes);
+}
+
+#define WIDE(prefix) \
+	static cufftResult d_##prefix##_many64(cufftHandle plan, int rank, long long *n, long long *in, long long is, long long id, long long *out, \
+					       long long os, long long od, cufftType type, long long batch, size_t *bytes) \
+	{ \
+		record(#prefix "_many64(%d", plan); \
+		record_wide(n, rank); \
+		record_wide(in, rank); \
+		record(" %lld %lld", is, id); \
+		record_wide(out, rank); \
+		record(" %lld %lld %d %lld", os, od, (int)type, batch); \
+		return sized(bytes); \
+	} \
+	static cufftResult d_##prefix##_xt(cufftHandle plan, int rank, long long *n, long long *in, long long is, long long id, cudaDataType it, \
+					   long long *out, long long os, long long od, cudaDataType ot, long long batch, size_t *bytes, \
+					   cudaDataType et) \
+	{ \
+		record(#prefix "_xt(%d", plan); \
+		record_wide(n, rank); \
+		record_wide(in, rank); \
+		record(" %lld %lld %d", is, id, (int)it); \
+		record_wide(out, rank); \
+		record(" %lld %lld %d %lld %d", os, od, (int)ot, batch, (int)et); \
+		return sized(bytes); \
+	}
+WIDE(make)
+WIDE(size)
+
+#define EXEC(name, Input, Output) \
+	static cufftResult d_exec_##name(cufftHandle plan, Input *in, Output *out, int direction) \
+	{ \
+		record("exec_" #name "(%d %p %p %d)\n", plan, (void *)in, (void *)out, direction); \
+		return double_status; \
+	}
+#define EXEC_ONE_WAY(name, Input, Output) \
+	static cufftResult d_exec_##name(cufftHandle plan, Input *in, Output *out) \
+	{ \
+		record("exec_" #name "(%d %p %p)\n", plan, (void *)in, (void *)out); \
+		return double_status; \
+	}
+EXEC(c2c, cufftComplex, cufftComplex)
+EXEC(z2z, cufftDoubleComplex, cufftDoubleComplex)
+EXEC(xt, void, void)
+EXEC_ONE_WAY(r2c, cufftReal, cufftComplex)
+EXEC_ONE_WAY(c2r, cufftComplex, cufftReal)
+EXEC_ONE_WAY(d2z, cufftDoubleReal, cufftDoubleComplex)
+EXEC_ONE_WAY(z2d, cufftDoubleComplex, cufftDoubleReal)
+
+static const struct ckt_cufft the_double = {
+	.create = d_create, .destroy = d_destroy, .get_version = d_get_version, .set_stream = d_set_stream, .set_work_area = d_set_work_area,
+	.set_auto_allocation = d_set_auto_allocation, .set_property = d_set_property, .get_property = d_get_property,
+	.reset_property = d_reset_property, .set_policy = d_set_policy, .get_size = d_get_size, .make_1d = d_make_1d, .make_2d = d_make_2d,
+	.make_3d = d_make_3d, .make_many = d_make_many, .make_many64 = d_make_many64, .make_xt = d_make_xt, .estimate_1d = d_estimate_1d,
+	.estimate_2d = d_estimate_2d, .estimate_3d = d_estimate_3d, .estimate_many = d_estimate_many, .size_1d = d_size_1d, .size_2d = d_size_2d,
+	.size_3d = d_size_3d, .size_many = d_size_many, .size_many64 = d_size_many64, .size_xt = d_size_xt, .exec_c2c = d_exec_c2c,
+	.exec_r2c = d_exec_r2c, .exec_c2r = d_exec_c2r, .exec_z2z = d_exec_z2z, .exec_d2z = d_exec_d2z, .exec_z2d = d_exec_z2d, .exec_xt = d_exec_xt,
+};
+
+/* ---- messages straight into the handlers */
+static struct inside_reply reply;
+
+int double_run(uint32_t proc, const uint8_t *args, size_t size, bool batched, struct ckt_cursor *ret_results)
+{
+	static uint32_t xid = 1000000;
+	struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
+	uint8_t *copy = malloc(size + !size);
+	memcpy(copy, args, size);
+	call->proc = &ckt_library_cufft.procs[proc];
+	call->header = (struct ckt_call_header){.xid = ++xid, .prog = CKT_LIB_PROG + CKT_LIB_CUFFT, .vers = 1, .proc = proc,
+		.flags = batched ? CKT_CALL_BATCHED : 0, .context = ckt_handle_primary(0)};
+	call->args = (struct ckt_cursor){.p = copy, .end = copy + size};
+	ckt_worker_use_context(&ckt_worker, call->header.context);
+	int result = ckt_lib_state_run(call);
+	free(copy);
+	if (result == CKT_WCALL_GARBAGE) {
+		ckt_wcall_free(call);
+		return INSIDE_GARBAGE;
+	}
+	if (result != CKT_WCALL_LATER)
+		ckt_wcall_finish(call, (CUresult)result);
+	for (int i = 0; !batched && i < 5000; i++) {
+		size_t n = inside_sent(reply.bytes, sizeof reply.bytes);
+		*ret_results = (struct ckt_cursor){.p = reply.bytes + CKT_MARK_SIZE, .end = reply.bytes + n};
+		struct ckt_reply_header header;
+		if (n && ckt_reply_header_get(ret_results, &header) && header.xid == xid)
+			return (int)ckt_get_u32(ret_results);
+		poll(NULL, 0, 1);
+	}
+	return batched ? 0 : INSIDE_NONE;
+}
+
+CUresult double_deferred(void)
+{
+	return (CUresult)atomic_exchange(&ckt_worker.deferred, 0);
+}
+
+static CUresult enter(void)
+{
+	return CUDA_SUCCESS;
+}
+
+static uint64_t context(void)
+{
+	return double_context;
+}
+
+static CUresult begin(struct ckt_call *call, uint32_t proc, size_t bytes, unsigned flags)
+{
+	IS(proc >> 16, CKT_LIB_CUFFT);
+	if (double_begin_fails)
+		return double_begin_fails;
+	/* Of just that size: what is put behind it is found. */
+	*call = (struct ckt_call){.p = malloc(bytes + !bytes), .xid = proc & 0xffff, .size_bytes = (uint32_t)bytes, .flags = flags};
+	call->record = call->p;
+	return CUDA_SUCCESS;
+}
+
+static int sent(struct ckt_call *call, bool batched, struct ckt_cursor *ret_results)
+{
+	/* What it says of its size is what it takes. */
+	IS(call->p - call->record, call->size_bytes);
+	const struct ckt_proc *proc = &ckt_library_cufft.procs[call->xid];
+	IS(batched, (proc->flags & CKT_PROC_BATCHED) != 0);
+	IS(!batched && (call->flags & CKT_CALL_F_NUMBERED), !batched && (proc->flags & CKT_PROC_NUMBERED));
+	int result = double_run(call->xid, call->record, call->size_bytes, batched, ret_results);
+	free(call->record);
+	return result;
+}
+
+static CUresult queue(struct ckt_call *call)
+{
+	struct ckt_cursor none;
+	double_batched++;
+	IS(sent(call, true, &none), 0);
+	return CUDA_SUCCESS;
+}
+
+static CUresult wait(struct ckt_call *call, struct ckt_reply *ret_reply)
+{
+	*ret_reply = (struct ckt_reply){0};
+	/* The library is open: this program has none to open. */
+	if (call->xid == CKT_CUFFT_PROC_FFT_OPEN) {
+		ckt_put_u32(ret_reply->small, 12345);
+		ret_reply->results = (struct ckt_cursor){.p = ret_reply->small, .end = ret_reply->small + 4};
+		free(call->record);
+		return CUDA_SUCCESS;
+	}
+	double_waited++;
+	int result = sent(call, false, &ret_reply->results);
+	return double_wait_fails ? double_wait_fails : (CUresult)result;
+}
+
+static void release(struct ckt_reply *done)
+{
+}
+
+static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count)
+{
+	/* As of pinned memory: the device's address is another. */
+	for (unsigned i = 0; i < count; i++)
+		addresses[i] += 0x100;
+	return double_before_work;
+}
+
+/* 7: a stream that captures. */
+static CUresult capture(uint64_t id, uint32_t proc, const void *args, size_t size, uint64_t workspace, bool *ret_captured)
+{
+	*ret_captured = id == 7;
+	if (id == 7)
+		record("capture(%x %zu)\n", proc, size);
+	return double_capture;
+}
+
+static CUresult stream(CUstream given, uint64_t *ret_id)
+{
+	*ret_id = (uintptr_t)given;
+	return (uintptr_t)given == 0xbad ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}
+
+static uint64_t object_make(void)
+{
+	static unsigned n;
+	return ID(LIB_OBJECT, ++n);
+}
+
+static void object_drop(uint64_t id)
+{
+}
+
+static void unsupported(const char *name, bool *once)
+{
+	record("unsupported(%s)\n", name);
+}
+
+void double_begin(void)
+{
+	static const struct ckt_client_table table = {.version = CKT_CLIENT_TABLE_VERSION, .size = sizeof table, .enter = enter, .context = context,
+		.begin = begin, .queue = queue, .wait = wait, .release = release, .before_work = before_work, .capture = capture, .stream = stream,
+		.object_make = object_make, .object_drop = object_drop, .unsupported = unsupported};
+	ckt_client_found = &table;
+	ckt_cufft = the_double;
+	double_status = CUFFT_SUCCESS;
+	double_wait_fails = double_before_work = double_begin_fails = double_capture = CUDA_SUCCESS;
+	double_context = ckt_handle_primary(0);
+	double_waited = double_batched = 0;
+	double_deferred();
+	double_calls();
+}
