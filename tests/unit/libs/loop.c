@@ -139,7 +139,7 @@ static void unsupported(const char *name, bool *once)
 
 static CUresult workspace_alloc(size_t bytes, uint64_t *ret_address)
 {
-	return loop_error ? loop_error : ckt_workspace_alloc(&ckt_worker.devices[0].memory, bytes, ckt_handle_primary(0), ret_address);
+	return loop_error ? loop_error : ckt_memory_alloc(&ckt_worker.devices[0].memory, bytes, ckt_handle_primary(0), ret_address);
 }
 
 static CUresult workspace_free(uint64_t address)
