@@ -9,6 +9,7 @@
  *	CRICKET_INSIDE		the libcuda.so.1 that libraries find in the worker
  */
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -78,6 +79,49 @@ static int add_roots(struct ckt_server *server)
 	return *roots ? add(server, "CRICKET_LIBRARY_ROOTS=%s", roots) : 0;
 }
 
+/* Files, but not the soft GPU's driver, which ckt_spawn_check deals with. */
+static size_t keep_libraries(char **paths, size_t count)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct stat status;
+		if (stat(paths[i], &status) == 0 && S_ISREG(status.st_mode) && !strstr(paths[i], "/libcuda.so"))
+			paths[kept++] = paths[i];
+	}
+	return kept;
+}
+
+/* Where workers find the soft GPU's own libraries: installed they lie beside its driver; the build has a directory for them. */
+static int add_soft(struct ckt_server *server)
+{
+	static const char *const patterns[] = {"lib*.so", "lib*.so.*", "libs/lib*.so", "libs/lib*.so.*"};
+	const char *driver = server->driver.path;
+	int length = (int)(strrchr(driver, '/') - driver);
+	char pattern[CKT_PATH_MAX + 16], copies[CKT_PATH_MAX];
+	glob_t found = {0};
+	for (unsigned i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+		snprintf(pattern, sizeof pattern, "%.*s/%s", length, driver, patterns[i]);
+		glob(pattern, i ? GLOB_APPEND : 0, NULL, &found);
+	}
+	/* globfree() frees by the count and the order that it gave. */
+	char **paths = calloc(found.gl_pathc + 1, sizeof *paths);
+	if (!paths) {
+		globfree(&found);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		paths[i] = found.gl_pathv[i];
+	const char *const *files = (const char *const *)paths;
+	size_t count = keep_libraries(paths, found.gl_pathc);
+	bool copied = server->user.change && count && !ckt_spawn_user_reads(server, files, count) &&
+		      ckt_reach_copy_together(files, count, copies) == 0;
+	int error = copied ? add(server, "CRICKET_LIBRARY_SOFT=%s", copies)
+			   : add(server, "CRICKET_LIBRARY_SOFT=%.*s:%.*s/libs", length, driver, length, driver);
+	free(paths);
+	globfree(&found);
+	return error;
+}
+
 int ckt_libraries_init(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	const char *path = server->options.library_path;
@@ -89,11 +133,8 @@ int ckt_libraries_init(struct ckt_server *server, char *ret_message, size_t mess
 	error = add(server, "CRICKET_LIBRARY_OWNER=%u", geteuid());
 	if (!error && path)
 		error = add(server, "CRICKET_LIBRARY_PATH=%s", path);
-	if (!error && server->driver.soft) {
-		/* Installed they lie beside it; the build has a directory for them. */
-		int length = (int)(strrchr(server->driver.path, '/') - server->driver.path);
-		error = add(server, "CRICKET_LIBRARY_SOFT=%.*s:%.*s/libs", length, server->driver.path, length, server->driver.path);
-	}
+	if (!error && server->driver.soft)
+		error = add_soft(server);
 	if (!error)
 		error = add_roots(server);
 	if (error)

@@ -2,8 +2,8 @@
  * A copy of one of our own files where the workers' user reaches it.  Started by root from root's own directory (a clone or an
  * installation below /root, which others may not enter), the server would otherwise have no worker that is not root.
  *
- * The copies lie in /run/cricket/libexec/HASH/, named by their contents: servers of one build share them, another build never finds
- * the wrong one, nothing needs to be removed when a server is killed, and /run is empty after a reboot.
+ * The copies lie in /run/cricket/libexec/HASH/, named by their contents, or by which files they are: servers of one build share them,
+ * another build never finds the wrong one, nothing needs to be removed when a server is killed, and /run is empty after a reboot.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,18 +63,21 @@ static int write_copy(const char *target, const uint8_t *data, size_t size)
 	return result;
 }
 
-static int copy(const uint8_t *data, size_t size, const char *name, char ret_path[CKT_PATH_MAX])
+enum { DIGEST_BYTES = 16 };
+
+static void hash_text(struct sha256_ctx *sha, char ret_hash[2 * DIGEST_BYTES + 1])
 {
-	struct sha256_ctx sha;
-	uint8_t digest[16];
-	char hash[2 * sizeof digest + 1], target[CKT_PATH_MAX];
-	struct stat status;
-	sha256_init(&sha);
-	sha256_update(&sha, size, data);
-	sha256_digest(&sha, sizeof digest, digest);
+	uint8_t digest[DIGEST_BYTES];
+	sha256_digest(sha, sizeof digest, digest);
 	for (size_t i = 0; i < sizeof digest; i++)
-		snprintf(hash + 2 * i, 3, "%02x", digest[i]);
-	snprintf(target, sizeof target, COPIES "/%s/%.255s", hash, name);
+		snprintf(ret_hash + 2 * i, 3, "%02x", digest[i]);
+}
+
+static int place(const char *hash, const uint8_t *data, size_t size, const char *name, char ret_path[CKT_PATH_MAX])
+{
+	char target[CKT_PATH_MAX];
+	struct stat status;
+	snprintf(target, sizeof target, COPIES "/%.64s/%.255s", hash, name);
 	int result = ckt_paths_make_parent(target);
 	if (!result)
 		result = check_directory("/run/cricket");
@@ -87,7 +90,8 @@ static int copy(const uint8_t *data, size_t size, const char *name, char ret_pat
 	return result;
 }
 
-int ckt_reach_copy(char path[CKT_PATH_MAX])
+/* hash NULL: of the file's contents. */
+static int copy_file(const char *path, const char *hash, char ret_path[CKT_PATH_MAX])
 {
 	struct stat status;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -98,9 +102,48 @@ int ckt_reach_copy(char path[CKT_PATH_MAX])
 	if (!result && data == MAP_FAILED)
 		result = -errno;
 	if (!result) {
-		result = copy(data, (size_t)status.st_size, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, path);
+		const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+		char own[2 * DIGEST_BYTES + 1];
+		struct sha256_ctx sha;
+		if (!hash) {
+			sha256_init(&sha);
+			sha256_update(&sha, (size_t)status.st_size, data);
+			hash_text(&sha, own);
+		}
+		result = place(hash ? hash : own, data, (size_t)status.st_size, name, ret_path);
 		munmap(data, (size_t)status.st_size);
 	}
 	close(fd);
+	return result;
+}
+
+int ckt_reach_copy(char path[CKT_PATH_MAX])
+{
+	return copy_file(path, NULL, path);
+}
+
+int ckt_reach_copy_together(const char *const *files, size_t count, char ret_directory[CKT_PATH_MAX])
+{
+	struct sha256_ctx sha;
+	char hash[2 * DIGEST_BYTES + 1], path[CKT_PATH_MAX];
+	sha256_init(&sha);
+	for (size_t i = 0; i < count; i++) {
+		struct stat status;
+		if (stat(files[i], &status))
+			return -errno;
+		/* Not by their contents: they are large, and every server would read them at its start. */
+		const uint64_t words[] = {status.st_dev, status.st_ino, (uint64_t)status.st_size, (uint64_t)status.st_mtim.tv_sec,
+					  (uint64_t)status.st_mtim.tv_nsec};
+		sha256_update(&sha, sizeof words, (const uint8_t *)words);
+		sha256_update(&sha, strlen(files[i]) + 1, (const uint8_t *)files[i]);
+	}
+	hash_text(&sha, hash);
+	int result = count ? 0 : -EINVAL;
+	for (size_t i = 0; i < count && !result; i++)
+		result = copy_file(files[i], hash, path);
+	if (!result) {
+		*strrchr(path, '/') = 0;
+		strcpy(ret_directory, path);
+	}
 	return result;
 }

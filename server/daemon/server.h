@@ -118,6 +118,8 @@ int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX]);
 int ckt_paths_find_inside(char ret_path[CKT_PATH_MAX]);
 /* Precondition: root.  Copies the file to where every user reaches it and puts that path in its place. 0 or -errno. */
 int ckt_reach_copy(char path[CKT_PATH_MAX]);
+/* The same for files that need each other: copies of all in one directory. */
+int ckt_reach_copy_together(const char *const *files, size_t count, char ret_directory[CKT_PATH_MAX]);
 /* Makes the directory of a file and those above it that are missing (0755). */
 int ckt_paths_make_parent(const char *path);
 
@@ -126,6 +128,8 @@ int ckt_libraries_init(struct ckt_server *server, char *ret_message, size_t mess
 void ckt_libraries_fini(struct ckt_server *server);
 
 /* spawn.c */
+/* Whether the workers' user may read all these files. */
+bool ckt_spawn_user_reads(const struct ckt_server *server, const char *const *files, size_t count);
 int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t message_size);
 /* Whether that user could execute the worker and read the driver. */
 int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size);

@@ -115,18 +115,35 @@ static int look_as_user(const struct ckt_server *server)
 	return *server->inside_path && access(server->inside_path, R_OK) ? 4 : 0;
 }
 
-/* As the workers' user. */
-static int try_user(const struct ckt_server *server)
+static int wait_status(pid_t pid)
 {
 	int status = 0;
-	pid_t pid = fork();
-	if (pid == 0)
-		_exit(look_as_user(server));
 	if (pid < 0)
 		return 1;
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* As the workers' user. */
+static int try_user(const struct ckt_server *server)
+{
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(look_as_user(server));
+	return wait_status(pid);
+}
+
+bool ckt_spawn_user_reads(const struct ckt_server *server, const char *const *files, size_t count)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		int obstacle = become_user(&server->user) ? 1 : 0;
+		for (size_t i = 0; i < count && !obstacle; i++)
+			obstacle = access(files[i], R_OK) ? 1 : 0;
+		_exit(obstacle);
+	}
+	return wait_status(pid) == 0;
 }
 
 int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message_size)

@@ -76,4 +76,35 @@ static void test_refused(void)
 	ckt_libraries_fini(&fresh);
 }
 
-UNIT_SUITE(libraries, {"told", test_told}, {"refused", test_refused})
+/* The soft GPU's own libraries where only root goes: copies are told. */
+static void test_out_of_reach(void)
+{
+	char message[512], path[CKT_PATH_MAX + 32], copies[CKT_PATH_MAX];
+	if (geteuid() != 0)
+		return;	/* its precondition */
+	IS(mkdir(path_in("soft"), 0755), 0);
+	IS(mkdir(path_in("soft/libs"), 0700), 0);
+	IS(mkdir(path_in("soft/libs/libdir.so.1"), 0700), 0);
+	snprintf(fresh.driver.path, sizeof fresh.driver.path, "%s", path_in("soft/libcuda.so.1"));
+	fresh.driver.soft = true;
+	fresh.user = (struct ckt_worker_user){.change = true, .uid = 65534, .gid = 65534};
+	write_file(path_in("soft/libcuda.so.1"), "driver", 0755);
+	/* Nothing there, nothing to copy. */
+	IS(init(NULL, message), 0);
+	HAS(variable("CRICKET_LIBRARY_SOFT"), "/soft/libs");
+	write_file(path_in("soft/libs/libcublas.so.13"), "library", 0700);
+	IS(init(NULL, message), 0);
+	snprintf(copies, sizeof copies, "%s", variable("CRICKET_LIBRARY_SOFT"));
+	IS(strncmp(copies, "/run/cricket/libexec/", 21), 0);
+	snprintf(path, sizeof path, "%s/libcublas.so.13", copies);
+	TEXT(read_file(path), "library");
+	snprintf(path, sizeof path, "%s/libcuda.so.1", copies);
+	IS(access(path, F_OK), -1);
+	snprintf(path, sizeof path, "%s/libcublas.so.13", copies);
+	unlink(path);
+	IS(rmdir(copies), 0);
+	fresh.user = (struct ckt_worker_user){0};
+	ckt_libraries_fini(&fresh);
+}
+
+UNIT_SUITE(libraries, {"told", test_told}, {"refused", test_refused}, {"out_of_reach", test_out_of_reach})

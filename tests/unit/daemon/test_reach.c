@@ -60,4 +60,39 @@ static void test_copy(void)
 	}
 }
 
-UNIT_SUITE(reach, {"refused", test_refused}, {"copy", test_copy})
+static void test_together(void)
+{
+	char first[CKT_PATH_MAX], second[CKT_PATH_MAX], copies[CKT_PATH_MAX], again[CKT_PATH_MAX], path[CKT_PATH_MAX + 16];
+	const char *const files[] = {first, second};
+	snprintf(first, sizeof first, "%s", path_in("reach-one"));
+	snprintf(second, sizeof second, "%s", path_in("reach-two"));
+	IS(ckt_reach_copy_together(files, 0, copies), -EINVAL);
+	IS(ckt_reach_copy_together(files, 2, copies), -ENOENT);
+	if (geteuid() != 0)
+		return;	/* its precondition */
+	write_file(first, "one", 0700);
+	write_file(second, "two", 0700);
+	MUST(ckt_reach_copy_together(files, 2, copies), 0);
+	snprintf(path, sizeof path, "%s/reach-one", copies);
+	TEXT(read_file(path), "one");
+	snprintf(path, sizeof path, "%s/reach-two", copies);
+	TEXT(read_file(path), "two");
+	MUST(ckt_reach_copy_together(files, 2, again), 0);
+	TEXT(again, copies);
+	unlink(path);
+	/* Made whole again; and other files are no copy of these. */
+	MUST(ckt_reach_copy_together(files, 2, again), 0);
+	TEXT(read_file(path), "two");
+	MUST(ckt_reach_copy_together(files, 1, again), 0);
+	YES(strcmp(again, copies) != 0);
+	const char *const made[] = {copies, again};
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/reach-one", made[i]);
+		unlink(path);
+		snprintf(path, sizeof path, "%s/reach-two", made[i]);
+		unlink(path);
+		IS(rmdir(made[i]), 0);
+	}
+}
+
+UNIT_SUITE(reach, {"refused", test_refused}, {"copy", test_copy}, {"together", test_together})
