@@ -2,6 +2,7 @@
 #include "client/libs/libs.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,9 @@
 #include "rpc/log.h"
 
 const struct ckt_client_table *_Atomic ckt_client_found;
+
+/* One for all of a shim's: there is one library in it. */
+static CKT_LOCK(opening);
 
 /* The table that the library exports, if it is ours and of this version. */
 static const struct ckt_client_table *table_of(void *library)
@@ -37,6 +41,10 @@ const struct ckt_client_table *ckt_client_find(void)
 {
 	static CKT_LOCK(lock);
 	static bool said;
+	static _Atomic bool survives;
+	/* Every shim has locks of its own; not before the first call, since a shim may be loaded by what never makes one. */
+	if (!atomic_exchange(&survives, true))
+		pthread_atfork(NULL, NULL, ckt_fork_renew);
 	pthread_mutex_lock(&lock);
 	const struct ckt_client_table *table = ckt_client_found;
 	if (!table) {
@@ -111,12 +119,12 @@ CUresult ckt_lib_open(struct ckt_lib_opened *opened, const char *name, uint32_t 
 	CUresult result = client ? client->enter() : CUDA_ERROR_NOT_INITIALIZED;
 	if (result || atomic_load_explicit(&opened->open, memory_order_acquire))
 		return result;
-	pthread_mutex_lock(&opened->lock);
+	pthread_mutex_lock(&opening);
 	if (!opened->open) {
 		result = ask(client, proc, version, &opened->version);
 		atomic_store_explicit(&opened->open, !result, memory_order_release);
 	}
-	pthread_mutex_unlock(&opened->lock);
+	pthread_mutex_unlock(&opening);
 	if (result)
 		ckt_debug("%s: the server has none: %d", name, (int)result);
 	return result;

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cuda.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,7 +78,6 @@ static inline const struct ckt_client_table *ckt_client(void)
 struct ckt_lib_opened {
 	_Atomic bool open;
 	uint32_t version;
-	pthread_mutex_t lock;
 };
 CUresult ckt_lib_open(struct ckt_lib_opened *opened, const char *name, uint32_t proc, uint32_t version);
 

@@ -43,7 +43,7 @@ int ckt_cublas_unsupported(const char *name, bool *once)
 
 cublasStatus_t ckt_cublas_open(uint32_t *ret_version)
 {
-	static struct ckt_lib_opened opened = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	static struct ckt_lib_opened opened;
 	uint32_t version = ckt_lib_major == CUBLAS_VER_MAJOR ? CUBLAS_VERSION : ckt_lib_major * 10000;
 	CUresult result = ckt_lib_open(&opened, "cuBLAS", CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLAS_OPEN), version);
 	*ret_version = opened.version;

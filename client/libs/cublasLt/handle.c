@@ -4,16 +4,9 @@
 #include <string.h>
 
 #include "client/libs/cublasLt/internal.h"
-#include "rpc/fork.h"
 #include "rpc/handle.h"
 
-static struct ckt_lib_opened opened = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void in_child(void)
-{
-	opened.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-}
-CKT_IN_CHILD(in_child);
+static struct ckt_lib_opened opened;
 
 cublasStatus_t ckt_lt_status(CUresult result)
 {
@@ -40,11 +33,7 @@ cublasStatus_t ckt_lt_status(CUresult result)
 
 cublasStatus_t ckt_lt_open(void)
 {
-	static _Atomic bool survives;
 	uint32_t proc = CKT_LIB_PROC(CKT_LIB_CUBLASLT, CKT_CUBLASLT_PROC_CUBLASLT_OPEN);
-	/* Nothing is done before the first call: the library may be loaded by what never makes one. */
-	if (__builtin_expect(!survives, 0) && !atomic_exchange(&survives, true))
-		pthread_atfork(NULL, NULL, ckt_fork_renew);
 	return ckt_lt_status(ckt_lib_open(&opened, "cublasLt", proc, ckt_lib_major * 10000));
 }
 

@@ -12,13 +12,7 @@ static CKT_LOCK(lock);
 static struct ckt_fft_plan *plans;	/* the handle less one is the index */
 static size_t plan_count;
 
-static struct ckt_lib_opened opened = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void forked(void)
-{
-	opened.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-}
-CKT_IN_CHILD(forked);
+static struct ckt_lib_opened opened;
 
 cufftResult ckt_fft_failed(CUresult result)
 {
