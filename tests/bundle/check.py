@@ -43,6 +43,12 @@ def check_file(root, path):
 def main():
     root = sys.argv[1]
     wrong = [f"{name} is not there" for name in MUST if not os.path.exists(os.path.join(root, name))]
+    # A library with OpenBLAS in it comes with OpenBLAS's notice.
+    if os.path.exists(os.path.join(root, "libexec/cricket/soft/libcricket-softblas.so")):
+        notice = os.path.join(root, "share/doc/cricket/OpenBLAS.copyright")
+        text = open(notice, encoding="utf-8").read() if os.path.exists(notice) else ""
+        if "Redistributions in binary form" not in text:
+            wrong.append("share/doc/cricket/OpenBLAS.copyright is not there, or is not OpenBLAS's notice")
     count = 0
     for directory, _, files in os.walk(root):
         for file in files:
