@@ -206,6 +206,10 @@ class Made(unittest.TestCase):
         rows = {row["name"]: row for row in json.loads(emit_forwarded.coverage(self.model))["functions"]}
         self.assertEqual(rows["boxSgemm"]["class"], "batched")
         self.assertEqual(rows["boxNew"], {"name": "boxNew", "class": "unsupported", "reason": "not here"})
+        self.assertEqual(rows["boxCreate"]["class"], "local")
+        by_hand = model("1 boxRun hand batched\n\targ object handle\n2 boxFactor hand waits\n\targ object handle\n\tres i32 info\n")
+        rows = {row["name"]: row["class"] for row in json.loads(emit_forwarded.coverage(by_hand))["functions"]}
+        self.assertEqual((rows["boxRun"], rows["boxFactor"]), ("batched", "waits"))
 
     def test_roundtrip(self):
         text = emit_roundtrip.tests(self.model)
