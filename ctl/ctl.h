@@ -143,6 +143,11 @@ int ckt_ctl_path_copy(const char *text, char ret_path[CKT_CTL_PATH_SIZE]);
 int ckt_ctl_path_parent(const char *path, char ret_parent[CKT_CTL_PATH_SIZE]);
 /* Removes what killed processes of ours left under this prefix in a directory; those that live hold a lock. */
 void ckt_ctl_stale_remove(const char *parent, const char *prefix);
+/*
+ * A new directory, open and locked, which goes when a signal ends us.  path: ends with six characters, which it changes.  0 or -errno: then there
+ * is none.
+ */
+int ckt_ctl_directory_make(char *path, int *ret_fd);
 /* Best effort: what is left over is named to the user. */
 void ckt_ctl_tree_remove(int parent, const char *name, unsigned depth);
 

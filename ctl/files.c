@@ -131,6 +131,41 @@ void ckt_ctl_stale_remove(const char *parent, const char *prefix)
 		closedir(dir);
 }
 
+/* Whether the open directory is what the path leads to. */
+static bool is_still(const char *path, int fd)
+{
+	struct stat there, ours;
+	return lstat(path, &there) == 0 && fstat(fd, &ours) == 0 && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
+}
+
+int ckt_ctl_directory_make(char *path, int *ret_fd)
+{
+	enum { TRIES = 100 };
+	size_t random = strlen(path) - 6;
+	int error = 0;
+	for (int i = 0; i < TRIES; i++) {
+		memcpy(path + random, "XXXXXX", 6);
+		if (!mkdtemp(path))
+			return -errno;
+		ckt_ctl_cleanup_set(path);
+		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		error = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
+		/* Before it was locked, another cricketctl may have taken it for one that a dead one left, and removed it. */
+		if (!error && is_still(path, fd)) {
+			*ret_fd = fd;
+			return 0;
+		}
+		ckt_ctl_cleanup_set(NULL);
+		if (fd >= 0)
+			close(fd);
+		if (error && error != EWOULDBLOCK && error != ENOENT) {
+			rmdir(path);
+			return -error;
+		}
+	}
+	return -EAGAIN;
+}
+
 int ckt_ctl_partial_make(const char *path, struct ckt_ctl_partial *ret_partial)
 {
 	struct ckt_ctl_partial partial = {.fd = -1};
@@ -140,15 +175,9 @@ int ckt_ctl_partial_make(const char *path, struct ckt_ctl_partial *ret_partial)
 	remove_stale(path);
 	snprintf(partial.path, sizeof partial.path, "%s", path);
 	snprintf(partial.temporary, sizeof partial.temporary, "%s.partial.XXXXXX", path);
-	if (!mkdtemp(partial.temporary))
-		return ckt_ctl_refuse(path, strerror(errno));
-	ckt_ctl_cleanup_set(partial.temporary);
-	partial.fd = open(partial.temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (partial.fd < 0 || flock(partial.fd, LOCK_EX | LOCK_NB)) {
-		status = ckt_ctl_refuse(partial.temporary, strerror(errno));
-		ckt_ctl_partial_drop(&partial);
-		return status;
-	}
+	int error = ckt_ctl_directory_make(partial.temporary, &partial.fd);
+	if (error)
+		return ckt_ctl_refuse(path, strerror(-error));
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_MADE);
 	*ret_partial = partial;
 	return CKT_EXIT_DONE;

@@ -60,13 +60,8 @@ static int make_directory(struct migration *m, uint64_t bytes)
 		    snprintf(m->directory, sizeof m->directory, "%s/cricket-migrate-XXXXXX", places[i]) >= (int)sizeof m->directory)
 			continue;
 		ckt_ctl_stale_remove(places[i], "cricket-migrate-");
-		if (!mkdtemp(m->directory))
-			continue;
-		ckt_ctl_cleanup_set(m->directory);
-		m->lock_fd = open(m->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (m->lock_fd < 0 || flock(m->lock_fd, LOCK_EX | LOCK_NB))
-			return ckt_ctl_refuse(m->directory, strerror(errno));
-		return CKT_EXIT_DONE;
+		if (ckt_ctl_directory_make(m->directory, &m->lock_fd) == 0)
+			return CKT_EXIT_DONE;
 	}
 	m->directory[0] = 0;
 	return ckt_ctl_refuse("migrate", "there is no room for the session's memory: set TMPDIR to a directory with enough of it");

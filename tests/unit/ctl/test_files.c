@@ -1,6 +1,8 @@
 /* ctl/files.c: directories of images: whole under their name or not there, what killed ones left goes, what lives stays. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -138,4 +140,40 @@ static void test_remove(void)
 	ckt_ctl_tree_remove(AT_FDCWD, path_in("tree"), 0);
 }
 
-UNIT_SUITE(files, {"places", test_places}, {"partial", test_partial}, {"base", test_base}, {"remove", test_remove})
+static atomic_bool sweep;
+
+static void *remover(void *unused)
+{
+	while (atomic_load(&sweep))
+		ckt_ctl_stale_remove(directory, "made-");
+	return unused;
+}
+
+/* Others sweep what dead ones left while we make ours: it is never theirs, not even before it is locked. */
+static void test_made_while_others_sweep(void)
+{
+	pthread_t others[2];
+	char path[300];
+	atomic_store(&sweep, true);
+	for (int i = 0; i < 2; i++)
+		MUST(pthread_create(&others[i], NULL, remover, NULL), 0);
+	for (int i = 0; i < 2000; i++) {
+		int fd = -1, file;
+		snprintf(path, sizeof path, "%s/made-XXXXXX", directory);
+		MUST(ckt_ctl_directory_make(path, &fd), 0);
+		file = openat(fd, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		IS(file >= 0, 1);
+		close(file);
+		ckt_ctl_cleanup_set(NULL);
+		ckt_ctl_tree_remove(AT_FDCWD, path, 0);
+		close(fd);
+	}
+	atomic_store(&sweep, false);
+	for (int i = 0; i < 2; i++)
+		pthread_join(others[i], NULL);
+	snprintf(path, sizeof path, "%s/nowhere/made-XXXXXX", directory);
+	int fd;
+	IS(ckt_ctl_directory_make(path, &fd), -ENOENT);
+}
+
+UNIT_SUITE(files, {"made while others sweep", test_made_while_others_sweep}, {"places", test_places}, {"partial", test_partial}, {"base", test_base}, {"remove", test_remove})
