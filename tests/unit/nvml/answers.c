@@ -22,13 +22,13 @@ static FILE *errors;
 static int listener, kept_stderr;
 static pid_t server;
 
-static void reply(int fd, uint32_t xid, xdrproc_t xdr, void *res)
+static void reply_as(enum how how, int fd, uint32_t xid, xdrproc_t xdr, void *res)
 {
 	uint8_t *bytes;
 	size_t size;
 	if (ckt_net_encode_reply(xid, 0, xdr, res, &bytes, &size))
 		abort();
-	switch (atomic_load(&answers.how)) {
+	switch (how) {
 	case CUTS_SHORT:
 		size -= 8;
 		break;
@@ -40,6 +40,11 @@ static void reply(int fd, uint32_t xid, xdrproc_t xdr, void *res)
 	}
 	ckt_net_write_record(fd, bytes, size, -1, -1);
 	free(bytes);
+}
+
+static void reply(int fd, uint32_t xid, xdrproc_t xdr, void *res)
+{
+	reply_as(atomic_load(&answers.how), fd, xid, xdr, res);
 }
 
 static void greet(int fd)
@@ -57,15 +62,13 @@ static void greet(int fd)
 static void answer_hello(int fd)
 {
 	enum { HELLO_XID = 1 };
-	enum how how = answers.how;
 	ckt_hello_res res = {.status = CKT_HELLO_OK,
 			     .ckt_hello_res_u.ok = {.session = (char *)"", .server = (char *)"", .build = (char *)""}};
-	if (how == REFUSES)
+	if (answers.how == REFUSES)
 		res = (ckt_hello_res){.status = CKT_HELLO_DENIED,
 				      .ckt_hello_res_u.refused = {.message = (char *)"not you", .moved_to = (char *)""}};
-	answers.how = ANSWERS;
-	reply(fd, HELLO_XID, (xdrproc_t)xdr_ckt_hello_res, &res);
-	answers.how = how;
+	/* Whole in any case; and the test may set anew how to answer as soon as it has this. */
+	reply_as(ANSWERS, fd, HELLO_XID, (xdrproc_t)xdr_ckt_hello_res, &res);
 }
 
 static void answer_call(int fd, const uint8_t *bytes, size_t size)
