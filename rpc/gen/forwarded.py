@@ -12,7 +12,7 @@ import clang.cindex as ci
 import headers as headers_module
 import table as table_module
 import wire
-from model import Entry
+from model import Entry, Model, ModelProcedure
 
 # Of a scalar: the largest is a complex double.
 VALUE_BYTES = 16
@@ -48,17 +48,7 @@ def slot_bytes(parameter):
 
 
 @dataclass
-class Procedure:
-    number: int
-    name: str
-    hand: bool
-    batched: bool
-    numbered: bool
-    line: int
-    args: wire.Message = None
-    results: wire.Message = None
-    function: object = None
-    parameters: list = field(default_factory=list)
+class Procedure(ModelProcedure):
     checks: list = field(default_factory=list)
     effect: str = None
     key: str = None
@@ -95,26 +85,16 @@ class Procedure:
         raise AssertionError(parameter)
 
 
-class ForwardedModel:
+class ForwardedModel(Model):
     """As model.Model: procedures by number, entries: every function of the headers; undeclared: name -> reason of what they do not have."""
 
     def __init__(self, table, headers):
-        self.table, self.library, self.headers = table, table.library, headers
         self.used_defaults = set()
-        self.procedures = [self._procedure(p) for p in sorted(table.procedures, key=lambda p: p.number)]
-        self.entries = [self._entry(f) for f in headers.functions.values()]
-        self.undeclared = {n: r.reason for r in table.rules if r.kind == "undeclared" for n in r.names}
-        self._check_rules()
+        super().__init__(table, headers)
         unused = set(table.pointers) - self.used_defaults
         if unused:
             name = min(unused)
             raise table.error(table.pointers[name].line, f"no procedure has a pointer {name} that this would be about")
-
-    def messages(self):
-        return [m for p in self.procedures for m in (p.args, p.results) if m]
-
-    def unknown(self):
-        return [e for e in self.entries if e.kind == "unknown"]
 
     def generated(self):
         return [p for p in self.procedures if not p.hand]
@@ -193,12 +173,6 @@ class ForwardedModel:
                 return offset, size
             offset += size
         return None
-
-    def _wire_type(self, p, line, ctype, what):
-        try:
-            return headers_module.wire_type(ctype, what)
-        except headers_module.HeaderError as error:
-            raise self.table.error(line, f"{p.name}: {error}") from error
 
     def _parameter(self, p, function, q):
         if q.name.endswith(OWN):
