@@ -214,3 +214,15 @@ void ckt_lt_reduce_pointers(void *descriptor)
 		memcpy(place, &address, sizeof address);
 	}
 }
+
+/* Words are mixed as in MurmurHash's last step. */
+uint64_t ckt_lt_hash(uint64_t hash, const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i += 8) {
+		uint64_t word = 0;
+		memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
+		hash = (hash ^ word) * 0xff51afd7ed558ccd;
+		hash ^= hash >> 33;
+	}
+	return hash;
+}

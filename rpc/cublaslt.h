@@ -84,3 +84,5 @@ unsigned ckt_lt_scalar_bytes(uint32_t type);
  * lowest power of two in it, at most ALIGNMENT_MAX; NULL stays NULL.
  */
 void ckt_lt_reduce_pointers(void *matmul);
+/* Of messages and descriptors, for tables in memory alone; a hash before it goes on with more bytes. */
+uint64_t ckt_lt_hash(uint64_t hash, const uint8_t *bytes, size_t size);

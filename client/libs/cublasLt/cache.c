@@ -27,19 +27,6 @@ static struct entry ends = {.newer = &ends, .older = &ends};	/* ends.older: the 
 static unsigned count;
 static size_t bytes;
 
-/* Words are mixed as in MurmurHash's last step; keys are messages, a multiple of 4 bytes. */
-static uint64_t hash_of(const uint8_t *key, size_t size)
-{
-	uint64_t hash = size;
-	for (size_t i = 0; i < size; i += 8) {
-		uint64_t word = 0;
-		memcpy(&word, key + i, size - i < 8 ? size - i : 8);
-		hash = (hash ^ word) * 0xff51afd7ed558ccd;
-		hash ^= hash >> 33;
-	}
-	return hash;
-}
-
 static void unlink_use(struct entry *entry)
 {
 	entry->newer->older = entry->older;
@@ -76,7 +63,7 @@ static void drop(struct entry *entry)
 
 void *ckt_lt_cache_find(const void *key, size_t key_bytes, size_t *ret_bytes)
 {
-	uint64_t hash = hash_of(key, key_bytes);
+	uint64_t hash = ckt_lt_hash(key_bytes, key, key_bytes);
 	void *copy = NULL;
 	pthread_mutex_lock(&lock);
 	struct entry *entry = find(key, key_bytes, hash);
@@ -95,7 +82,7 @@ void *ckt_lt_cache_find(const void *key, size_t key_bytes, size_t *ret_bytes)
 
 void ckt_lt_cache_add(const void *key, size_t key_bytes, const void *answer, size_t answer_bytes)
 {
-	uint64_t hash = hash_of(key, key_bytes);
+	uint64_t hash = ckt_lt_hash(key_bytes, key, key_bytes);
 	size_t size = key_bytes + answer_bytes;
 	struct entry *entry = size <= CKT_LT_ANSWER_BYTES_MAX ? malloc(sizeof *entry + size) : NULL;
 	if (!entry)

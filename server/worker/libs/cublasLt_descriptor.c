@@ -169,17 +169,6 @@ static cublasStatus_t build(enum ckt_lt_kind kind, const struct ckt_cublaslt_byt
 	return status;
 }
 
-static uint64_t hash_of(uint64_t hash, const uint8_t *bytes, size_t size)
-{
-	for (size_t i = 0; i < size; i += 8) {
-		uint64_t word = 0;
-		memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
-		hash = (hash ^ word) * 0xff51afd7ed558ccd;
-		hash ^= hash >> 33;
-	}
-	return hash;
-}
-
 static bool is_descriptor(enum ckt_lt_kind kind, const struct ckt_cublaslt_bytes *from)
 {
 	if (from->emulation_length && (kind != CKT_LT_MATMUL || from->emulation_length != CKT_LT_EMULATION_BYTES))
@@ -199,7 +188,7 @@ int ckt_cublaslt_descriptor(enum ckt_cublaslt_role role, const struct ckt_cublas
 		tables[role] = calloc(PLACES, sizeof *tables[role]);
 	if (!tables[role])
 		return CUBLAS_STATUS_ALLOC_FAILED;
-	uint64_t hash = hash_of(hash_of(0, from->bytes, from->length), from->emulation, from->emulation_length);
+	uint64_t hash = ckt_lt_hash(ckt_lt_hash(0, from->bytes, from->length), from->emulation, from->emulation_length);
 	struct place *place = &tables[role][hash % PLACES];
 	bool same = place->real && place->length == from->length && !memcmp(place->bytes, from->bytes, from->length) &&
 		    place->emulation_length == from->emulation_length &&
