@@ -6,6 +6,16 @@
 
 #include "server/worker/libs/libs.h"
 
+/* MakePlan of each form of a shape; GetSize has the same parameters. */
+struct ckt_cufft_by_form {
+	__typeof__(&cufftMakePlan1d) dense_1d;
+	__typeof__(&cufftMakePlan2d) dense_2d;
+	__typeof__(&cufftMakePlan3d) dense_3d;
+	__typeof__(&cufftMakePlanMany) many;
+	__typeof__(&cufftMakePlanMany64) many64;
+	__typeof__(&cufftXtMakePlanMany) xt;
+};
+
 /* Every function that a handler calls, in the order of the names in cufft.c; NULL: the opened library lacks it. */
 struct ckt_cufft {
 	__typeof__(&cufftCreate) create;
@@ -19,22 +29,12 @@ struct ckt_cufft {
 	__typeof__(&cufftResetPlanProperty) reset_property;
 	__typeof__(&cufftXtSetWorkAreaPolicy) set_policy;
 	__typeof__(&cufftGetSize) get_size;
-	__typeof__(&cufftMakePlan1d) make_1d;
-	__typeof__(&cufftMakePlan2d) make_2d;
-	__typeof__(&cufftMakePlan3d) make_3d;
-	__typeof__(&cufftMakePlanMany) make_many;
-	__typeof__(&cufftMakePlanMany64) make_many64;
-	__typeof__(&cufftXtMakePlanMany) make_xt;
+	struct ckt_cufft_by_form make;
 	__typeof__(&cufftEstimate1d) estimate_1d;
 	__typeof__(&cufftEstimate2d) estimate_2d;
 	__typeof__(&cufftEstimate3d) estimate_3d;
 	__typeof__(&cufftEstimateMany) estimate_many;
-	__typeof__(&cufftGetSize1d) size_1d;
-	__typeof__(&cufftGetSize2d) size_2d;
-	__typeof__(&cufftGetSize3d) size_3d;
-	__typeof__(&cufftGetSizeMany) size_many;
-	__typeof__(&cufftGetSizeMany64) size_many64;
-	__typeof__(&cufftXtGetSizeMany) size_xt;
+	struct ckt_cufft_by_form size;
 	__typeof__(&cufftExecC2C) exec_c2c;
 	__typeof__(&cufftExecR2C) exec_r2c;
 	__typeof__(&cufftExecC2R) exec_c2r;

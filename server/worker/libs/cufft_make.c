@@ -40,8 +40,8 @@ static bool unpack(struct shape *s)
 	return true;
 }
 
-/* MakePlan and GetSize have the same parameters, and so has Estimate but for the plan. */
-#define CALL(function, ...) (ckt_cufft.function ? ckt_cufft.function(__VA_ARGS__) : CUFFT_NOT_SUPPORTED)
+/* A function that an older library lacks. */
+#define CALL(function, ...) (function ? function(__VA_ARGS__) : CUFFT_NOT_SUPPORTED)
 #define TYPE ((cufftType)a->type)
 #define DENSE_1D s->n[0], TYPE, (int)a->batch
 #define DENSE_2D s->n[0], s->n[1], TYPE
@@ -52,42 +52,23 @@ static bool unpack(struct shape *s)
 #define WIDE_IN s->rank, s->n64, s->has_in ? s->in64 : NULL, a->in_stride, a->in_distance
 #define WIDE_OUT s->has_out ? s->out64 : NULL, a->out_stride, a->out_distance
 
-static cufftResult make(cufftHandle plan, struct shape *s, size_t *bytes)
+/* Makes the plan, or measures one: ckt_cufft.make, ckt_cufft.size. */
+static cufftResult by_form(const struct ckt_cufft_by_form *functions, cufftHandle plan, struct shape *s, size_t *bytes)
 {
 	const struct ckt_fft_measure_args *a = &s->args;
 	switch (a->form) {
 	case FORM_1D:
-		return CALL(make_1d, plan, DENSE_1D, bytes);
+		return CALL(functions->dense_1d, plan, DENSE_1D, bytes);
 	case FORM_2D:
-		return CALL(make_2d, plan, DENSE_2D, bytes);
+		return CALL(functions->dense_2d, plan, DENSE_2D, bytes);
 	case FORM_3D:
-		return CALL(make_3d, plan, DENSE_3D, bytes);
+		return CALL(functions->dense_3d, plan, DENSE_3D, bytes);
 	case FORM_MANY:
-		return CALL(make_many, plan, MANY, bytes);
+		return CALL(functions->many, plan, MANY, bytes);
 	case FORM_MANY64:
-		return CALL(make_many64, plan, WIDE_IN, WIDE_OUT, TYPE, a->batch, bytes);
+		return CALL(functions->many64, plan, WIDE_IN, WIDE_OUT, TYPE, a->batch, bytes);
 	default:
-		return CALL(make_xt, plan, WIDE_IN, (cudaDataType)a->in_type, WIDE_OUT, (cudaDataType)a->out_type, a->batch, bytes,
-			(cudaDataType)a->execution_type);
-	}
-}
-
-static cufftResult size_for(cufftHandle plan, struct shape *s, size_t *bytes)
-{
-	const struct ckt_fft_measure_args *a = &s->args;
-	switch (a->form) {
-	case FORM_1D:
-		return CALL(size_1d, plan, DENSE_1D, bytes);
-	case FORM_2D:
-		return CALL(size_2d, plan, DENSE_2D, bytes);
-	case FORM_3D:
-		return CALL(size_3d, plan, DENSE_3D, bytes);
-	case FORM_MANY:
-		return CALL(size_many, plan, MANY, bytes);
-	case FORM_MANY64:
-		return CALL(size_many64, plan, WIDE_IN, WIDE_OUT, TYPE, a->batch, bytes);
-	default:
-		return CALL(size_xt, plan, WIDE_IN, (cudaDataType)a->in_type, WIDE_OUT, (cudaDataType)a->out_type, a->batch, bytes,
+		return CALL(functions->xt, plan, WIDE_IN, (cudaDataType)a->in_type, WIDE_OUT, (cudaDataType)a->out_type, a->batch, bytes,
 			(cudaDataType)a->execution_type);
 	}
 }
@@ -98,13 +79,13 @@ static cufftResult estimate(struct shape *s, size_t *bytes)
 	const struct ckt_fft_measure_args *a = &s->args;
 	switch (a->form) {
 	case FORM_1D:
-		return CALL(estimate_1d, DENSE_1D, bytes);
+		return CALL(ckt_cufft.estimate_1d, DENSE_1D, bytes);
 	case FORM_2D:
-		return CALL(estimate_2d, DENSE_2D, bytes);
+		return CALL(ckt_cufft.estimate_2d, DENSE_2D, bytes);
 	case FORM_3D:
-		return CALL(estimate_3d, DENSE_3D, bytes);
+		return CALL(ckt_cufft.estimate_3d, DENSE_3D, bytes);
 	case FORM_MANY:
-		return CALL(estimate_many, MANY, bytes);
+		return CALL(ckt_cufft.estimate_many, MANY, bytes);
 	default:
 		return CUFFT_NOT_SUPPORTED;
 	}
@@ -123,7 +104,7 @@ int ckt_worker_fft_make(struct ckt_wcall *call)
 	CUresult result = ckt_cufft_plan(call->worker, shape.args.plan, &object, &plan);
 	if (result)
 		return result;
-	struct ckt_fft_make_res res = {.status = (int32_t)make(plan, &shape, &bytes)};
+	struct ckt_fft_make_res res = {.status = (int32_t)by_form(&ckt_cufft.make, plan, &shape, &bytes)};
 	res.work_bytes = bytes;
 	call->status = res.status;
 	ckt_fft_make_res_put(ckt_wcall_results(call, ckt_fft_make_res_size(&res)), &res);
@@ -145,7 +126,7 @@ int ckt_worker_fft_measure(struct ckt_wcall *call)
 		CUresult result = ckt_cufft_plan(call->worker, shape.args.plan, &object, &plan);
 		if (result)
 			return result;
-		res.status = (int32_t)size_for(plan, &shape, &bytes);
+		res.status = (int32_t)by_form(&ckt_cufft.size, plan, &shape, &bytes);
 	}
 	res.work_bytes = bytes;
 	ckt_fft_measure_res_put(ckt_wcall_results(call, ckt_fft_measure_res_size(&res)), &res);

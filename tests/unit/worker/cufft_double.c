@@ -242,10 +242,10 @@ EXEC_ONE_WAY(z2d, cufftDoubleComplex, cufftDoubleReal)
 static const struct ckt_cufft the_double = {
 	.create = d_create, .destroy = d_destroy, .get_version = d_get_version, .set_stream = d_set_stream, .set_work_area = d_set_work_area,
 	.set_auto_allocation = d_set_auto_allocation, .set_property = d_set_property, .get_property = d_get_property,
-	.reset_property = d_reset_property, .set_policy = d_set_policy, .get_size = d_get_size, .make_1d = d_make_1d, .make_2d = d_make_2d,
-	.make_3d = d_make_3d, .make_many = d_make_many, .make_many64 = d_make_many64, .make_xt = d_make_xt, .estimate_1d = d_estimate_1d,
-	.estimate_2d = d_estimate_2d, .estimate_3d = d_estimate_3d, .estimate_many = d_estimate_many, .size_1d = d_size_1d, .size_2d = d_size_2d,
-	.size_3d = d_size_3d, .size_many = d_size_many, .size_many64 = d_size_many64, .size_xt = d_size_xt, .exec_c2c = d_exec_c2c,
+	.reset_property = d_reset_property, .set_policy = d_set_policy, .get_size = d_get_size, .make.dense_1d = d_make_1d, .make.dense_2d = d_make_2d,
+	.make.dense_3d = d_make_3d, .make.many = d_make_many, .make.many64 = d_make_many64, .make.xt = d_make_xt, .estimate_1d = d_estimate_1d,
+	.estimate_2d = d_estimate_2d, .estimate_3d = d_estimate_3d, .estimate_many = d_estimate_many, .size.dense_1d = d_size_1d, .size.dense_2d = d_size_2d,
+	.size.dense_3d = d_size_3d, .size.many = d_size_many, .size.many64 = d_size_many64, .size.xt = d_size_xt, .exec_c2c = d_exec_c2c,
 	.exec_r2c = d_exec_r2c, .exec_c2r = d_exec_c2r, .exec_z2z = d_exec_z2z, .exec_d2z = d_exec_d2z, .exec_z2d = d_exec_z2d, .exec_xt = d_exec_xt,
 };
 
