@@ -57,24 +57,29 @@ int ckt_worker_cublas_open(struct ckt_wcall *call)
 	return ckt_library_open_call(call, &ckt_library_cublas);
 }
 
+/* What a handle has beside its stream and workspace: of the functions' names, their type, the field of the messages. */
+#define PROPERTIES(X)                                                                                                                     \
+	X(MathMode, cublasMath_t, math_mode)                                                                                              \
+	X(AtomicsMode, cublasAtomicsMode_t, atomics_mode)                                                                                 \
+	X(SmCountTarget, int, sm_count_target)                                                                                            \
+	X(EmulationStrategy, cublasEmulationStrategy_t, emulation_strategy)                                                               \
+	X(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special_values)                                     \
+	X(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_mantissa_control)                                   \
+	X(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_mantissa_bits)                                                       \
+	X(FixedPointEmulationMantissaBitOffset, int, emulation_mantissa_bit_offset)
+
 /* What the genuine handle begins with; 0 where the library has no such property. */
 #define ASK(name, type, field)                                                                                                            \
-	do {                                                                                                                              \
+	{                                                                                                                                 \
 		type value_ = (type)0;                                                                                                    \
 		if (ckt_cublas.cublasGet##name && !ckt_cublas.cublasGet##name(real, &value_))                                             \
 			ret->field = (int32_t)value_;                                                                                     \
-	} while (0)
+	}
+#define GIVE(name, type, field) res.field = notes->set.field;
 
 static void ask(cublasHandle_t real, struct ckt_cublas_set_args *ret)
 {
-	ASK(MathMode, cublasMath_t, math_mode);
-	ASK(AtomicsMode, cublasAtomicsMode_t, atomics_mode);
-	ASK(SmCountTarget, int, sm_count_target);
-	ASK(EmulationStrategy, cublasEmulationStrategy_t, emulation_strategy);
-	ASK(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special_values);
-	ASK(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_mantissa_control);
-	ASK(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_mantissa_bits);
-	ASK(FixedPointEmulationMantissaBitOffset, int, emulation_mantissa_bit_offset);
+	PROPERTIES(ASK)
 }
 
 int ckt_worker_cublasCreate_v2(struct ckt_wcall *call)
@@ -100,12 +105,7 @@ int ckt_worker_cublasCreate_v2(struct ckt_wcall *call)
 		}
 		notes->set.handle = args.handle;
 		ask(real, &notes->set);
-		res = (struct ckt_cublasCreate_v2_res){
-			.math_mode = notes->set.math_mode, .atomics_mode = notes->set.atomics_mode, .sm_count_target = notes->set.sm_count_target,
-			.emulation_strategy = notes->set.emulation_strategy, .emulation_special_values = notes->set.emulation_special_values,
-			.emulation_mantissa_control = notes->set.emulation_mantissa_control,
-			.emulation_max_mantissa_bits = notes->set.emulation_max_mantissa_bits,
-			.emulation_mantissa_bit_offset = notes->set.emulation_mantissa_bit_offset};
+		PROPERTIES(GIVE)
 	}
 	ckt_cublasCreate_v2_res_put(ckt_wcall_results(call, ckt_cublasCreate_v2_res_size(&res)), &res);
 	return CUDA_SUCCESS;
@@ -137,23 +137,14 @@ void ckt_cublas_use_pointer_mode(struct ckt_object *handle, uint32_t mode)
 
 /* One property, if it changed and the library has it; the first status that is not 0 stays. */
 #define SET(name, type, field)                                                                                                            \
-	do {                                                                                                                              \
-		if (args->field != before->field && ckt_cublas.cublasSet##name && !status)                                                \
-			status = (int)ckt_cublas.cublasSet##name(real, (type)args->field);                                                \
-	} while (0)
+	if (args->field != before->field && ckt_cublas.cublasSet##name && !status)                                                        \
+		status = (int)ckt_cublas.cublasSet##name(real, (type)args->field);
 
 static int set_properties(cublasHandle_t real, const struct ckt_cublas_set_args *args, const struct ckt_cublas_set_args *before)
 {
 	int status = 0;
-	SET(MathMode, cublasMath_t, math_mode);
-	SET(AtomicsMode, cublasAtomicsMode_t, atomics_mode);
-	SET(SmCountTarget, int, sm_count_target);
-	SET(EmulationStrategy, cublasEmulationStrategy_t, emulation_strategy);
-	SET(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special_values);
-	SET(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_mantissa_control);
-	SET(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_mantissa_bits);
-	SET(FixedPointEmulationMantissaBitOffset, int, emulation_mantissa_bit_offset);
-	SET(FixedPointEmulationMantissaBitCountPointer, int *, emulation_bit_count);
+	PROPERTIES(SET)
+	SET(FixedPointEmulationMantissaBitCountPointer, int *, emulation_bit_count)
 	return status;
 }
 
