@@ -18,6 +18,9 @@
 
 #include "client/conn/call.h"
 
+/* The library's own functions; what a shim has beside them is hidden. */
+#define CKT_LIB_EXPORT __attribute__((visibility("default")))
+
 /* Both are the same in shim and libcuda.so.1, or the shim does without. */
 enum { CKT_CLIENT_TABLE_VERSION = 1 };
 #define CKT_CLIENT_TABLE_SYMBOL "ckt_client_table"

@@ -3,12 +3,10 @@
 
 #include "client/libs/cublas/cublas.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 /* As the genuine library was built with. */
 enum { RUNTIME_VERSION = CUDART_VERSION };
 
-EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
+CKT_LIB_EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
 {
 	uint32_t found;
 	if (!version)
@@ -19,7 +17,7 @@ EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
 	return status;
 }
 
-EXPORT cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value)
+CKT_LIB_EXPORT cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value)
 {
 	uint32_t found;
 	if (!value || (unsigned)type > PATCH_LEVEL)
@@ -30,7 +28,7 @@ EXPORT cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value)
 	return status;
 }
 
-EXPORT size_t cublasGetCudartVersion(void)
+CKT_LIB_EXPORT size_t cublasGetCudartVersion(void)
 {
 	return RUNTIME_VERSION;
 }
@@ -52,7 +50,7 @@ static const struct {
 	{CUBLAS_STATUS_LICENSE_ERROR, "CUBLAS_STATUS_LICENSE_ERROR", "an error was detected when checking the current licensing"},
 };
 
-EXPORT const char *cublasGetStatusName(cublasStatus_t status)
+CKT_LIB_EXPORT const char *cublasGetStatusName(cublasStatus_t status)
 {
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (texts[i].status == status)
@@ -60,7 +58,7 @@ EXPORT const char *cublasGetStatusName(cublasStatus_t status)
 	return "CUBLAS_STATUS_UNKNOWN";
 }
 
-EXPORT const char *cublasGetStatusString(cublasStatus_t status)
+CKT_LIB_EXPORT const char *cublasGetStatusString(cublasStatus_t status)
 {
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (texts[i].status == status)
@@ -68,7 +66,7 @@ EXPORT const char *cublasGetStatusString(cublasStatus_t status)
 	return "unknown status";
 }
 
-EXPORT void cublasXerbla(const char *name, int info)
+CKT_LIB_EXPORT void cublasXerbla(const char *name, int info)
 {
 	fprintf(stderr, " ** On entry to %-6s parameter number %d had an illegal value\n", name, info);
 }
@@ -77,7 +75,7 @@ EXPORT void cublasXerbla(const char *name, int info)
 
 static cublasLogCallback logger;
 
-EXPORT cublasStatus_t cublasLoggerConfigure(int on, int to_stdout, int to_stderr, const char *file)
+CKT_LIB_EXPORT cublasStatus_t cublasLoggerConfigure(int on, int to_stdout, int to_stderr, const char *file)
 {
 	static bool once;
 	if (!on)
@@ -85,13 +83,13 @@ EXPORT cublasStatus_t cublasLoggerConfigure(int on, int to_stdout, int to_stderr
 	return (cublasStatus_t)ckt_cublas_unsupported("cublasLoggerConfigure", &once);
 }
 
-EXPORT cublasStatus_t cublasSetLoggerCallback(cublasLogCallback callback)
+CKT_LIB_EXPORT cublasStatus_t cublasSetLoggerCallback(cublasLogCallback callback)
 {
 	__atomic_store_n(&logger, callback, __ATOMIC_RELAXED);
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-EXPORT cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *callback)
+CKT_LIB_EXPORT cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *callback)
 {
 	if (!callback)
 		return CUBLAS_STATUS_INVALID_VALUE;

@@ -1,8 +1,6 @@
 /* cublasSetVector and its kin: copies between host and device, by the program's own copies. */
 #include "client/libs/cublas/cublas.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 /* Rows of `width` bytes with a pitch on either side. */
 struct block {
 	const void *from;
@@ -69,20 +67,20 @@ static cublasStatus_t matrix(int64_t rows, int64_t columns, int64_t size, const 
 
 /* The function with int and with int64_t. */
 #define VECTOR(NAME, way, ...)                                                                                                            \
-	EXPORT cublasStatus_t NAME(int n, int size, const void *x, int incx, void *y, int incy __VA_ARGS__)                               \
+	CKT_LIB_EXPORT cublasStatus_t NAME(int n, int size, const void *x, int incx, void *y, int incy __VA_ARGS__)                               \
 	{                                                                                                                                 \
 		return vector(n, size, x, incx, y, incy, (struct block)way);                                                              \
 	}                                                                                                                                 \
-	EXPORT cublasStatus_t NAME##_64(int64_t n, int64_t size, const void *x, int64_t incx, void *y, int64_t incy __VA_ARGS__)          \
+	CKT_LIB_EXPORT cublasStatus_t NAME##_64(int64_t n, int64_t size, const void *x, int64_t incx, void *y, int64_t incy __VA_ARGS__)          \
 	{                                                                                                                                 \
 		return vector(n, size, x, incx, y, incy, (struct block)way);                                                              \
 	}
 #define MATRIX(NAME, way, ...)                                                                                                            \
-	EXPORT cublasStatus_t NAME(int rows, int columns, int size, const void *a, int lda, void *b, int ldb __VA_ARGS__)                 \
+	CKT_LIB_EXPORT cublasStatus_t NAME(int rows, int columns, int size, const void *a, int lda, void *b, int ldb __VA_ARGS__)                 \
 	{                                                                                                                                 \
 		return matrix(rows, columns, size, a, lda, b, ldb, (struct block)way);                                                    \
 	}                                                                                                                                 \
-	EXPORT cublasStatus_t NAME##_64(int64_t rows, int64_t columns, int64_t size, const void *a, int64_t lda, void *b,                 \
+	CKT_LIB_EXPORT cublasStatus_t NAME##_64(int64_t rows, int64_t columns, int64_t size, const void *a, int64_t lda, void *b,                 \
 					int64_t ldb __VA_ARGS__)                                                                          \
 	{                                                                                                                                 \
 		return matrix(rows, columns, size, a, lda, b, ldb, (struct block)way);                                                    \

@@ -4,8 +4,6 @@
 
 #include "client/libs/cublas/cublas.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 enum { WORKSPACE_ALIGNMENT = 256 };
 /* What the genuine library has where the program gives none, by its documentation. */
 enum { WORKSPACE = 4 << 20, WORKSPACE_HOPPER = 32 << 20, CAPABILITY_HOPPER = 90 };
@@ -127,7 +125,7 @@ static CUresult create(const struct ckt_client_table *client, uint64_t id, struc
 	return result;
 }
 
-EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
+CKT_LIB_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {
 	uint32_t version;
 	if (!handle)
@@ -160,7 +158,7 @@ EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
+CKT_LIB_EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 {
 	struct ckt_call call;
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
@@ -189,7 +187,7 @@ EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 
 /* ---- Setting and asking */
 
-EXPORT cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream)
+CKT_LIB_EXPORT cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream)
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	uint64_t id;
@@ -206,7 +204,7 @@ EXPORT cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t str
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-EXPORT cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *stream)
+CKT_LIB_EXPORT cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *stream)
 {
 	const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	if (!own)
@@ -217,7 +215,7 @@ EXPORT cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *st
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t bytes)
+CKT_LIB_EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t bytes)
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	if (!own)
@@ -231,7 +229,7 @@ EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspa
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode)
+CKT_LIB_EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode)
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	if (!own)
@@ -243,7 +241,7 @@ EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPoint
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-EXPORT cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode)
+CKT_LIB_EXPORT cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode)
 {
 	const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	if (!own)
@@ -271,7 +269,7 @@ static bool math_mode_is_valid(cublasMath_t mode)
 
 /* A setter and a getter of what is a number of the handle's. */
 #define PROPERTY(NAME, type, field, valid)                                                                                                \
-	EXPORT cublasStatus_t cublasSet##NAME(cublasHandle_t handle, type value)                                                          \
+	CKT_LIB_EXPORT cublasStatus_t cublasSet##NAME(cublasHandle_t handle, type value)                                                          \
 	{                                                                                                                                 \
 		struct ckt_cublas_handle *own = ckt_cublas_handle(handle);                                                                \
 		if (!own)                                                                                                                 \
@@ -281,7 +279,7 @@ static bool math_mode_is_valid(cublasMath_t mode)
 		own->wanted.field = (int32_t)value;                                                                                       \
 		return CUBLAS_STATUS_SUCCESS;                                                                                             \
 	}                                                                                                                                 \
-	EXPORT cublasStatus_t cublasGet##NAME(cublasHandle_t handle, type *value)                                                         \
+	CKT_LIB_EXPORT cublasStatus_t cublasGet##NAME(cublasHandle_t handle, type *value)                                                         \
 	{                                                                                                                                 \
 		const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);                                                          \
 		if (!own)                                                                                                                 \
@@ -301,7 +299,7 @@ PROPERTY(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emula
 PROPERTY(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_mantissa_bits, value >= 0)
 PROPERTY(FixedPointEmulationMantissaBitOffset, int, emulation_mantissa_bit_offset, true)
 
-EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int *count)
+CKT_LIB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int *count)
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	if (!own)
@@ -310,7 +308,7 @@ EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(cublas
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int **count)
+CKT_LIB_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int **count)
 {
 	const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	if (!own)

@@ -17,8 +17,6 @@
 #include "rpc/cublaslt.h"
 #include "rpc/gen/cublasLt_codec.h"
 
-#define CKT_LIB_EXPORT __attribute__((visibility("default")))
-
 /* ---- handle.c */
 /*
  * What a cublasLtHandle_t points to.  A cuBLAS handle, which is as good a one, points to something else that begins with the same member
