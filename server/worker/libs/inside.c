@@ -73,10 +73,39 @@ static int look_for_relro(struct dl_phdr_info *info, size_t size, void *opaque)
 	return 0;
 }
 
+/* glibc's list of the names that an object was asked for by, and where its struct link_map keeps it: behind the public fields, since glibc 2.3. */
+struct libname {
+	char *name;
+	struct libname *next;
+};
+
+struct link_map_head {
+	struct link_map public;
+	struct link_map *real;
+	long namespace;
+	struct libname *names;
+};
+
+static const char driver_name[] = "libcuda.so.1";
+
 /*
- * glibc gives who asks for "libcuda.so.1" the first loaded object with that DT_SONAME, and that is the driver: the worker opens it first, and a
- * session without libraries must not load anything more, or its modules would come to lie elsewhere than in the images of earlier builds.  So
- * the driver loses its name: the offset of its DT_SONAME goes three characters on, to "cuda.so.1".
+ * A name that an object was once asked for by stays with it.  The driver opens itself by its own name, and a server's --driver may be that name,
+ * too.  What does not look like glibc's structure is left alone: check_found() then says that the driver still has its name.
+ */
+static void hide_names(struct link_map *map)
+{
+	const struct link_map_head *head = (const struct link_map_head *)map;
+	if (head->real != map || head->namespace != 0)
+		return;
+	for (struct libname *n = head->names; n; n = n->next)
+		if (strcmp(n->name, driver_name) == 0)
+			strcpy(n->name, driver_name + strlen("lib"));
+}
+
+/*
+ * glibc gives who asks for "libcuda.so.1" the first loaded object of that DT_SONAME or that was asked for by that name, and that is the driver:
+ * the worker opens it first, and a session without libraries must not load anything more, or its modules would come to lie elsewhere than in
+ * the images of earlier builds.  So the driver loses its name: the offset of its DT_SONAME goes three characters on, to "cuda.so.1".
  */
 static int hide_driver_name(void *driver)
 {
@@ -91,7 +120,8 @@ static int hide_driver_name(void *driver)
 		else if (d->d_tag == DT_STRTAB)
 			strings = (const char *)d->d_un.d_ptr;
 	}
-	if (!soname || !strings || strcmp(strings + soname->d_un.d_val, "libcuda.so.1"))
+	hide_names(map);
+	if (!soname || !strings || strcmp(strings + soname->d_un.d_val, driver_name))
 		return 0;
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	void *start = (void *)((uintptr_t)soname / page * page);
@@ -146,12 +176,16 @@ static int set_hooks(void *handle, char *ret_message, size_t message_size)
 /* What a library's runtime does; it must come to us. */
 static int check_found(void *handle, char *ret_message, size_t message_size)
 {
-	void *found = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	struct link_map *map = NULL;
+	char other[PATH_MAX] = "none";
+	void *found = dlopen(driver_name, RTLD_LAZY | RTLD_NOLOAD);
+	if (found && !dlinfo(found, RTLD_DI_LINKMAP, &map))
+		snprintf(other, sizeof other, "%s", map->l_name);
 	if (found)
 		dlclose(found);
 	if (found == handle)
 		return 0;
-	snprintf(ret_message, message_size, "libraries would find another libcuda.so.1 than %s in the worker: it was loaded before", inside.file);
+	snprintf(ret_message, message_size, "libraries would find another %s than %s in the worker: %s, which was loaded before", driver_name, inside.file, other);
 	return -EEXIST;
 }
 
