@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """The lists of what may fail in the suites of others: by name, a time-out only where slow is the reason, and never what passes."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
 import sys
 import tempfile
+import types
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GPU = os.path.join(HERE, "..", "gpu")
 sys.dont_write_bytecode = True
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, GPU]
 import numba_suite  # noqa: E402
+import sides  # noqa: E402
 import torch_ops  # noqa: E402
 
 
@@ -55,41 +59,84 @@ class Torch(unittest.TestCase):
         self.assertTrue(torch_ops.expectations())
 
 
+class Names(unittest.TestCase):
+    """The lists of opdb and of the other comparisons by name."""
+
+    def test_by_name(self):
+        listed = {"mm": "why", "grid": "why"}
+        self.assertEqual(sides.unexpected({"add"}, {"mm": "differs", "grid": "differs"}, listed), [])
+        wrong = sides.unexpected({"mm"}, {"add": "differs", "sub": "fails"}, listed)
+        self.assertEqual([line.split(":")[0] for line in wrong], ["add", "sub", "mm"])
+
+    def test_a_name_needs_a_reason(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "list")
+            for text, good in (("# comment\n\na | why\n", True), ("a\n", False), ("a |\n", False)):
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(text)
+                if good:
+                    self.assertEqual(sides.expectations(path), {"a": "why"})
+                else:
+                    self.assertRaises(SystemExit, sides.expectations, path)
+
+    def test_lists_can_be_read(self):
+        for name in os.listdir(GPU):
+            if name.endswith("_expected.txt") and name not in ("samples_expected.txt", "numba_expected.txt"):
+                sides.expectations(os.path.join(GPU, name))
+
+
 class Operators(unittest.TestCase):
     opdb = program("opdb")
 
-    def test_by_name(self):
-        listed = {"mm": "library", "grid": "varies"}
-        self.assertEqual(self.opdb.unexpected({"mm": "library", "grid": "varies", "add": "same"}, listed), [])
-        self.assertEqual(self.opdb.unexpected({"grid": "same"}, listed), [])
-        wrong = self.opdb.unexpected({"mm": "same", "add": "differs", "grid": "differs", "sub": "library"}, listed)
-        self.assertEqual([line.split(":")[0] for line in wrong], ["add", "grid", "mm", "sub"])
+    def run_of(self, native, remote):
+        """What report() needs: lines by number of operators op0, op1, ..."""
+        arg = types.SimpleNamespace(mode="tcp", limit=1.0)
+        run = self.opdb.Run(arg, types.SimpleNamespace(seconds=lambda: 1.0), "")
+        run.ops = [f"op{n}" for n in range(len(native))]
+        run.native = {n: {"status": how, "text": ""} for n, how in enumerate(native)}
+        run.remote = {n: {"status": how, "text": ""} for n, how in enumerate(remote) if how}
+        return run
+
+    def status(self, native, remote, listed):
+        run = self.run_of(native, remote)
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            return self.opdb.report(run, self.opdb.outcomes(run), listed, os.path.join(folder, "out"))
 
     def test_one_of_many_counts(self):
-        """One difference in a hundred is one too many."""
-        same = {f"op{i}": "same" for i in range(1000)}
-        self.assertEqual(len(self.opdb.unexpected({**same, "op7": "differs"}, {})), 1)
+        """One difference in a thousand is one too many, unless it is listed; more than one in a hundred always are."""
+        many = ["ok"] * 1000
+        self.assertEqual(self.status(many, ["same"] * 1000, {}), 0)
+        self.assertEqual(self.status(many, ["same"] * 999 + ["differs"], {}), 1)
+        self.assertEqual(self.status(many, ["within"] * 999 + ["differs"], {"op999": "why"}), 0)
+        self.assertEqual(self.status(many, ["same"] * 999 + ["same"], {"op999": "why"}), 1)
+        self.assertEqual(self.status(many, ["same"] * 980 + ["error"] * 20, {f"op{n}": "why" for n in range(980, 1000)}), 1)
 
-    def test_compare(self):
-        with tempfile.TemporaryDirectory() as folder:
-            paths = {}
-            for side, hashes in (("native", ["1", "2"]), ("remote", ["1", "3"])):
-                paths[side] = os.path.join(folder, side)
-                with open(paths[side], "w", encoding="utf-8") as f:
-                    for number, digest in enumerate(hashes):
-                        f.write('{"number": %d, "op": "op%d", "status": "ok", "hashes": ["%s"], "sizes": [1.0]}\n' % (number, number, digest))
-            expected = os.path.join(folder, "expected")
-            for text, status in (("", 1), ("op1 | library | why\n", 1), ("op0 | library | why\n", 1)):
-                with open(expected, "w", encoding="utf-8") as f:
-                    f.write(text)
-                arg = type("Arguments", (), {"native": paths["native"], "remote": paths["remote"], "again": None, "list": None, "expected": expected})
-                self.assertEqual(self.opdb.compare(arg), status)
-            arg.remote = arg.native
-            open(expected, "w", encoding="utf-8").close()
-            self.assertEqual(self.opdb.compare(arg), 0)
+    def test_what_was_not_reached_does_not_agree(self):
+        self.assertEqual(self.status(["ok", "ok"], ["same", None], {}), 1)
+        self.assertEqual(self.status([], [], {}), 1)
+        self.assertEqual(self.status(["ok", "error"], ["same", None], {}), 0)
 
-    def test_list_can_be_read(self):
-        self.assertEqual(len(self.opdb.expectations(os.path.join(GPU, "opdb_expected.txt"))), 100)
+    def test_worst_of_one_name(self):
+        run = self.run_of(["ok", "ok"], ["differs", "same"])
+        run.ops = ["op", "op"]
+        self.assertEqual(self.opdb.outcomes(run)["op"][0], "differs")
+
+    def test_values(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("no PyTorch here")
+        one = torch.ones(4)
+        near, far = one + 1e-3, one + 1e-2
+        compare = self.opdb.compare_operator
+        self.assertEqual(compare([[[one]], [[one]]], [[one.clone()]])[0], "same")
+        self.assertEqual(compare([[[one]], [[one]]], [[near]])[0], "differs")
+        self.assertEqual(compare([[[one]], [[near]]], [[one - 1e-3]])[0], "within")
+        self.assertEqual(compare([[[one]], [[near]]], [[far]])[0], "differs")
+        self.assertEqual(compare([[[one]], [[one]]], [[one.double()]])[0], "differs")
+        self.assertEqual(compare([["refused: a"], ["refused: a"]], [["refused: b"]])[0], "differs")
+        self.assertEqual(compare([[[one], [one]]], [[one]])[0], "differs")
+        self.assertEqual(compare([[[one * float("nan")]]], [[one * float("nan")]])[0], "same")
 
 
 class Samples(unittest.TestCase):
