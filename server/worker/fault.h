@@ -14,6 +14,7 @@ enum ckt_worker_fault {
 	CKT_FAULT_WRITE = 3,		/* a chunk is about to be written */
 	CKT_FAULT_CONTENTS = 4,		/* the contents are written, no manifest */
 	CKT_FAULT_MANIFEST = 5,		/* the manifest is written, nobody was told */
+	CKT_FAULT_COPIED_ASIDE = 6,	/* the frozen state lies in spare memory; fail: it could not be copied */
 	CKT_FAULT_RESTORE_CHECKED = 10,	/* everything is checked, nothing made */
 	CKT_FAULT_RESTORE_OBJECTS = 11,	/* modules and objects are made */
 	CKT_FAULT_RESTORE_CHUNK = 12,	/* a chunk is about to be read */

@@ -172,14 +172,36 @@ static bool takes_array(const struct ckt_piece *piece, const struct ckt_spare *s
 	return piece->array && !piece->same && piece->device == 0 && used + align(piece->size) <= spare->size;
 }
 
-int ckt_save_let_go(struct ckt_saving *s)
+/* Memory of the window: any range of it can be copied at once.  Two variables of modules that lie one behind the other cannot. */
+static bool in_window(const struct ckt_piece *piece)
 {
-	struct ckt_worker *worker = s->worker;
-	struct ckt_spare *spare = &s->save->spare;
+	return piece->address >= CKT_WINDOW_BASE && piece->address - CKT_WINDOW_BASE < CKT_WINDOW_SIZE;
+}
+
+static bool takes_memory(const struct ckt_piece *piece)
+{
+	return !piece->same && !piece->data && !piece->array && piece->device == 0;
+}
+
+/* The pieces from `i` on that go in one copy, since they lie one behind the other: their number, and their size. */
+static size_t neighbours(const struct ckt_saving *s, size_t i, uint64_t room, uint64_t *ret_size)
+{
+	const struct ckt_piece *first = &s->pieces[i];
+	uint64_t size = 0;
+	size_t n = i;
+	while (n < s->piece_count && takes_memory(&s->pieces[n]) && size + s->pieces[n].size <= room &&
+	       s->pieces[n].address == first->address + size && (n == i || (in_window(first) && in_window(&s->pieces[n]))))
+		size += s->pieces[n++].size;
+	*ret_size = size;
+	return n - i;
+}
+
+/* Copies what there is room for into the spare memory, in the order of the device's default stream. */
+static CUresult copy_aside(struct ckt_saving *s)
+{
+	const struct ckt_spare *spare = &s->save->spare;
 	uint64_t used = 0;
-	if (!s->save->let_go || !spare->size)
-		return 0;
-	CUresult result = ckt_worker_spare_use(worker);
+	CUresult result = ckt_worker_spare_use(s->worker);
 	for (size_t i = 0; i < s->piece_count && !result;) {
 		struct ckt_piece *piece = &s->pieces[i];
 		if (takes_array(piece, spare, used)) {
@@ -189,30 +211,43 @@ int ckt_save_let_go(struct ckt_saving *s)
 			i++;
 			continue;
 		}
-		uint64_t size = 0;
-		size_t n = i;
-		/* As much as lies one behind the other goes in one copy. */
-		for (; n < s->piece_count && !s->pieces[n].same && !s->pieces[n].data && !s->pieces[n].array && s->pieces[n].device == 0 &&
-		       used + size + s->pieces[n].size <= spare->size && s->pieces[n].address == piece->address + size;
-		     n++) {
-			s->pieces[n].copy = CKT_SPARE_BASE + used + size;
-			size += s->pieces[n].size;
-		}
-		if (size)
+		uint64_t size;
+		size_t count = neighbours(s, i, spare->size - used, &size);
+		if (count)
 			result = ckt_driver.cuMemcpyDtoDAsync_v2(CKT_SPARE_BASE + used, piece->address, size, NULL);
+		if (result)
+			ckt_warning("%llu bytes at 0x%llx (space %u, %zu pieces) cannot be copied aside: CUDA error %d", (unsigned long long)size,
+				    (unsigned long long)piece->address, piece->space, count, result);
+		uint64_t at = CKT_SPARE_BASE + used;
+		for (size_t n = i; n < i + count; n++) {
+			s->pieces[n].copy = at;
+			at += s->pieces[n].size;
+		}
 		used += align(size);
-		i = n > i ? n : i + 1;
+		i += count + !count;
 	}
-	if (!result)
-		result = ckt_driver.cuCtxSynchronize();
+	if (ckt_fault_fails(CKT_FAULT_COPIED_ASIDE))
+		result = CUDA_ERROR_INVALID_VALUE;
+	CUresult done = ckt_driver.cuCtxSynchronize();
+	return result ? result : done;
+}
+
+int ckt_save_let_go(struct ckt_saving *s)
+{
+	if (!s->save->let_go || !s->save->spare.size)
+		return 0;
+	CUresult result = copy_aside(s);
 	if (result) {
-		snprintf(s->message, s->message_size, "copying the GPU's memory: CUDA error %d", result);
-		return -EIO;
+		/* Nothing is lost: the session stands still while its image is written, as without spare memory. */
+		ckt_warning("the session stands still while its image is written: copying its memory aside: CUDA error %d", result);
+		for (size_t i = 0; i < s->piece_count; i++)
+			s->pieces[i].copy = 0;
+		return 0;
 	}
 	int error = run_crew(s, true);
 	ckt_save_give_vmm_back(s);
 	if (!error)
-		s->save->let_go(s->save, worker);
+		s->save->let_go(s->save, s->worker);
 	return error;
 }
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -57,4 +58,42 @@ static void test_full(void)
 	inside_free(memory);
 }
 
-UNIT_SUITE(save_contents, {"words", test_words}, {"full", test_full})
+static int let_go_calls;
+
+static void count_let_go(struct ckt_save *save, struct ckt_worker *worker)
+{
+	(void)save;
+	(void)worker;
+	let_go_calls++;
+}
+
+/* The frozen state is copied aside and the session goes on; where it cannot be, the session stands still and the image is the same. */
+static void test_aside(void)
+{
+	struct ckt_worker *w = &ckt_worker;
+	const unsigned devices = w->device_count;
+	uint64_t memory = inside_memory(9 << 20, 7);
+	w->device_count = 1;
+	for (int fails = 0; fails < 2; fails++) {
+		struct ckt_save s = {.let_go = count_let_go};
+		ckt_worker_spare_take(w, &s.spare);
+		YES(s.spare.size >= 9 << 20);
+		if (fails)
+			setenv("CRICKET_FAULT", "fail:6", 1);
+		let_go_calls = 0;
+		image_files_new();
+		MUST(image_save(&s), 0);
+		IS(let_go_calls, !fails);
+		ckt_image *image = image_read();
+		IS(image_word(image, memory), 7);
+		IS(image_word(image, memory + (9 << 20) - 4), 7);
+		image_free(image);
+		image_files_close();
+		ckt_worker_spare_give(w, &s.spare);
+	}
+	unsetenv("CRICKET_FAULT");
+	w->device_count = devices;
+	inside_free(memory);
+}
+
+UNIT_SUITE(save_contents, {"words", test_words}, {"full", test_full}, {"aside", test_aside})
