@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -37,12 +38,26 @@ def digest(tensor):
     return hashlib.sha256(bytes(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())).hexdigest()[:16]
 
 
+def waits():
+    """How often each call of this session was waited for, by `cricketctl stats` where $WORKLOAD_CTL names cricketctl."""
+    ctl = os.environ.get("WORKLOAD_CTL")
+    if not ctl:
+        return {}
+    env = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
+
+    def ask(*words):
+        return json.loads(subprocess.run([ctl, "--json", *words], env=env, capture_output=True, text=True, check=True).stdout)
+    session = next(s["session"] for s in ask("ps")["sessions"] if s["pid"] == os.getpid())
+    return {call["name"]: call["waited"] for call in ask("stats", session)["calls"]}
+
+
 class Loop:
     """Steps with a mid point; the time of those behind the warm-up, without what the mid point took."""
 
     def __init__(self, arg):
         self.arg, self.steps = arg, arg.steps
         self.seconds, self.timed = 0.0, 0
+        self.waited = {}
 
     def synchronize(self):
         import torch
@@ -57,16 +72,18 @@ class Loop:
                 phase()
             if i == min(WARM_UP, self.steps - 1):
                 self.synchronize()
+                before = waits()
                 start = time.perf_counter()
             yield i
         self.synchronize()
         self.timed = self.steps - min(WARM_UP, self.steps - 1)
         self.seconds = time.perf_counter() - start
+        self.waited = {name: count - before.get(name, 0) for name, count in waits().items() if count > before.get(name, 0)}
 
     def keep(self):
         if os.environ.get("WORKLOAD_TIMES"):
             with open(os.environ["WORKLOAD_TIMES"], "w", encoding="utf-8") as f:
-                json.dump({"ms": self.seconds / self.timed * 1e3, "steps": self.timed}, f)
+                json.dump({"ms": self.seconds / self.timed * 1e3, "steps": self.timed, "waited": self.waited}, f)
 
 
 # ---------------------------------------------------------------- models
@@ -225,6 +242,9 @@ def main():
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    # Their backward passes add in another order each time, also where deterministic algorithms are asked for; the others' do not.
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     WORKLOADS[arg.name](arg)
     return 0
 
