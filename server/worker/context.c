@@ -10,6 +10,7 @@
 #include "server/worker/graph.h"
 #include "server/worker/hash.h"
 #include "server/worker/ipc.h"
+#include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
@@ -290,6 +291,8 @@ static void destroy_contents(struct ckt_worker *worker, struct ckt_object *conte
 		if (list[i] != context && list[i]->context == context->id)
 			ckt_object_destroy(worker, list[i]);
 	free(list);
+	/* Libraries end some of theirs beside the executor. */
+	ckt_aside_drain(worker, -1);
 	ckt_ipc_forget_context(worker, context->id);
 	ckt_pools_forget_context(worker, context);
 	ckt_memory_free_owned(&worker->devices[context->ctx.device].memory, context->id);
@@ -302,6 +305,7 @@ CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *conte
 	if (result)
 		return result;
 	destroy_contents(worker, context);
+	ckt_inside_context_ended(worker, context);
 	ckt_lib_capture_forget_context(context->id);
 	ckt_graph_forget_context(worker, context->id);
 	ckt_staging_forget(&worker->staging, context->ctx.fences);

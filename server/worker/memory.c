@@ -381,6 +381,21 @@ void ckt_memory_free_owned(struct ckt_memory *memory, uint64_t owner)
 	pthread_mutex_unlock(&memory->lock);
 }
 
+uint64_t ckt_memory_reown(struct ckt_memory *memory, uint64_t from, uint64_t to)
+{
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&memory->lock);
+	for (size_t i = 0; i < memory->block_count; i++) {
+		struct ckt_block *block = &memory->blocks[i];
+		if (block->owner != from)
+			continue;
+		block->owner = to;
+		bytes += block->freeing ? 0 : block->granted;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return bytes;
+}
+
 bool ckt_memory_block_of(struct ckt_memory *memory, uint64_t address, struct ckt_block *ret_block)
 {
 	pthread_mutex_lock(&memory->lock);

@@ -103,6 +103,8 @@ CUresult ckt_memory_free_library(struct ckt_memory *memory, uint64_t address);
 void ckt_memory_free_end(struct ckt_memory *memory, uint64_t address);
 /* Marks every block of a context (0: every block of the device) and frees it at once. Precondition: nothing runs that uses them. */
 void ckt_memory_free_owned(struct ckt_memory *memory, uint64_t owner);
+/* What is one owner's becomes the other's; the bytes of it that are not being freed. */
+uint64_t ckt_memory_reown(struct ckt_memory *memory, uint64_t from, uint64_t to);
 /* The block that the address lies in, and whose it is; false where it lies in none. */
 bool ckt_memory_block_of(struct ckt_memory *memory, uint64_t address, struct ckt_block *ret_block);
 /* Whether the extent at the index, which is no cached one, holds blocks of libraries only: an image needs none of it.  Precondition: locked, or frozen. */

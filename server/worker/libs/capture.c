@@ -10,16 +10,19 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/log.h"
+#include "server/worker/aside.h"
 #include "server/worker/budget.h"
 #include "server/worker/driver.h"
+#include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
 
 /* A node with the driver's of it, in the graph and in those made of it; as graph_tree.c. */
-enum { NODE_BYTES = 4096, CONTEXTS_MAX = 64 };
+enum { NODE_BYTES = 4096, CONTEXTS_MAX = 64, CAPTURE_ATTEMPTS = 3 };
 
 CUstream ckt_lib_capture_stream;
+uint64_t ckt_lib_capture_id;
 
 static struct {
 	struct ckt_object *used[CKT_LIB_USES_MAX];
@@ -27,6 +30,7 @@ static struct {
 	bool too_many;
 	bool astray;			/* an object could not be put on the stream */
 	bool later;			/* the handler has kept the call, against its contract */
+	bool disturbed;			/* something waited for the context meanwhile */
 } running;
 
 /* ---- Private streams */
@@ -84,7 +88,7 @@ void ckt_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object)
 }
 
 /* Runs the call with the stream capturing.  Whatever happens, the stream captures no more, and handles have the streams that they had. */
-static CUresult capture(struct ckt_wcall *call, CUstream stream, CUgraph *ret_graph)
+static CUresult capture(struct ckt_wcall *call, uint64_t id, CUstream stream, CUgraph *ret_graph)
 {
 	struct ckt_worker *worker = call->worker;
 	CUgraph graph = NULL;
@@ -94,6 +98,7 @@ static CUresult capture(struct ckt_wcall *call, CUstream stream, CUgraph *ret_gr
 	running.used_count = 0;
 	running.too_many = running.astray = false;
 	ckt_lib_capture_stream = stream;
+	ckt_lib_capture_id = id;
 	int handled = ckt_lib_state_run(call);
 	running.later = handled == CKT_WCALL_LATER;
 	ckt_lib_capture_stream = NULL;
@@ -102,7 +107,9 @@ static CUresult capture(struct ckt_wcall *call, CUstream stream, CUgraph *ret_gr
 		if (library->use_stream)
 			library->use_stream(worker, running.used[i], (CUstream)-1);
 	}
+	ckt_lib_capture_id = 0;
 	result = ckt_driver.cuStreamEndCapture(stream, &graph);
+	running.disturbed = result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	if (handled == CKT_WCALL_GARBAGE || handled == CKT_WCALL_LATER || running.too_many)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (handled)
@@ -111,7 +118,7 @@ static CUresult capture(struct ckt_wcall *call, CUstream stream, CUgraph *ret_gr
 		result = CUDA_ERROR_UNKNOWN;
 	if (result && graph)
 		ckt_driver.cuGraphDestroy(graph);
-	if (result)
+	if (result && !running.disturbed)
 		ckt_warning("%s could not be captured: CUDA error %d, the library's status %d", call->proc->name, result, call->status);
 	*ret_graph = graph;
 	return result;
@@ -157,6 +164,7 @@ void ckt_lib_call_fini(struct ckt_object *object)
 	if (object->real)
 		ckt_driver.cuGraphDestroy(object->real);
 	object->real = NULL;
+	ckt_inside_owner_ended(&ckt_worker, object->id, object->context);
 }
 
 /* The object of a graph that was captured; takes over the step. */
@@ -193,7 +201,7 @@ CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib 
 {
 	const struct ckt_library *library = lib == CKT_LIB_CUDA ? NULL : ckt_library_of(lib);
 	CUstream stream;
-	CUgraph graph;
+	CUgraph graph = NULL;
 	/* What answers, creates or sets is no work for a stream. */
 	if (!library || proc >= *library->proc_count || !library->procs[proc].handler ||
 	    (library->procs[proc].flags & (CKT_PROC_BATCHED | CKT_PROC_CREATES | CKT_PROC_SETS)) != CKT_PROC_BATCHED || !worker->current)
@@ -209,17 +217,26 @@ CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib 
 		ckt_wcall_free(call);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	call->args = (struct ckt_cursor){.p = step->args, .end = step->args + size};
-	result = capture(call, stream, &graph);
+	/* Memory that a library gave back is waited for beside the executor, and such a wait ends a capture in its context: once more without. */
+	for (unsigned attempt = 0; attempt < CAPTURE_ATTEMPTS; attempt++) {
+		call->args = (struct ckt_cursor){.p = step->args, .end = step->args + size};
+		result = capture(call, id, stream, &graph);
+		if (!running.disturbed || running.later)
+			break;
+		call->status = 0;
+		ckt_aside_settle(worker);
+	}
 	if (!running.later)
 		ckt_wcall_free(call);
 	if (result) {
 		ckt_lib_step_unref(step);
-		return result;
+	} else {
+		result = enter(worker, id, graph, step);
+		if (result)
+			ckt_driver.cuGraphDestroy(graph);
 	}
-	result = enter(worker, id, graph, step);
 	if (result)
-		ckt_driver.cuGraphDestroy(graph);
+		ckt_inside_owner_ended(worker, id, worker->current->id);
 	return result;
 }
 

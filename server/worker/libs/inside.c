@@ -14,6 +14,7 @@
 
 #include "rpc/log.h"
 #include "server/worker/driver.h"
+#include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
 
 enum { HOOKS_MAX = 64 };
@@ -239,9 +240,20 @@ void ckt_inside_leave(uint64_t before)
 	serving_owner = before;
 }
 
+uint64_t ckt_inside_captured_call(void)
+{
+	return ckt_lib_capture_id && ckt_inside_has_tables() ? ckt_lib_capture_id : 0;
+}
+
 uint64_t ckt_inside_owner(void)
 {
-	return serving_owner | CKT_MEMORY_LIBRARY;
+	uint64_t owner = ckt_inside_captured_call();
+	if (!owner)
+		owner = serving_owner;
+	/* Of no object: the context's. */
+	if (!owner && ckt_inside_has_tables() && ckt_worker.current)
+		owner = ckt_worker.current->id;
+	return owner | CKT_MEMORY_LIBRARY;
 }
 
 bool ckt_inside_has_tables(void)

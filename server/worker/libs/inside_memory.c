@@ -4,10 +4,13 @@
  * An allocation on a stream (cuMemAllocAsync) has its memory at once: the window's memory is mapped by the host.  A free waits for what the memory
  * may still be used by, but not on the executor, whose commands the GPU may wait for: there the waiting is done aside.
  */
+#include <pthread.h>
 #include <stdlib.h>
 
+#include "rpc/log.h"
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
+#include "server/worker/grow.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/worker.h"
 
@@ -24,6 +27,8 @@ struct ckt_worker_device *ckt_inside_device(void)
 
 /* ---- Allocation */
 
+__thread bool ckt_inside_missed;
+
 static CUresult allocate(uint64_t size, CUdeviceptr *ret_address)
 {
 	struct ckt_worker *worker = &ckt_worker;
@@ -37,11 +42,14 @@ static CUresult allocate(uint64_t size, CUdeviceptr *ret_address)
 	/* As for the program's own: what pools keep, and what is being given back. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_inside_has_tables()) {
 		ckt_pools_release(worker, (unsigned)(device - worker->devices), true);
+		ckt_inside_free_waiting(worker, 0);
 		ckt_aside_settle(worker);
 		result = ckt_memory_alloc(&device->memory, size, ckt_inside_owner(), &address);
 	}
 	if (!result)
 		*ret_address = address;
+	else if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		ckt_inside_missed = true;
 	return result;
 }
 
@@ -83,6 +91,27 @@ static CUresult CUDAAPI mem_alloc_from_pool_async(CUdeviceptr *address, size_t s
 
 /* ---- Free */
 
+/* What a library gave back and nobody could wait for: for the next attempt, or until the captured call that uses it has ended. */
+static struct {
+	pthread_mutex_t lock;
+	struct waiting {
+		struct ckt_memory *memory;
+		uint64_t address;
+		CUcontext context;
+		uint64_t call;		/* 0: of none */
+	} *list;
+	size_t count, room;
+} waiting = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void wait_longer(struct ckt_memory *memory, uint64_t address, CUcontext context, uint64_t call)
+{
+	pthread_mutex_lock(&waiting.lock);
+	/* Without memory for that the block stays until its context ends. */
+	if (!CKT_GROW(waiting.list, waiting.count, waiting.room, 16))
+		waiting.list[waiting.count++] = (struct waiting){memory, address, context, call};
+	pthread_mutex_unlock(&waiting.lock);
+}
+
 struct freed {
 	struct ckt_aside_job job;
 	struct ckt_memory *memory;
@@ -91,7 +120,7 @@ struct freed {
 	CUresult result;
 };
 
-/* While something is captured in the context the driver refuses to wait for it: the memory then stays until its owner goes. */
+/* While something is captured in the context the driver refuses to wait for it. */
 static CUresult wait_for(CUevent event)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -109,37 +138,65 @@ static void freed_run(struct ckt_aside_job *job)
 	freed->result = wait_for(freed->event);
 }
 
+static void freed_end(struct ckt_memory *memory, uint64_t address, CUcontext context, CUresult result)
+{
+	if (result)
+		wait_longer(memory, address, context, 0);
+	else
+		ckt_memory_free_end(memory, address);
+}
+
 static void freed_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
 	struct freed *freed = (struct freed *)job;
 	(void)worker;
-	if (!freed->result)
-		ckt_memory_free_end(freed->memory, freed->address);
+	freed_end(freed->memory, freed->address, job->context, freed->result);
 	free(freed);
 }
 
-/* event: owned. */
-static CUresult free_behind(struct ckt_memory *memory, uint64_t address, CUevent event)
+/* event: owned.  context: the current one, or any where the executor runs and there is no event. */
+static void free_behind(struct ckt_memory *memory, uint64_t address, CUcontext context, CUevent event)
 {
 	struct ckt_worker *worker = &ckt_worker;
-	struct freed *freed = NULL;
-	if (worker->go && ckt_inside_has_tables()) {
-		freed = calloc(1, sizeof *freed);
-		CUcontext context;
-		if (freed && !ckt_driver.cuCtxGetCurrent(&context) && context) {
-			*freed = (struct freed){.job = {.context = context, .run = freed_run, .finish = freed_finish},
-						.memory = memory,
-						.address = address,
-						.event = event};
-			ckt_aside_submit(worker, &freed->job);
-			return CUDA_SUCCESS;
-		}
-		free(freed);
+	struct freed *freed = worker->go && context && ckt_inside_has_tables() ? calloc(1, sizeof *freed) : NULL;
+	if (!freed) {
+		freed_end(memory, address, context, wait_for(event));
+		return;
 	}
-	CUresult result = wait_for(event);
-	if (!result)
-		ckt_memory_free_end(memory, address);
-	return result;
+	*freed = (struct freed){.job = {.context = context, .run = freed_run, .finish = freed_finish},
+				.memory = memory,
+				.address = address,
+				.event = event};
+	ckt_aside_submit(worker, &freed->job);
+}
+
+void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call)
+{
+	/* Those of other contexts wait for them on the aside thread, which exists once the session goes. */
+	if (!worker->go)
+		return;
+	pthread_mutex_lock(&waiting.lock);
+	for (size_t i = waiting.count; i-- > 0;) {
+		struct waiting next = waiting.list[i];
+		if (next.call && next.call != call)
+			continue;
+		waiting.list[i] = waiting.list[--waiting.count];
+		pthread_mutex_unlock(&waiting.lock);
+		free_behind(next.memory, next.address, next.context, NULL);
+		pthread_mutex_lock(&waiting.lock);
+		/* Without memory for a job it was waited for at once, in vain, and lies at the end again: behind what is looked at. */
+		i = i < waiting.count ? i : waiting.count;
+	}
+	pthread_mutex_unlock(&waiting.lock);
+}
+
+static void forget_waiting(CUcontext context)
+{
+	pthread_mutex_lock(&waiting.lock);
+	for (size_t i = waiting.count; i-- > 0;)
+		if (waiting.list[i].context == context)
+			waiting.list[i] = waiting.list[--waiting.count];
+	pthread_mutex_unlock(&waiting.lock);
 }
 
 static CUresult begin_free(CUdeviceptr address, struct ckt_memory **ret_memory)
@@ -155,7 +212,17 @@ static CUresult CUDAAPI block_free(CUdeviceptr address)
 	CUresult result = begin_free(address, &memory);
 	if (result)
 		return result;
-	return memory ? free_behind(memory, address, NULL) : ckt_inside_free_managed(address);
+	if (!memory)
+		return ckt_inside_free_managed(address);
+	CUcontext context = NULL;
+	ckt_driver.cuCtxGetCurrent(&context);
+	uint64_t call = ckt_inside_captured_call();
+	/* What is captured runs later, and uses it then. */
+	if (call)
+		wait_longer(memory, address, context, call);
+	else
+		free_behind(memory, address, context, NULL);
+	return CUDA_SUCCESS;
 }
 
 /* An event behind the stream's work; none where it captures, because nothing may be put into what is captured. */
@@ -179,11 +246,14 @@ static CUresult free_async(CUdeviceptr address, CUstream stream)
 	if (result || !memory)
 		return result ? result : ckt_inside_free_managed(address);
 	CUevent event;
+	CUcontext context = NULL;
+	ckt_driver.cuCtxGetCurrent(&context);
 	result = event_behind(stream, &event);
-	/* It stays as it is, freed to the library, until its owner goes. */
 	if (result)
-		return result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ? CUDA_SUCCESS : result;
-	return free_behind(memory, address, event);
+		wait_longer(memory, address, context, ckt_inside_captured_call());
+	else
+		free_behind(memory, address, context, event);
+	return CUDA_SUCCESS;
 }
 
 static CUresult CUDAAPI mem_free_async(CUdeviceptr address, CUstream stream)
@@ -196,10 +266,23 @@ static CUresult CUDAAPI mem_free_async_ptsz(CUdeviceptr address, CUstream stream
 	return free_async(address, stream ? stream : CU_STREAM_PER_THREAD);
 }
 
-void ckt_inside_free_owned(struct ckt_worker *worker, uint64_t owner)
+/* ---- Whose it is has ended */
+
+void ckt_inside_owner_ended(struct ckt_worker *worker, uint64_t owner, uint64_t context)
 {
+	uint64_t kept = 0;
 	for (unsigned d = 0; d < worker->device_count; d++)
-		ckt_memory_free_owned(&worker->devices[d].memory, owner | CKT_MEMORY_LIBRARY);
+		kept += ckt_memory_reown(&worker->devices[d].memory, owner | CKT_MEMORY_LIBRARY, context | CKT_MEMORY_LIBRARY);
+	if (kept)
+		ckt_debug("a library keeps %llu KiB that it took for object 0x%llx, which has ended", (unsigned long long)kept >> 10, (unsigned long long)owner);
+	ckt_inside_free_waiting(worker, owner);
+}
+
+void ckt_inside_context_ended(struct ckt_worker *worker, const struct ckt_object *context)
+{
+	forget_waiting(context->real);
+	for (unsigned d = 0; d < worker->device_count; d++)
+		ckt_memory_free_owned(&worker->devices[d].memory, context->id | CKT_MEMORY_LIBRARY);
 }
 
 /* ---- Questions */

@@ -71,6 +71,8 @@ struct ckt_lib_recipe {
  */
 int ckt_lib_state_run(struct ckt_wcall *call);
 void ckt_lib_state_done(struct ckt_wcall *call, CUresult result);
+/* Around the part of such a handler that enters its object; NULL: behind it. */
+void ckt_lib_state_resume(const struct ckt_wcall *call);
 /* The object goes; NULL is nothing. */
 void ckt_lib_recipe_free(struct ckt_lib_recipe *recipe);
 struct ckt_lib_step *ckt_lib_log(void);
@@ -108,6 +110,8 @@ struct ckt_object *ckt_lib_dead_take(void);
 /* ---- capture.c */
 /* While a call is captured: what its stream is, whatever id it names; else NULL. */
 extern CUstream ckt_lib_capture_stream;
+/* And the id of the captured call; else 0. */
+extern uint64_t ckt_lib_capture_id;
 /* A look-up found the object: the call being captured uses it. */
 void ckt_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object);
 

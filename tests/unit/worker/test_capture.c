@@ -255,5 +255,29 @@ static void test_context_ends(void)
 	toy_end();
 }
 
+/* Something waited for the context while the call was captured: it is captured again, and not for ever. */
+static void test_disturbed(void)
+{
+	toy_begin();
+	uint64_t memory = inside_memory(4096, 0), exec = ID(GRAPH_EXEC, 66);
+	MUST(toy_create(OBJECT(6), 60), CUDA_SUCCESS);
+	toy_disturbed = 1;
+	MUST(toy_capture(CALL(6), OBJECT(6), memory), CUDA_SUCCESS);
+	IS(toy_disturbed, 0);
+	graph_begin(&d);
+	graph_library(&d, 2, CALL(6));
+	MUST(graph_instantiate(&d, ID(GRAPH, 66), exec), CUDA_SUCCESS);
+	launch(exec);
+	IS(inside_word(memory), 60);
+	IS(ASK(graph_exec_destroy, .exec = exec), CUDA_SUCCESS);
+	IS(toy_capture_end(CALL(6)), CUDA_SUCCESS);
+	toy_disturbed = 100;
+	YES(toy_capture(CALL(6), OBJECT(6), memory) != CUDA_SUCCESS);
+	toy_disturbed = 0;
+	IS(toy_destroy(OBJECT(6)), CUDA_SUCCESS);
+	inside_free(memory);
+	toy_end();
+}
+
 UNIT_SUITE(capture, {"launch", test_launch}, {"uses", test_uses}, {"workspace", test_workspace}, {"refused", test_refused},
-	   {"stream argument", test_stream_argument}, {"update", test_update}, {"context ends", test_context_ends})
+	   {"stream argument", test_stream_argument}, {"update", test_update}, {"context ends", test_context_ends}, {"disturbed", test_disturbed})

@@ -67,6 +67,11 @@ static void test_addresses(void)
 
 static void test_owners(void)
 {
+	pthread_t executor = ckt_worker.executor;
+	/* Of no object: the executor knows the context, other threads do not. */
+	ckt_worker.executor = pthread_self();
+	IS(ckt_inside_owner(), CKT_MEMORY_LIBRARY | ckt_handle_primary(0));
+	memset(&ckt_worker.executor, 0, sizeof ckt_worker.executor);
 	IS(ckt_inside_owner(), CKT_MEMORY_LIBRARY);
 	uint64_t before = ckt_inside_enter(7);
 	IS(before, 0);
@@ -77,6 +82,7 @@ static void test_owners(void)
 	ckt_inside_leave(outer);
 	ckt_inside_leave(before);
 	IS(ckt_inside_owner(), CKT_MEMORY_LIBRARY);
+	ckt_worker.executor = executor;
 }
 
 UNIT_SUITE(libs_inside, {"found", test_found}, {"addresses", test_addresses}, {"owners", test_owners})

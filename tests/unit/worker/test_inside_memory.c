@@ -4,6 +4,7 @@
 
 #include "server/worker/aside.h"
 #include "server/worker/libs/inside.h"
+#include "server/worker/libs/state.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"
 
@@ -96,25 +97,117 @@ static void test_limit(void)
 	memory->limit = ckt_worker.memory_limit = limit;
 }
 
+static uint64_t owner_of(uint64_t address)
+{
+	struct ckt_block block = {0};
+	YES(ckt_memory_block_of(&ckt_worker.devices[0].memory, address, &block));
+	return block.owner & ~CKT_MEMORY_LIBRARY;
+}
+
+/* What a library has not freed when its object ends another object may use: it stays, and is the context's. */
 static void test_owned(void)
 {
 	const struct toy *toy = toy_library();
-	uint64_t address[3], before = used();
+	pthread_t executor = ckt_worker.executor;
+	uint64_t address[3], before = used(), primary = ckt_handle_primary(0);
+	ckt_worker.executor = pthread_self();
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t outer = ckt_inside_enter(i ? 40 + i : 0);
 		MUST(toy->toy_alloc(TOY_LINKED, 2 * MIB, &address[i]), CUDA_SUCCESS);
 		ckt_inside_leave(outer);
 	}
-	ckt_inside_free_owned(&ckt_worker, 41);
-	IS(used() - before, 4 * MIB);
-	IS(toy->toy_free(address[1], 0), CUDA_ERROR_INVALID_VALUE);
-	ckt_inside_free_owned(&ckt_worker, 42);
-	IS(used() - before, 2 * MIB);
-	/* Of no object: the library's own, and neither the program's nor another owner's end takes it. */
-	ckt_memory_free_owned(&ckt_worker.devices[0].memory, ckt_worker.current->id);
-	IS(inside_word(address[0]), inside_word(address[0]));
-	IS(toy->toy_free(address[0], 0), CUDA_SUCCESS);
+	IS(owner_of(address[0]), primary);
+	IS(owner_of(address[1]), 41);
+	ckt_inside_owner_ended(&ckt_worker, 41, primary);
+	IS(used() - before, 6 * MIB);
+	IS(owner_of(address[1]), primary);
+	IS(owner_of(address[2]), 42);
+	/* The program's end of its own memory does not touch it. */
+	ckt_memory_free_owned(&ckt_worker.devices[0].memory, primary);
+	IS(used() - before, 6 * MIB);
+	for (unsigned i = 0; i < 3; i++)
+		IS(toy->toy_free(address[i], 0), CUDA_SUCCESS);
+	IS(ckt_aside_drain(&ckt_worker, -1), 0);
 	IS(used(), before);
+	ckt_worker.executor = executor;
+}
+
+/* As natively, where the driver frees what is in a context. */
+static void test_context_ends(void)
+{
+	const struct toy *toy = toy_library();
+	pthread_t executor = ckt_worker.executor;
+	struct ckt_object *context;
+	uint64_t address[2], before = used();
+	ckt_worker.executor = pthread_self();
+	MUST(ckt_context_create(&ckt_worker, ID(CONTEXT, 88), 0, 0, &context), CUDA_SUCCESS);
+	MUST(ckt_worker_use_context(&ckt_worker, context->id), CUDA_SUCCESS);
+	MUST(toy->toy_alloc(TOY_LINKED, 2 * MIB, &address[0]), CUDA_SUCCESS);
+	uint64_t outer = ckt_inside_enter(ID(LIB_OBJECT, 800));
+	MUST(toy->toy_alloc(TOY_LINKED, 2 * MIB, &address[1]), CUDA_SUCCESS);
+	ckt_inside_leave(outer);
+	ckt_inside_owner_ended(&ckt_worker, ID(LIB_OBJECT, 800), context->id);
+	IS(ckt_context_destroy(&ckt_worker, context), CUDA_SUCCESS);
+	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
+	IS(used(), before);
+	IS(toy->toy_free(address[0], 0), CUDA_ERROR_INVALID_VALUE);
+	ckt_worker.executor = executor;
+}
+
+/* What a captured call used and gave back is used at each launch: it goes with the call. */
+static void test_captured(void)
+{
+	const struct toy *toy = toy_library();
+	pthread_t executor = ckt_worker.executor;
+	uint64_t temporary[2], kept, before = used(), call = ID(LIB_CALL, 900);
+	ckt_worker.executor = pthread_self();
+	for (unsigned round = 0; round < 5; round++) {
+		ckt_lib_capture_id = call;
+		MUST(toy->toy_alloc(TOY_ASYNC, 2 * MIB, &temporary[0]), CUDA_SUCCESS);
+		MUST(toy->toy_alloc(TOY_LINKED, 2 * MIB, &temporary[1]), CUDA_SUCCESS);
+		IS(owner_of(temporary[0]), call);
+		IS(toy->toy_free(temporary[1], 0), CUDA_SUCCESS);
+		IS(toy->toy_free(temporary[0], 0), CUDA_SUCCESS);
+		MUST(toy->toy_alloc(TOY_LINKED, MIB, &kept), CUDA_SUCCESS);
+		ckt_lib_capture_id = 0;
+		/* Another free, and want of memory, do not take it. */
+		ckt_inside_free_waiting(&ckt_worker, 0);
+		IS(ckt_aside_drain(&ckt_worker, -1), 0);
+		YES(used() - before >= 5 * MIB);
+		ckt_inside_owner_ended(&ckt_worker, call, ckt_handle_primary(0));
+		IS(ckt_aside_drain(&ckt_worker, -1), 0);
+		IS(owner_of(kept), ckt_handle_primary(0));
+		IS(toy->toy_free(kept, 0), CUDA_SUCCESS);
+		IS(ckt_aside_drain(&ckt_worker, -1), 0);
+		IS(used(), before);
+	}
+	ckt_worker.executor = executor;
+}
+
+/* While the context captures nobody can wait for it: what is freed then goes at the next opportunity. */
+static void test_refused_wait(void)
+{
+	const struct toy *toy = toy_library();
+	pthread_t executor = ckt_worker.executor;
+	uint64_t address, before = used();
+	CUgraph graph;
+	CUstream stream;
+	ckt_worker.executor = pthread_self();
+	IS(ckt_driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	for (unsigned round = 0; round < 3; round++) {
+		MUST(toy->toy_alloc(TOY_LINKED, 2 * MIB, &address), CUDA_SUCCESS);
+		MUST(ckt_driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+		IS(toy->toy_free(address, 0), CUDA_SUCCESS);
+		IS(ckt_aside_drain(&ckt_worker, -1), 0);
+		IS(used() - before, 2 * MIB);
+		/* That it was tried ends the capture, which capture.c then does again. */
+		IS(ckt_driver.cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+		ckt_inside_owner_ended(&ckt_worker, 99, ckt_handle_primary(0));
+		IS(ckt_aside_drain(&ckt_worker, -1), 0);
+		IS(used(), before);
+	}
+	ckt_driver.cuStreamDestroy_v2(stream);
+	ckt_worker.executor = executor;
 }
 
 static void test_range(void)
@@ -155,4 +248,5 @@ static void test_image(void)
 }
 
 UNIT_SUITE(libs_inside_memory, {"allocated", test_allocated}, {"executor", test_executor}, {"limit", test_limit}, {"owned", test_owned},
+	   {"context ends", test_context_ends}, {"captured", test_captured}, {"refused wait", test_refused_wait},
 	   {"range", test_range}, {"image", test_image})

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-unsigned toy_alive, toy_created;
+unsigned toy_alive, toy_created, toy_disturbed;
 int toy_status;
 uint64_t toy_workspace;
 
@@ -66,6 +66,11 @@ static int write_word(struct ckt_wcall *call)
 	static bool once;
 	if (toy_status)
 		return ckt_library_batched(call, toy_status, &once);
+	if (toy_disturbed) {
+		/* As a thread beside the executor does. */
+		toy_disturbed--;
+		ckt_driver.cuCtxSynchronize();
+	}
 	return ckt_driver.cuMemsetD32Async(address, sum(toy), 1, toy->capturing);
 }
 

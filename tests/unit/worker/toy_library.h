@@ -22,6 +22,8 @@ struct toy {
 extern unsigned toy_alive, toy_created;
 /* The next call of it answers that. */
 extern int toy_status;
+/* As many of its next calls have the context waited for, which ends a capture. */
+extern unsigned toy_disturbed;
 /* Bytes of workspace that new objects ask for; 0: none. */
 extern uint64_t toy_workspace;
 
