@@ -20,6 +20,7 @@
 #include "server/worker/fence.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/ipc.h"
+#include "server/worker/libs/inside.h"
 #include "server/worker/worker.h"
 
 enum { PART_MS = 1000 };
@@ -227,6 +228,7 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 		snprintf(worker->freeze_message, sizeof worker->freeze_message,
 			 "a call of the program waits for work on the GPU that does not finish: end it, or give a longer deadline");
 	if (!error) {
+		ckt_inside_notes_settle(worker);
 		ckt_pending_deliver(worker);
 		flush_all(worker);
 	}

@@ -164,10 +164,39 @@ static void destroy(unsigned kind, void *real)
 		ckt_driver.cuStreamDestroy_v2(real);
 }
 
+/* On an H200 1000 streams take 546 MiB, which the driver keeps for the next ones. */
+static const uint64_t stream_bytes = 560 << 10;
+
+static void count_one(struct ckt_worker *worker, struct ckt_object *context, unsigned kind, unsigned flags, int priority)
+{
+	if (++context->ctx.live[kind] <= context->ctx.most[kind])
+		return;
+	context->ctx.most[kind] = context->ctx.live[kind];
+	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = kind ? CKT_JOURNAL_EVENTS : CKT_JOURNAL_STREAMS,
+							   .id = 1,
+							   .context = context->id,
+							   .flags = flags,
+							   .device = (uint32_t)priority});
+}
+
+void ckt_journal_made(struct ckt_worker *worker, struct ckt_object *context, bool event, unsigned flags, int priority)
+{
+	/* It is there, whether the limit allows it or not. */
+	if (!event && context->ctx.live[0] >= context->ctx.most[0]) {
+		ckt_memory_add(&worker->devices[context->ctx.device].memory, stream_bytes);
+		context->ctx.charged += stream_bytes;
+	}
+	count_one(worker, context, event, flags, priority);
+}
+
+void ckt_journal_gone(struct ckt_object *context, bool event)
+{
+	if (context->ctx.live[event])
+		context->ctx.live[event]--;
+}
+
 static CUresult make(struct ckt_worker *worker, unsigned kind, unsigned flags, int priority, void **ret_real)
 {
-	/* On an H200 1000 streams take 546 MiB, which the driver keeps for the next ones. */
-	const uint64_t stream_bytes = 560 << 10;
 	struct ckt_object *context = worker->current;
 	bool more = context && !kind && context->ctx.live[kind] >= context->ctx.most[kind];
 	CUresult result = more ? ckt_context_charge(worker, context, stream_bytes) : CUDA_SUCCESS;
@@ -178,14 +207,7 @@ static CUresult make(struct ckt_worker *worker, unsigned kind, unsigned flags, i
 		ckt_context_uncharge(worker, context, stream_bytes);
 	if (result || !context)
 		return result;
-	if (++context->ctx.live[kind] > context->ctx.most[kind]) {
-		context->ctx.most[kind] = context->ctx.live[kind];
-		ckt_journal_add(worker, (struct ckt_journal_entry){.kind = kind ? CKT_JOURNAL_EVENTS : CKT_JOURNAL_STREAMS,
-								   .id = 1,
-								   .context = context->id,
-								   .flags = flags,
-								   .device = (uint32_t)priority});
-	}
+	count_one(worker, context, kind, flags, priority);
 	return CUDA_SUCCESS;
 }
 

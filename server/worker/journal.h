@@ -58,6 +58,9 @@ CUresult ckt_journal_stream_create(struct ckt_worker *worker, unsigned flags, in
 void ckt_journal_stream_destroy(struct ckt_worker *worker, uint64_t context, CUstream stream);
 CUresult ckt_journal_event_create(struct ckt_worker *worker, unsigned flags, CUevent *ret_event);
 void ckt_journal_event_destroy(struct ckt_worker *worker, uint64_t context, CUevent event);
+/* The same for one that another thread has made of the driver in that context, and that it has ended. */
+void ckt_journal_made(struct ckt_worker *worker, struct ckt_object *context, bool event, unsigned flags, int priority);
+void ckt_journal_gone(struct ckt_object *context, bool event);
 /* Does a step of kind STREAMS or EVENTS again, in the current context: makes them ahead. */
 CUresult ckt_journal_make_ahead(struct ckt_worker *worker, const struct ckt_journal_entry *entry);
 /* What was made ahead and is not alive any more goes. */

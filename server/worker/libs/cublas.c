@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "rpc/log.h"
+#include "server/worker/libs/beside.h"
 #include "server/worker/worker.h"
 
 /* Beside the genuine handle. */
@@ -49,6 +50,7 @@ const struct ckt_library ckt_library_cublas = {
 	.functions = &ckt_cublas_functions,
 	.version = version,
 	.destroy = destroy,
+	.ends_beside = true,
 	.use_stream = use_stream,
 };
 
@@ -82,33 +84,71 @@ static void ask(cublasHandle_t real, struct ckt_cublas_set_args *ret)
 	PROPERTIES(ASK)
 }
 
-int ckt_worker_cublasCreate_v2(struct ckt_wcall *call)
-{
-	static bool once;
-	struct ckt_cublasCreate_v2_args args;
-	struct ckt_cublasCreate_v2_res res = {0};
-	struct ckt_object *object;
+/* A handle being made: the library loads its modules for the first one, which takes seconds, and it waits for the GPU. */
+struct making {
+	struct ckt_beside beside;
+	uint64_t id;
 	cublasHandle_t real;
-	if (!ckt_cublasCreate_v2_args_get(&call->args, &args))
-		return CKT_WCALL_GARBAGE;
-	if (!ckt_cublas.cublasCreate_v2)
-		return ckt_library_lacks(call, &once);
-	call->status = res.status = (int32_t)ckt_cublas.cublasCreate_v2(&real);
+	cublasStatus_t status;
+	struct ckt_cublas_set_args set;
+};
+
+static void make(struct ckt_beside *beside)
+{
+	struct making *making = (struct making *)beside;
+	making->status = ckt_cublas.cublasCreate_v2(&making->real);
+	beside->failed = making->status != CUBLAS_STATUS_SUCCESS;
+	if (!beside->failed)
+		ask(making->real, &making->set);
+}
+
+static CUresult enter(struct ckt_worker *worker, const struct making *making, struct notes **ret_notes)
+{
+	struct ckt_object *object;
+	struct notes *notes = calloc(1, sizeof *notes);
+	CUresult result = notes ? ckt_library_object_add(worker, &ckt_library_cublas, CKT_CUBLAS_TYPE_HANDLE, making->id, making->real, notes, &object) :
+				  CUDA_ERROR_OUT_OF_MEMORY;
+	if (result) {
+		free(notes);
+		ckt_cublas.cublasDestroy_v2(making->real);
+		return result;
+	}
+	notes->set = making->set;
+	notes->set.handle = making->id;
+	*ret_notes = notes;
+	return CUDA_SUCCESS;
+}
+
+static int made(struct ckt_beside *beside)
+{
+	const struct making *making = (struct making *)beside;
+	struct ckt_wcall *call = beside->call;
+	struct ckt_cublasCreate_v2_res res = {.status = (int32_t)making->status};
+	struct notes *notes;
+	call->status = res.status;
 	if (!res.status) {
-		struct notes *notes = calloc(1, sizeof *notes);
-		CUresult result = notes ? ckt_library_object_add(call->worker, &ckt_library_cublas, CKT_CUBLAS_TYPE_HANDLE, args.handle, real, notes,
-								 &object) : CUDA_ERROR_OUT_OF_MEMORY;
-		if (result) {
-			free(notes);
-			ckt_cublas.cublasDestroy_v2(real);
+		CUresult result = enter(call->worker, making, &notes);
+		if (result)
 			return result;
-		}
-		notes->set.handle = args.handle;
-		ask(real, &notes->set);
 		PROPERTIES(GIVE)
 	}
 	ckt_cublasCreate_v2_res_put(ckt_wcall_results(call, ckt_cublasCreate_v2_res_size(&res)), &res);
 	return CUDA_SUCCESS;
+}
+
+int ckt_worker_cublasCreate_v2(struct ckt_wcall *call)
+{
+	static bool once;
+	struct ckt_cublasCreate_v2_args args;
+	if (!ckt_cublasCreate_v2_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	if (!ckt_cublas.cublasCreate_v2)
+		return ckt_library_lacks(call, &once);
+	struct making *making = calloc(1, sizeof *making);
+	if (!making)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*making = (struct making){.beside = {.run = make, .done = made, .owner = args.handle}, .id = args.handle};
+	return ckt_beside(call, &making->beside);
 }
 
 int ckt_worker_cublasDestroy_v2(struct ckt_wcall *call)

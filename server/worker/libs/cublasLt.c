@@ -6,6 +6,7 @@
 
 #include "rpc/gen/cublas_functions.h"
 #include "rpc/log.h"
+#include "server/worker/libs/beside.h"
 #include "server/worker/worker.h"
 
 static uint32_t version(void)
@@ -29,6 +30,7 @@ const struct ckt_library ckt_library_cublasLt = {
 	.functions = &ckt_cublasLt_functions,
 	.version = version,
 	.destroy = destroy_object,
+	.ends_beside = true,
 };
 
 CUresult ckt_cublaslt_need(struct ckt_worker *worker)
@@ -58,26 +60,49 @@ int ckt_worker_cublasLt_open(struct ckt_wcall *call)
 	return ckt_library_open_call(call, &ckt_library_cublasLt);
 }
 
-int ckt_worker_cublasLtCreate(struct ckt_wcall *call)
+struct making {
+	struct ckt_beside beside;
+	uint64_t id;
+	cublasLtHandle_t real;
+	cublasStatus_t status;
+};
+
+static void make(struct ckt_beside *beside)
 {
-	struct ckt_cublasLtCreate_args args;
+	struct making *making = (struct making *)beside;
+	making->status = ckt_cublasLt.cublasLtCreate(&making->real);
+	beside->failed = making->status != CUBLAS_STATUS_SUCCESS;
+}
+
+static int made(struct ckt_beside *beside)
+{
+	const struct making *making = (struct making *)beside;
+	struct ckt_wcall *call = beside->call;
 	struct ckt_object *object;
-	cublasLtHandle_t made = NULL;
-	if (!ckt_cublasLtCreate_args_get(&call->args, &args))
-		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cublaslt_need(call->worker);
-	if (result)
-		return result;
-	struct ckt_cublasLtCreate_res res = {.status = (int32_t)ckt_cublasLt.cublasLtCreate(&made)};
+	struct ckt_cublasLtCreate_res res = {.status = (int32_t)making->status};
+	call->status = res.status;
 	if (!res.status) {
-		result = ckt_library_object_add(call->worker, &ckt_library_cublasLt, CKT_CUBLASLT_TYPE_HANDLE, args.id, made, NULL, &object);
+		CUresult result = ckt_library_object_add(call->worker, &ckt_library_cublasLt, CKT_CUBLASLT_TYPE_HANDLE, making->id, making->real, NULL, &object);
 		if (result) {
-			ckt_cublasLt.cublasLtDestroy(made);
+			ckt_cublasLt.cublasLtDestroy(making->real);
 			return result;
 		}
 	}
 	ckt_cublasLtCreate_res_put(ckt_wcall_results(call, ckt_cublasLtCreate_res_size(&res)), &res);
 	return CUDA_SUCCESS;
+}
+
+int ckt_worker_cublasLtCreate(struct ckt_wcall *call)
+{
+	struct ckt_cublasLtCreate_args args;
+	if (!ckt_cublasLtCreate_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUresult result = ckt_cublaslt_need(call->worker);
+	struct making *making = result ? NULL : calloc(1, sizeof *making);
+	if (!making)
+		return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+	*making = (struct making){.beside = {.run = make, .done = made, .owner = args.id}, .id = args.id};
+	return ckt_beside(call, &making->beside);
 }
 
 int ckt_worker_cublasLtDestroy(struct ckt_wcall *call)

@@ -264,4 +264,5 @@ const struct ckt_library ckt_library_cufft = {
 	.version = version,
 	.version_unit = 1000,
 	.destroy = destroy,
+	.ends_beside = true,
 };

@@ -12,16 +12,26 @@ static bool may_count(void)
 	return object && !ckt_driver.cuCtxGetCurrent(&current) && current == object->real;
 }
 
+/* The same later, for a thread that may not touch the journal. */
+static void note(enum ckt_inside_note_kind kind, CUcontext context, unsigned flags, int priority)
+{
+	if (context || !ckt_driver.cuCtxGetCurrent(&context))
+		ckt_inside_note((struct ckt_inside_note){.kind = kind, .context = context, .flags = flags, .priority = priority});
+}
+
 /* ---- Streams and events: their first ones move what the driver places later, so the journal has them */
 
 static CUresult create_stream(CUstream *stream, unsigned flags, int priority)
 {
 	if (!stream)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = may_count() ? ckt_journal_stream_create(&ckt_worker, flags, priority, stream)
-				      : ckt_driver.cuStreamCreateWithPriority(stream, flags, priority);
+	bool counts = may_count();
+	CUresult result = counts ? ckt_journal_stream_create(&ckt_worker, flags, priority, stream)
+				 : ckt_driver.cuStreamCreateWithPriority(stream, flags, priority);
 	if (!result)
 		ckt_inside_count_streams(1);
+	if (!result && !counts)
+		note(CKT_NOTE_STREAM, NULL, flags, priority);
 	return result;
 }
 
@@ -37,15 +47,17 @@ static CUresult CUDAAPI stream_create_with_priority(CUstream *stream, unsigned f
 
 static CUresult CUDAAPI stream_destroy(CUstream stream)
 {
-	CUcontext context;
-	bool counted = may_count() && !ckt_driver.cuStreamGetCtx(stream, &context) && context == ckt_worker.current->real;
-	CUresult result = CUDA_SUCCESS;
+	CUcontext context = NULL;
+	CUresult result = ckt_driver.cuStreamGetCtx(stream, &context);
+	bool counted = !result && may_count() && context == ckt_worker.current->real;
 	if (counted)
 		ckt_journal_stream_destroy(&ckt_worker, ckt_worker.current->id, stream);
 	else
 		result = ckt_driver.cuStreamDestroy_v2(stream);
 	if (!result)
 		ckt_inside_count_streams(-1);
+	if (!result && !counted)
+		note(CKT_NOTE_STREAM_END, context, 0, 0);
 	return result;
 }
 
@@ -53,9 +65,12 @@ static CUresult CUDAAPI event_create(CUevent *event, unsigned flags)
 {
 	if (!event)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = may_count() ? ckt_journal_event_create(&ckt_worker, flags, event) : ckt_driver.cuEventCreate(event, flags);
+	bool counts = may_count();
+	CUresult result = counts ? ckt_journal_event_create(&ckt_worker, flags, event) : ckt_driver.cuEventCreate(event, flags);
 	if (!result)
 		ckt_inside_count_events(1);
+	if (!result && !counts)
+		note(CKT_NOTE_EVENT, NULL, flags, 0);
 	return result;
 }
 
@@ -65,12 +80,15 @@ static CUresult CUDAAPI event_destroy(CUevent event)
 	CUresult result = CUDA_SUCCESS;
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (may_count())
+	bool counted = may_count();
+	if (counted)
 		ckt_journal_event_destroy(&ckt_worker, ckt_worker.current->id, event);
 	else
 		result = ckt_driver.cuEventDestroy_v2(event);
 	if (!result)
 		ckt_inside_count_events(-1);
+	if (!result && !counted)
+		note(CKT_NOTE_EVENT_END, NULL, 0, 0);
 	return result;
 }
 

@@ -42,6 +42,9 @@ struct ckt_library {
 	unsigned version_unit;
 	/* Ends the real object, whatever its type.  The context that it was made in is current. */
 	void (*destroy)(struct ckt_worker *worker, struct ckt_object *object);
+	/* That may wait for the GPU, so it runs beside the executor (beside.h), touches nothing of the worker's, and reads nothing of the object but its real
+	   handle and its data. */
+	bool ends_beside;
 	/*
 	 * Puts the object's work on that stream for now, with all that depends on it; (CUstream)-1: on the one that the program set.
 	 * The library's status.  NULL where streams are arguments of the library's functions.
@@ -84,6 +87,7 @@ struct ckt_library_object {
 	unsigned type;			/* as the library numbers its kinds */
 	uint64_t stream;		/* the id of the one that it puts its work on; 0: the legacy default stream */
 	void *data;			/* the library's own notes; malloc'd, freed with the object */
+	unsigned beside;		/* calls for it that run beside the executor */
 	struct ckt_lib_recipe *recipe;	/* how to make it again; see state.h */
 };
 

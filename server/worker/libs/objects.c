@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "rpc/log.h"
+#include "server/worker/aside.h"
+#include "server/worker/libs/beside.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
@@ -49,18 +51,57 @@ struct ckt_object *ckt_library_object_find(struct ckt_worker *worker, enum ckt_l
 		object = ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
 	if (!object || object->library->library->lib != lib || object->library->type != type)
 		return NULL;
+	/* A call beside the executor is for it, and this one comes behind. */
+	if (__builtin_expect(object->library->beside, 0))
+		ckt_aside_drain(worker, -1);
 	if (__builtin_expect(ckt_lib_capture_stream != NULL, 0))
 		ckt_lib_capture_use(worker, object);
 	return object;
 }
 
+/* ---- Ends, beside the executor where the library says so: its own end of an object may wait for the GPU */
+
+struct end {
+	struct ckt_beside beside;
+	struct ckt_object object;		/* as it was; nobody finds it any more */
+	struct ckt_library_object made;
+};
+
+static void end_run(struct ckt_beside *beside)
+{
+	struct end *end = (struct end *)beside;
+	end->made.library->destroy(&ckt_worker, &end->object);
+}
+
+static int end_done(struct ckt_beside *beside)
+{
+	struct end *end = (struct end *)beside;
+	free(end->made.data);
+	ckt_inside_owner_ended(&ckt_worker, end->object.id, end->object.context);
+	return CUDA_SUCCESS;
+}
+
+static bool end_beside(struct ckt_worker *worker, struct ckt_object *object)
+{
+	struct end *end = worker->go && object->library->library->ends_beside ? calloc(1, sizeof *end) : NULL;
+	if (!end)
+		return false;
+	*end = (struct end){.beside = {.run = end_run, .done = end_done, .owner = object->id, .context = object->context},
+			    .object = *object, .made = *object->library};
+	end->object.library = &end->made;
+	object->library->data = NULL;
+	ckt_beside(NULL, &end->beside);
+	return true;
+}
+
 void ckt_library_object_end(struct ckt_worker *worker, struct ckt_object *object)
 {
 	const struct ckt_library *library = object->library->library;
-	if (library->destroy) {
+	if (library->destroy && !end_beside(worker, object)) {
 		uint64_t before = ckt_inside_enter(object->id);
 		library->destroy(worker, object);
 		ckt_inside_leave(before);
+		ckt_inside_owner_ended(worker, object->id, object->context);
 	}
 	object->real = NULL;
 }

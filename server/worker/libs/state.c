@@ -259,11 +259,17 @@ static int serve(struct ckt_wcall *call, uint64_t id)
 	return result;
 }
 
+void ckt_lib_state_resume(const struct ckt_wcall *call)
+{
+	state.running = call ? call->step : NULL;
+}
+
 int ckt_lib_state_run(struct ckt_wcall *call)
 {
 	const struct ckt_proc *proc = call->proc;
 	if (__builtin_expect(call->header.prog == CKT_CUDA_PROG, 1))
 		return proc->handler(call);
+	ckt_inside_notes_settle(call->worker);
 	if (!(proc->flags & (CKT_PROC_CREATES | CKT_PROC_SETS))) {
 		struct ckt_cursor id = {.p = call->args.p + proc->id_at, .end = call->args.end};
 		bool known = proc->flags & CKT_PROC_OBJECT && call->args.end - call->args.p >= proc->id_at + 8;

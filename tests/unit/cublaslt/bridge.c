@@ -76,7 +76,10 @@ static int deliver(unsigned proc, const uint8_t *bytes, size_t size, bool batche
 						.flags = batched ? CKT_CALL_BATCHED : 0, .context = ckt_handle_primary(0)};
 	call->args = (struct ckt_cursor){.p = copy, .end = copy + size};
 	ckt_worker_use_context(worker, call->header.context);
+	/* What would be done beside the executor is done at once. */
+	worker->go = false;
 	int result = call->proc->handler(call);
+	worker->go = true;
 	free(copy);
 	if (result == CKT_WCALL_GARBAGE) {
 		ckt_wcall_free(call);

@@ -14,10 +14,12 @@ static void test_streams_and_events(void)
 	void *object[2];
 	uint32_t streams = context->ctx.live[0], events = context->ctx.live[1];
 	struct ckt_inside_figures before = ckt_inside_figures();
-	/* On a thread of its own a library's are the driver's alone. */
+	/* On a thread of its own a library's are the driver's until the executor looks (test_inside_notes.c). */
 	IS(toy->toy_stream(&object[0]), CUDA_SUCCESS);
 	IS(context->ctx.live[0], streams);
 	IS(toy->toy_stream_destroy(object[0]), CUDA_SUCCESS);
+	ckt_inside_notes_settle(&ckt_worker);
+	IS(context->ctx.live[0], streams);
 	ckt_worker.executor = pthread_self();
 	context->ctx.most[0] = streams;
 	context->ctx.most[1] = events;
