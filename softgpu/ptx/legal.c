@@ -74,7 +74,7 @@ static const char *const rules[] = {
 	"cvt rn satfinite relu? e4m3x2|e5m2x2 f32|f16x2", "cvt rn relu? f16x2 e4m3x2|e5m2x2", "cvt pack sat u16|s16 s32", "cvt pack sat u8|s8|u4|s4|u2|s2 s32 b32",
 	"@100 cvt rp|rz satfinite? ue8m0x2 f32|bf16x2", "@100 cvt rn bf16x2 ue8m0x2",
 	/* memory */
-	"ld weak? global|shared|shared::cta|shared::cluster|local|const|param|param::func? ca|cg|cs|lu|cv? v2|v4? MEM|b128",
+	"ld weak? global|shared|shared::cta|shared::cluster|local|const|param|param::entry|param::func? ca|cg|cs|lu|cv? v2|v4? MEM|b128",
 	"ld weak? global? EVICT? L2::cache_hint? PREFETCH? v2|v4? MEM|b128", "ld global nc EVICT? L2::cache_hint? PREFETCH? v2|v4? MEM|b128", "ldu global? v2|v4? MEM|b128",
 	"ld volatile global|SHARED? v2|v4? MEM|b128", "ld relaxed|acquire SCOPE global|SHARED? v2|v4? MEM|b128", "ld mmio relaxed sys global? MEM|b128",
 	"st weak? global|SHARED|local|param|param::func? wb|cg|cs|wt? v2|v4? MEM|b128", "st weak? global? EVICT? L2::cache_hint? v2|v4? MEM|b128",

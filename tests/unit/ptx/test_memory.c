@@ -42,7 +42,7 @@ static void test_generic(void)
 	/* The same words through windows and directly; the question which space an address is in. */
 	run(UNIT_HEAD ".shared .align 8 .b8 s[64]; .const .u32 c[2] = {7, 9}; .global .u32 g = 5;\n"
 		      ".visible .entry k(.param .u64 out, .param .u64 n)\n{\n.local .align 8 .b8 l[16]; .reg .b64 o, x, y; .reg .b32 a, b, r; .reg .pred p;\n"
-		      "ld.param.u64 o, [out]; mov.u64 x, s; cvta.shared.u64 x, x; mov.u32 a, 11; st.u32 [x+8], a; ld.shared.u32 b, [s+8]; st.global.u32 [o], b;\n"
+		      "ld.param::entry.u64 o, [out]; mov.u64 x, s; cvta.shared.u64 x, x; mov.u32 a, 11; st.u32 [x+8], a; ld.shared.u32 b, [s+8]; st.global.u32 [o], b;\n"
 		      "mov.u64 y, l; cvta.local.u64 y, y; st.u32 [y+4], 22; ld.local.u32 b, [l+4]; st.global.u32 [o+4], b;\n"
 		      "mov.u64 y, c; ld.const.u32 a, [y+4]; cvta.const.u64 y, y; ld.u32 b, [y]; add.u32 a, a, b; st.global.u32 [o+8], a;\n"
 		      "ld.global.u32 a, [g]; st.global.u32 [o+12], a; isspacep.shared p, x; selp.u32 r, 1, 0, p; isspacep.global p, o; @p or.b32 r, r, 2;\n"
