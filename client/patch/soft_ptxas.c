@@ -1,7 +1,7 @@
 /*
- * soft-ptxas: what cricket-run --soft gives Triton as ptxas.  The soft GPU runs PTX, so the "machine code" is the PTX itself.
+ * soft-ptxas: what cricket-run --soft gives Triton and XLA as ptxas.  The soft GPU runs PTX, so the "machine code" is the PTX itself.
  *
- *	soft-ptxas [OPTION...] FILE.ptx -o FILE		options are borne and not looked at
+ *	soft-ptxas [OPTION...] FILE -o FILE		options are borne and not looked at
  *	soft-ptxas --version
  *
  * The version says up to which PTX ISA Triton may write: that of CUDA 13.0, 9.0.  What is wrong with a text the module's loading says.
@@ -41,7 +41,8 @@ static int copy(const char *from, const char *to)
 
 int main(int argc, char **argv)
 {
-	const char *input = NULL, *output = NULL;
+	/* Triton's file ends in .ptx and may follow the value of an option; XLA's has no ending and comes first. */
+	const char *input = NULL, *other = NULL, *output = NULL;
 
 	for (int i = 1; i < argc; i++) {
 		size_t length = strlen(argv[i]);
@@ -54,9 +55,12 @@ int main(int argc, char **argv)
 			output = argv[++i];
 		else if (length > 4 && strcmp(argv[i] + length - 4, ".ptx") == 0)
 			input = argv[i];
+		else if (argv[i][0] != '-' && !other)
+			other = argv[i];
 	}
+	input = input ? input : other;
 	if (!input || !output) {
-		fprintf(stderr, "usage: soft-ptxas [OPTION...] FILE.ptx -o FILE\n");
+		fprintf(stderr, "usage: soft-ptxas [OPTION...] FILE -o FILE\n");
 		return 2;
 	}
 	return copy(input, output);

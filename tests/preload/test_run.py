@@ -137,9 +137,16 @@ class Run(unittest.TestCase):
         subprocess.run([ptxas, '-lineinfo', '-v', '--gpu-name=sm_120a', source, '-o', output], check=True, capture_output=True)
         with open(source, 'rb') as file, open(output, 'rb') as copied:
             self.assertEqual(copied.read(), file.read() + b'\0')
+        # XLA's files have no ending.
+        bare = os.path.join(self.tmp, 'tempfile-1')
+        os.rename(source, bare)
+        os.remove(output)
+        subprocess.run([ptxas, bare, '-o', output, '-arch=sm_120a', '--warn-on-spills'], check=True, capture_output=True)
+        self.assertEqual(os.path.getsize(output), os.path.getsize(bare) + 1)
+        os.rename(bare, source)
         # Triton reads the PTX version off this.
         self.assertRegex(subprocess.run([ptxas, '--version'], check=True, capture_output=True, text=True).stdout, r'release (13\.0), V')
-        for wrong in ([source], ['-o', output], [source, '-o'], ['/nonexistent.ptx', '-o', output], [source, '-o', '/nonexistent/a.o']):
+        for wrong in ([], [source], ['-o', output], [source, '-o'], ['/nonexistent.ptx', '-o', output], ['/nonexistent', '-o', output], [source, '-o', '/nonexistent/a.o']):
             self.assertNotEqual(subprocess.run([ptxas, *wrong], check=False, capture_output=True).returncode, 0)
         os.remove(source)
         os.remove(output)
