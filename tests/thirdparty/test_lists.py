@@ -139,6 +139,41 @@ class Operators(unittest.TestCase):
         self.assertEqual(compare([[[one * float("nan")]]], [[one * float("nan")]])[0], "same")
 
 
+class Jax(unittest.TestCase):
+    jax = program("jax")
+
+    def status(self, native, remote, listed):
+        """report()'s, with lines {case: status} of both sides."""
+        run = self.jax.Jax(types.SimpleNamespace(only="", out="", mode="tcp"), types.SimpleNamespace(seconds=lambda: 1.0), "")
+        for side, lines in (("native", native), ("remote", remote)):
+            run.lines[side] = {case: {"case": case, "status": how, "text": ""} for case, how in lines.items()}
+        found = {case: ("same" if remote.get(case) == "ok" else "error", "") for case, how in native.items() if how == "ok"}
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            run.arg.out = folder
+            return self.jax.report(run, found, listed)
+
+    def test_report(self):
+        self.assertEqual(self.status({"a.x": "ok", "a.y": "error"}, {"a.x": "ok", "a.y": "error"}, {}), 0)
+        self.assertEqual(self.status({"a.x": "ok"}, {"a.x": "error"}, {}), 1)
+        self.assertEqual(self.status({"a.x": "ok", "a.y": "ok"}, {"a.x": "ok", "a.y": "error"}, {"a.y": "why"}), 0)
+        self.assertEqual(self.status({"a.x": "ok"}, {"a.x": "ok"}, {"a.x": "why"}), 1)
+        # The process died before its first case.
+        self.assertEqual(self.status({"a.x": "ok"}, {"a.x": "ok", "b.start": "error"}, {}), 1)
+        self.assertEqual(self.status({}, {}, {}), 1)
+
+    def test_values(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("no NumPy here")
+        sys.path.insert(0, os.path.join(GPU, "workloads"))
+        import jax_cases
+        one, near, far = numpy.ones(4), numpy.ones(4) + 1e-3, numpy.ones(4) + 1e-2
+        for natives, remote, how in (((one, one), one, "same"), ((one, one), near, "differs"), ((one, near), one - 1e-3, "within"), ((one, near), far, "differs"),
+                                     ((one, one), one[:3], "differs"), ((one, one), one.astype(numpy.float32), "differs")):
+            self.assertEqual(jax_cases.judge(*([n] for n in natives), [remote])[0], how)
+
+
 class Samples(unittest.TestCase):
     gpu = program("run")
 
