@@ -10,6 +10,8 @@ typedef __half_raw __half;
 typedef __nv_bfloat16_raw __nv_bfloat16;
 #endif
 
+#include "rpc/cublas_exported.h"
+
 /* Bytes of an element; 0: a type that no scalar has. */
 static inline size_t ckt_cublas_type_bytes(cudaDataType type)
 {

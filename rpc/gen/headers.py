@@ -13,6 +13,10 @@ _UNSIGNED = (ci.TypeKind.BOOL, ci.TypeKind.CHAR_U, ci.TypeKind.UCHAR, ci.TypeKin
              ci.TypeKind.ULONGLONG)
 
 
+# Of the project, whose own headers are named from there.
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
 class HeaderError(Exception):
     """The headers cannot be read, or hold what cannot be put on the wire."""
 
@@ -71,9 +75,12 @@ class Headers:
 
     def _read(self, includes, cplusplus, apart):
         source = "".join(f"#include <{name}>\n" for name in includes)
+        if not apart:
+            source += "".join(f'#include "{name}"\n' for name in self.library.exported)
         language = ("cc", ["-x", "c++", "-std=gnu++17"]) if cplusplus else ("c", ["-std=gnu17"])
         try:
-            self.unit = libclang.parse(f"{self.library.name}_api.{language[0]}", source, self.include, [*language[1], *self.library.macros])
+            self.unit = libclang.parse(f"{self.library.name}_api.{language[0]}", source, self.include,
+                                      ["-I" + ROOT, *language[1], *self.library.macros])
         except ci.TranslationUnitLoadError as error:
             raise HeaderError(f"libclang cannot read {includes[0]} under {self.include}: {error}") from error
         errors = [d for d in self.unit.diagnostics if d.severity >= ci.Diagnostic.Error]

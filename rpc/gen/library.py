@@ -21,6 +21,7 @@ class Library:
     define the structs in its messages.  enumerators: what the names of its procedures' numbers begin with.
     forwarded: served at its own API by a genuine library in the worker (forwarded.py); client_header: what its stubs need of the shim;
     c_header: what declares its functions to C, where that is not its first header alone;
+    exported: our headers of what the genuine library exports and NVIDIA's headers do not declare;
     cplusplus: the headers are read as C++, which shows more of them; apart: headers that cannot be read with the others.
     versions: the majors that the shim stands for, each a SONAME and the version node of its symbols.
     private: what the client's library exports beside its functions, for our own.
@@ -49,6 +50,7 @@ class Library:
     versions: tuple = ()
     cplusplus: bool = False
     apart: tuple = ()
+    exported: tuple = ()
     private: tuple = ()
 
     @property
@@ -94,7 +96,7 @@ CUBLAS = forwarded(
     "cublas", 1, prefix="cublas", soname="libcublas.so", includes=("cublas_api.h",), result="cublasStatus_t",
     handles={"cublasHandle_t": "handle", "cudaStream_t": "stream"}, title="cuBLAS",
     client_header="client/libs/cublas/cublas.h", c_header="rpc/cublas.h", versions=("libcublas.so.13", "libcublas.so.12"), cplusplus=True,
-    apart=("cublas.h", "cublasXt.h"))
+    apart=("cublas.h", "cublasXt.h"), exported=("rpc/cublas_exported.h",))
 
 CUBLASLT = forwarded(
     "cublasLt", 2, prefix="cublasLt", soname="libcublasLt.so", includes=("cublasLt.h",), result="cublasStatus_t",

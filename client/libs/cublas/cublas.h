@@ -26,6 +26,7 @@ struct ckt_cublas_handle {
 	bool own_workspace;			/* the program gave none since it set the stream */
 	struct ckt_cublas_set_args wanted, sent;
 	struct ckt_cublas_workspace *workspaces;
+	int environment_mode;			/* rpc/cublas_exported.h */
 };
 
 /* 12 or 13: of the SONAME that this copy of the shim has. */

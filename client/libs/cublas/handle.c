@@ -318,3 +318,36 @@ CKT_LIB_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointe
 	*count = (int *)(uintptr_t)own->wanted.emulation_bit_count;
 	return CUBLAS_STATUS_SUCCESS;
 }
+
+/* Sent at once: hardly a program sets it, and none often. */
+CKT_LIB_EXPORT cublasStatus_t cublasSetEnvironmentMode(cublasHandle_t handle, int mode)
+{
+	struct ckt_call call;
+	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
+	if (!own)
+		return CUBLAS_STATUS_NOT_INITIALIZED;
+	if ((unsigned)mode > 1)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	struct ckt_cublas_set_environment_mode_args args = {.handle = own->object.id, .mode = mode};
+	const struct ckt_client_table *client = ckt_client();
+	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLAS_SET_ENVIRONMENT_MODE),
+					ckt_cublas_set_environment_mode_args_size(&args), CKT_CALL_F_BATCHED);
+	if (!result) {
+		call.p = ckt_cublas_set_environment_mode_args_put(call.p, &args);
+		result = client->queue(&call);
+	}
+	if (!result)
+		own->environment_mode = mode;
+	return ckt_cublas_of(result);
+}
+
+CKT_LIB_EXPORT cublasStatus_t cublasGetEnvironmentMode(cublasHandle_t handle, int *mode)
+{
+	const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
+	if (!own)
+		return CUBLAS_STATUS_NOT_INITIALIZED;
+	if (!mode)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	*mode = own->environment_mode;
+	return CUBLAS_STATUS_SUCCESS;
+}

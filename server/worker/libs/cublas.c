@@ -220,3 +220,18 @@ int ckt_worker_cublas_set(struct ckt_wcall *call)
 	call->status = status ? status : other;
 	return ckt_library_done(call, call->status, &once);
 }
+
+int ckt_worker_cublas_set_environment_mode(struct ckt_wcall *call)
+{
+	static bool once;
+	struct ckt_cublas_set_environment_mode_args args;
+	if (!ckt_cublas_set_environment_mode_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_library_object_find(call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
+	if (!object)
+		return CUDA_ERROR_INVALID_HANDLE;
+	/* A build without it has nothing that the mode would change. */
+	if (ckt_cublas.cublasSetEnvironmentMode)
+		call->status = (int)ckt_cublas.cublasSetEnvironmentMode(object->real, args.mode);
+	return ckt_library_done(call, call->status, &once);
+}

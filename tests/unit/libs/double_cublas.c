@@ -64,6 +64,13 @@ static cublasStatus_t set_sm_count_target(cublasHandle_t handle, int count)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+static cublasStatus_t set_environment_mode(cublasHandle_t handle, int mode)
+{
+	double_cublas.calls++;
+	double_cublas.environment_mode = mode;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
 static cublasStatus_t get_version(cublasHandle_t handle, int *version)
 {
 	*version = 130100;
@@ -81,5 +88,6 @@ void double_basics(void)
 	ckt_cublas.cublasSetMathMode = set_math_mode;
 	ckt_cublas.cublasGetMathMode = get_math_mode;
 	ckt_cublas.cublasSetSmCountTarget = set_sm_count_target;
+	ckt_cublas.cublasSetEnvironmentMode = set_environment_mode;
 	ckt_cublas.cublasGetVersion_v2 = get_version;
 }

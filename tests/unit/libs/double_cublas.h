@@ -9,7 +9,7 @@ struct double_cublas {
 	cudaStream_t stream;
 	void *workspace;
 	size_t workspace_bytes;
-	int pointer_mode, math_mode, atomics_mode, sm_count_target;
+	int pointer_mode, math_mode, atomics_mode, sm_count_target, environment_mode;
 	int status;		/* of the next cublasCreate_v2 */
 };
 extern struct double_cublas double_cublas;

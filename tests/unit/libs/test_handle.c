@@ -107,6 +107,35 @@ static void test_set_at_once(void)
 	IS(loop_deferred(), CUDA_SUCCESS);
 }
 
+/* cuSOLVER's first call; what the genuine library answers. */
+static void test_environment_mode(void)
+{
+	int mode = 7;
+	cublasHandle_t handle = make();
+	IS(cublasGetEnvironmentMode(handle, &mode), CUBLAS_STATUS_SUCCESS);
+	IS(mode, 0);
+	loop_mark();
+	IS(cublasSetEnvironmentMode(handle, 1), CUBLAS_STATUS_SUCCESS);
+	IS(loop_batched, 1);
+	IS(loop_waited, 0);
+	IS(double_cublas.environment_mode, 1);
+	IS(cublasGetEnvironmentMode(handle, &mode), CUBLAS_STATUS_SUCCESS);
+	IS(mode, 1);
+	loop_mark();
+	IS(cublasSetEnvironmentMode(handle, 2), CUBLAS_STATUS_INVALID_VALUE);
+	IS(cublasSetEnvironmentMode(handle, -1), CUBLAS_STATUS_INVALID_VALUE);
+	IS(cublasSetEnvironmentMode(NULL, 1), CUBLAS_STATUS_NOT_INITIALIZED);
+	IS(cublasGetEnvironmentMode(handle, NULL), CUBLAS_STATUS_INVALID_VALUE);
+	IS(cublasGetEnvironmentMode(NULL, &mode), CUBLAS_STATUS_NOT_INITIALIZED);
+	IS(loop_waited + loop_batched, 0);
+	/* A build without it has no modes. */
+	ckt_cublas.cublasSetEnvironmentMode = NULL;
+	IS(cublasSetEnvironmentMode(handle, 0), CUBLAS_STATUS_SUCCESS);
+	double_basics();
+	cublasDestroy_v2(handle);
+	IS(loop_deferred(), CUDA_SUCCESS);
+}
+
 /* On a stream that captures a call becomes a node, and keeps the handle's workspace; a scalar cannot come back from there. */
 static void test_capture(void)
 {
@@ -137,4 +166,4 @@ static void test_errors(void)
 	YES(once);
 }
 
-UNIT_SUITE(handle, {"life", test_life}, {"answers are local", test_answers_are_local}, {"set at once", test_set_at_once}, {"capture", test_capture}, {"errors", test_errors})
+UNIT_SUITE(handle, {"life", test_life}, {"answers are local", test_answers_are_local}, {"set at once", test_set_at_once}, {"environment mode", test_environment_mode}, {"capture", test_capture}, {"errors", test_errors})
