@@ -59,7 +59,9 @@ class Sides:
     def serving(self):
         os.makedirs(self.arg.out, exist_ok=True)
         path = self.arg.library_path if self.arg.library_path is not None else wheels.library_paths(self.arg.python)
-        # The soft GPU has libraries of its own.
+        if self.arg.driver == "soft":
+            os.environ["CRICKET_SOFT_PTX"] = "1"    # as cricket-run --soft: the soft GPU runs no machine code
+        # It has libraries of its own.
         options = ["--library-path", path] if path and self.arg.driver != "soft" else []
         with tempfile.TemporaryDirectory(prefix="ckt-") as directory:
             os.chmod(directory, 0o755)

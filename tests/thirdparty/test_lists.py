@@ -4,6 +4,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import os
 import sys
 import tempfile
@@ -137,6 +138,30 @@ class Operators(unittest.TestCase):
         self.assertEqual(compare([["refused: a"], ["refused: a"]], [["refused: b"]])[0], "differs")
         self.assertEqual(compare([[[one], [one]]], [[one]])[0], "differs")
         self.assertEqual(compare([[[one * float("nan")]]], [[one * float("nan")]])[0], "same")
+
+
+class Cupy(unittest.TestCase):
+    cupy = program("cupy")
+
+    def test_report(self):
+        passed, failed = ("passed", ""), ("failed", "E   why")
+        for native, remote, listed, status in (({"a": passed, "b": failed}, {"a": passed}, {}, 0), ({"a": passed}, {"a": failed}, {}, 1), ({"a": passed}, {}, {}, 1),
+                                               ({"a": passed, "b": passed}, {"a": passed, "b": failed}, {"b": "why"}, 0), ({"a": passed}, {"a": passed}, {"a": "why"}, 1),
+                                               ({"a": passed, "b": passed}, {"a": passed, "b": ("skipped", "")}, {}, 1), ({}, {}, {}, 1)):
+            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(self.cupy.report(types.SimpleNamespace(out=folder, mode="tcp"), native, remote, listed, 1.0), status, (native, remote, listed))
+
+    def test_outcomes(self):
+        """A test fails where any of its stages does; one whose process died is told by a report of its own."""
+        sys.path.insert(0, os.path.join(GPU, "workloads"))
+        import cupy_report
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["CUPY_REPORT"] = path = os.path.join(folder, "report")
+            for test, when, outcome in (("a", "setup", "passed"), ("a", "call", "passed"), ("a", "teardown", "passed"), ("b", "call", "passed"), ("b", "teardown", "failed"),
+                                        ("c", "setup", "skipped"), ("c", "teardown", "passed"), ("d", "setup", "failed"), ("d", "teardown", "passed"), ("e", "???", "failed")):
+                cupy_report.pytest_runtest_logreport(types.SimpleNamespace(nodeid=test, when=when, outcome=outcome, longrepr=""))
+            with open(path, encoding="utf-8") as lines:
+                self.assertEqual({line["test"]: line["what"] for line in map(json.loads, lines)}, {"a": "passed", "b": "failed", "c": "skipped", "d": "failed", "e": "failed"})
 
 
 class Jax(unittest.TestCase):
