@@ -200,6 +200,25 @@ def _same(entry):
     return ["EXPORT " + _prototype(entry.function), "{", f"\treturn {entry.target}({passed});", "}", ""]
 
 
+def _legacy(model, entry):
+    """The API without handles: characters for enums, scalars and results by value."""
+    name, function = model.library.name, entry.function
+    taken = model.headers.functions[entry.target].parameters[1:]
+    passed = []
+    for q, t in zip(function.parameters, taken):
+        if q.c == "char":
+            passed.append(f"ckt_{name}_char_{t.c}({q.name})")
+        else:
+            passed.append(f"&{q.name}" if t.needs_annotation and not q.needs_annotation else q.name)
+    more = len(taken) - len(function.parameters)
+    gives = function.result != "void"
+    passed += ["&result_"] if gives else passed[len(passed) - more:]
+    lines = ["EXPORT " + _prototype(function), "{"] + ([f"\t{function.result} result_ = {{0}};"] if gives else [])
+    lines += [f"\tstruct ckt_{name}_default *own_ = ckt_{name}_default();",
+              f"\tckt_{name}_default_answer(own_, {entry.target}(own_ ? own_->handle : NULL, {', '.join(passed)}));"]
+    return lines + (["\treturn result_;"] if gives else []) + ["}", ""]
+
+
 def stubs(model):
     library = model.library
     lines = [STUBS.format(name=library.name, title=library.title, includes=_includes(library), client=library.client_header)]
@@ -208,6 +227,8 @@ def stubs(model):
     for entry in model.entries:
         if entry.kind == "same":
             lines += _same(entry)
+        elif entry.kind == "legacy":
+            lines += _legacy(model, entry)
     return "\n".join(lines)
 
 

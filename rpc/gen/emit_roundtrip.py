@@ -2,7 +2,7 @@
 test that calls the shim's and compares.  tests/unit/libs/roundtrip.h has what both sides use.
 
 Of each function: every parameter with a value of its own; both pointer modes; no pointer; the longest arrays; a status that is not 0; each
-pointer that must not be NULL as NULL.
+pointer that must not be NULL as NULL.  Of the API without handles: that its functions call the others with the same.
 """
 
 import wire
@@ -121,11 +121,53 @@ def _test(p):
     return lines + ["}", ""]
 
 
+def _legacy_test(entry, p):
+    """Of a function without a handle: the double of the one that it stands on is called as that one's own test says, with the handle of the
+    context and what the function was given in its own way."""
+    given = entry.function.parameters
+    name = f"{entry.name}_legacy"
+    lines = [f"{entry.function.result} {entry.name}({entry.function.parameter_list()});", f"static void test_{name}(void)", "{",
+             f'\ttest_begin("{p.name}");', f"\t{p.object.c} {p.object.name} = test_default();"]
+    rest = [q for q in p.parameters if q is not p.object]
+    for i, q in enumerate(rest[:len(given)]):
+        lines += _declare(p, q, i + 1)
+    gives = entry.function.result != "void"
+    for q, again in zip(rest[len(given):], rest[len(given) - (len(rest) - len(given)):]):
+        lines.append(f"\t{entry.function.result} given = {{0}}, *{q.name} = &given;" if gives else f"\t__typeof__({again.name}) {q.name} = {again.name};")
+    lines += [line for line in map(_expect, p.parameters) if line]
+    passed = []
+    for q, t in zip(given, rest):
+        if q.c == "char":
+            passed.append(f'test_char("{t.c}", {t.name})')
+        else:
+            passed.append(f"*{t.name}" if t.way in ("scalar", "update") and not q.needs_annotation else t.name)
+    call = f"{entry.name}({', '.join(passed)})"
+    waits = "true" if p.gives_values else "false"
+    lines.append(f"\ttest_called(({'given = ' + call if gives else call}, test_default_status()), {waits});")
+    for i, q in enumerate(p.of("result", "update")):
+        if gives or given[rest.index(q)].needs_annotation:
+            lines.append(f"\ttest_given({q.name}, {q.size}, {i});")
+    return lines + ["}", ""]
+
+
+def _legacy_tests(model):
+    entries = [e for e in model.entries if e.kind == "legacy"]
+    if not entries:
+        return []
+    procedures = {p.name: p for p in model.generated()}
+    lines = []
+    for e in entries:
+        lines += _legacy_test(e, procedures[e.target])
+    lines += ["static const struct roundtrip legacies[] = {"]
+    return lines + [f'\t{{"{e.name}", test_{e.name}_legacy}},' for e in entries] + ["};", ""]
+
+
 def tests(model):
     name = model.library.name
     lines = [HEAD]
     for p in model.generated():
         lines += _double(p) + _test(p)
+    lines += _legacy_tests(model)
     lines += ["static const struct roundtrip roundtrips[] = {"]
     lines += [f'\t{{"{p.name}", test_{p.name}}},' for p in model.generated()] + ["};", "", "static void double_install(void)", "{"]
     lines += [f"\tckt_{name}.{p.name} = double_{p.name};" for p in model.generated()]

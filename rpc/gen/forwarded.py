@@ -91,6 +91,9 @@ class ForwardedModel(Model):
     def __init__(self, table, headers):
         self.used_defaults = set()
         super().__init__(table, headers)
+        for rule in table.rules:
+            if rule.kind == "newer":
+                self.undeclared.update({name: rule.reason for name in rule.names if name not in headers.functions})
         unused = set(table.pointers) - self.used_defaults
         if unused:
             name = min(unused)
@@ -247,10 +250,27 @@ class ForwardedModel(Model):
         if p:
             return Entry(name, "local" if p.hand else p.mode, function, number=p.number)
         rule = self.table.exact_rules().get(name) or self.table.pattern_rule(name)
+        if rule and rule.kind == "legacy" and name not in rule.names and not self._is_legacy(function):
+            rule = None
         if not rule:
             return Entry(name, "unknown", function, reason=f"new in {self.headers.name}: not in the table")
+        if rule.kind == "newer":
+            return Entry(name, "unsupported", function, reason=rule.reason)
         target = (rule.target or f"{name}_v2") if rule.kind == "legacy" else rule.target
         return Entry(name, rule.kind, function, reason=rule.reason, target=target)
+
+    def _is_legacy(self, function):
+        """Whether a pattern may speak of it: newer headers may have more that the pattern covers."""
+        return function.apart and f"{function.name}_v2" in self.headers.functions
+
+    def _check_legacy(self, rule, entry):
+        """The target's parameters behind the handle are the function's, in their order; what more it has is where a result goes, or the last
+        of them once more, where it works in place."""
+        given, taken = entry.function.parameters, self.headers.functions[entry.target].parameters[1:]
+        more = len(taken) - len(given)
+        generated = entry.target in [p.name for p in self.generated()]
+        if not generated or more < 0 or more > len(given) or (entry.function.result != "void" and more != 1):
+            raise self.table.error(rule.line, f"{entry.name} and {entry.target} do not fit: write it by hand")
 
     def _check_rules(self):
         functions = self.headers.functions
@@ -258,12 +278,16 @@ class ForwardedModel(Model):
             for name in rule.names:
                 if rule.kind == "undeclared" and name in functions:
                     raise self.table.error(rule.line, f"{name} is in {self.headers.name}: list it as unsupported")
-                if rule.kind != "undeclared" and not table_module.is_pattern(name) and name not in functions:
+                if rule.kind not in ("undeclared", "newer") and not table_module.is_pattern(name) and name not in functions:
                     raise self.table.error(rule.line, f"{name} is not in {self.headers.name}")
         for entry in self.entries:
-            if entry.target and entry.target not in functions:
-                rule = self.table.exact_rules()[entry.name]
+            if not entry.target:
+                continue
+            rule = self.table.exact_rules().get(entry.name) or self.table.pattern_rule(entry.name)
+            if entry.target not in functions:
                 raise self.table.error(rule.line, f"{entry.name} stands on {entry.target}, which is not in {self.headers.name}")
+            if entry.kind == "legacy":
+                self._check_legacy(rule, entry)
 
 
 def _for_it(expression, name):

@@ -89,7 +89,7 @@ def forwarded(name, number, **more):
     """A library that is served at its own API; number: enum ckt_lib of rpc/wire.h."""
     return Library(name=name, program=0x20434b20 + number, enumerators=f"CKT_{name.upper()}_PROC", forwarded=True, modes=("waits", "batched"),
                    argument_kinds=_FORWARDED_KINDS, result_kinds=_FORWARDED_KINDS,
-                   rules=("local", "same", "legacy", "unsupported", "undeclared"), **more)
+                   rules=("local", "same", "legacy", "unsupported", "undeclared", "newer"), **more)
 
 
 CUBLAS = forwarded(

@@ -68,9 +68,9 @@ class Procedure:
 class Rule:
     """A line behind the procedures: how names of the library that are no procedure are answered.
 
-    kind is local, same, per_thread, unsupported or undeclared; names are exact but for `unsupported`, where they may be patterns; target
+    kind is of the library's rules; names are exact but for `unsupported` and `legacy`, where they may be patterns; target
     is the other function of `same` and `per_thread` (None: the name without _ptsz); reason belongs to `unsupported` and `undeclared`;
-    since is the CUDA version that brought the name."""
+    since is the CUDA version that brought the name.  newer: as unsupported where the headers have the name, else as undeclared."""
 
     def __init__(self, kind, names, line, target=None, sync=False, reason=None, since=0):
         self.kind, self.names, self.line = kind, names, line
@@ -103,7 +103,7 @@ class Table:
         return {n: r for r in self.rules for n in r.names if not is_pattern(n)}
 
     def pattern_rule(self, name):
-        """The first `unsupported` line one of whose patterns covers the name."""
+        """The first line one of whose patterns covers the name."""
         for rule in self.rules:
             if any(is_pattern(n) and fnmatch.fnmatchcase(name, n) for n in rule.names):
                 return rule
@@ -378,7 +378,7 @@ class _Parser:
                 self.fail("per_thread NAME_ptsz ..., or per_thread NAME AS NAME [sync] expected")
             rule = Rule(kind, names, self.line, since=since)
         elif kind == "legacy" and "AS" not in words:
-            rule = Rule(kind, [self.function(w) for w in words[1:]], self.line)
+            rule = Rule(kind, [self.function(w, patterns=True) for w in words[1:]], self.line)
             if not rule.names:
                 self.fail("legacy NAME ..., or legacy NAME AS NAME expected")
         elif kind in ("same", "per_thread", "legacy"):
@@ -395,8 +395,8 @@ class _Parser:
                 names.append(self.function(rest.pop(0), patterns=True))
             if not names or not rest:
                 self.fail(f"{kind} NAME ... REASON expected (the reason does not begin with {library.prefix})")
-            if kind == "undeclared" and any(is_pattern(n) for n in names):
-                self.fail("undeclared names are written out: no header lists them")
+            if kind in ("undeclared", "newer") and any(is_pattern(n) for n in names):
+                self.fail(f"{kind} names are written out: no header lists them")
             rule = Rule(kind, names, self.line, reason=" ".join(rest))
         known = self.table.exact_rules()
         for name in rule.names:

@@ -54,6 +54,31 @@ static inline cublasStatus_t ckt_cublas_answer(CUresult result, int status)
 	return __builtin_expect(result != CUDA_SUCCESS, 0) ? ckt_cublas_of(result) : (cublasStatus_t)status;
 }
 
+/* ---- For the API without handles (legacy.c) */
+
+/* Of a context: the handle that calls go to, and the status of the last of them. */
+struct ckt_cublas_default {
+	struct ckt_cublas_default *next;
+	uint64_t context;
+	cublasHandle_t handle;
+	cublasStatus_t error;
+};
+
+/* The current context's, made where it has none; NULL where that fails. */
+struct ckt_cublas_default *ckt_cublas_default(void);
+
+static inline void ckt_cublas_default_answer(struct ckt_cublas_default *own, cublasStatus_t status)
+{
+	if (own)
+		own->error = status;
+}
+
+/* The enum of a character, in either case; -1 of it: none. */
+cublasOperation_t ckt_cublas_char_cublasOperation_t(char c);
+cublasFillMode_t ckt_cublas_char_cublasFillMode_t(char c);
+cublasSideMode_t ckt_cublas_char_cublasSideMode_t(char c);
+cublasDiagType_t ckt_cublas_char_cublasDiagType_t(char c);
+
 /* Logs the name once; always CUBLAS_STATUS_NOT_SUPPORTED. */
 int ckt_cublas_unsupported(const char *name, bool *once);
 /* The server's library, opened at first use; *ret_version as cublasGetVersion has it. */

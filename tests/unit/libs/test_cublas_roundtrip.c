@@ -10,6 +10,8 @@
 #define REFUSED_STATUS CUBLAS_STATUS_INVALID_VALUE
 #define NO_OBJECT_STATUS CUBLAS_STATUS_NOT_INITIALIZED
 
+cublasStatus_t cublasShutdown(void);
+
 static cublasHandle_t handle_of_the_test;
 
 static cublasHandle_t test_object_handle(void)
@@ -34,6 +36,36 @@ static int test_enum(const char *type)
 	return second;
 }
 
+/* For the API without handles: the current context's, what its last call answered, and the character of an enum's value. */
+static cublasHandle_t test_default(void)
+{
+	struct ckt_cublas_default *own = ckt_cublas_default();
+	MUST(own != NULL, true);
+	return own->handle;
+}
+
+static int test_default_status(void)
+{
+	return (int)ckt_cublas_default()->error;
+}
+
+static char test_char(const char *type, int value)
+{
+	static const struct {
+		const char *type, *small, *large;
+	} characters[] = {
+		{"cublasOperation_t", "ntc", "NTC"},
+		{"cublasFillMode_t", "lu", "LU"},
+		{"cublasSideMode_t", "lr", "LR"},
+		{"cublasDiagType_t", "nu", "NU"},
+	};
+	for (size_t i = 0; i < sizeof characters / sizeof *characters; i++)
+		if (!strcmp(type, characters[i].type))
+			return (test_pass == PASS_NULL ? characters[i].large : characters[i].small)[value];
+	MUST(!"a type without characters", true);
+	return 0;
+}
+
 #include "tests/unit/libs/cublas_roundtrip.inc"
 
 static void test_everything(void)
@@ -52,4 +84,16 @@ static void test_everything(void)
 	IS(cublasDestroy_v2(handle_of_the_test), CUBLAS_STATUS_SUCCESS);
 }
 
-UNIT_SUITE(cublas_roundtrip, {"everything", test_everything})
+static void test_without_handles(void)
+{
+	double_basics();
+	double_install();
+	/* Sends the workspace that it begins with. */
+	YES(ckt_cublas_take_handle(test_default()) != NULL);
+	IS(sizeof legacies / sizeof *legacies, 150);
+	test_mode = 0;
+	roundtrip_mode(legacies, sizeof legacies / sizeof *legacies);
+	cublasShutdown();
+}
+
+UNIT_SUITE(cublas_roundtrip, {"everything", test_everything}, {"without handles", test_without_handles})

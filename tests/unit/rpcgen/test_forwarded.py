@@ -146,6 +146,8 @@ class Mistakes(unittest.TestCase):
     def test_rules(self):
         self.fails("local boxMissing\n", 1, "boxMissing is not in box.h")
         self.fails("undeclared boxNew not in the header\n", 1, "list it as unsupported")
+        self.fails("newer box* later\n", 1, "newer names are written out")
+        self.fails("1 boxDot batched\n\tdevice x\n\tresult result\nlegacy boxNew AS boxDot\n", 4, "boxNew and boxDot do not fit")
         self.fails("legacy boxNew\n", 1, "stands on boxNew_v2, which is not in box.h")
 
 
@@ -210,6 +212,15 @@ class Made(unittest.TestCase):
         by_hand = model("1 boxRun hand batched\n\targ object handle\n2 boxFactor hand waits\n\targ object handle\n\tres i32 info\n")
         rows = {row["name"]: row["class"] for row in json.loads(emit_forwarded.coverage(by_hand))["functions"]}
         self.assertEqual((rows["boxRun"], rows["boxFactor"]), ("batched", "waits"))
+
+    def test_newer(self):
+        """What a later release exports is refused, whether the headers have it or not."""
+        later = model("newer boxNew boxLater of a later release\n")
+        self.assertEqual(later.undeclared, {"boxLater": "of a later release"})
+        self.assertEqual([(e.kind, e.reason) for e in later.entries if e.name == "boxNew"], [("unsupported", "of a later release")])
+        for name in ("boxNew", "boxLater"):
+            self.assertIn(f"EXPORT int {name}(void)", emit_forwarded.refused(later))
+            self.assertIn(f"\t{name};\n", emit_forwarded.version_script("libbox.so.1")(later))
 
     def test_roundtrip(self):
         text = emit_roundtrip.tests(self.model)
