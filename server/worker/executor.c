@@ -18,6 +18,7 @@
 #include "rpc/hostmem.h"
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "server/worker/apart.h"
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/hostfunc.h"
@@ -139,6 +140,7 @@ static void take_mail(struct ckt_worker *worker)
 	ckt_hostcalls_send(worker);
 	ckt_notifications_send(worker);
 	ckt_aside_finish(worker);
+	ckt_apart_finish(worker);
 	pthread_mutex_lock(&worker->mail_lock);
 	bool freeze = worker->freeze;
 	pthread_mutex_unlock(&worker->mail_lock);

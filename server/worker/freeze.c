@@ -15,6 +15,7 @@
 
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "server/worker/apart.h"
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/fence.h"
@@ -46,7 +47,8 @@ int ckt_worker_freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret
 	int result = worker->freeze_error;
 	if (!worker->frozen && !result) {
 		result = -ETIMEDOUT;
-		snprintf(worker->freeze_message, sizeof worker->freeze_message, "the worker is inside a call of the driver that does not return");
+		if (!worker->freeze_message[0])
+			snprintf(worker->freeze_message, sizeof worker->freeze_message, "the worker is inside a call of the driver that does not return");
 	}
 	if (result) {
 		worker->freeze = false;
@@ -209,6 +211,12 @@ static void quiesce(struct ckt_worker *worker)
 
 void ckt_executor_freeze(struct ckt_worker *worker)
 {
+	/* What other ranks do may depend on commands of this session that are still to come: we go on serving, and the call's end is our next attempt. */
+	if (ckt_apart_is_busy(worker) && ckt_net_now_ms() < worker->freeze_deadline_ms) {
+		snprintf(worker->freeze_message, sizeof worker->freeze_message,
+			 "a call of the program waits for other ranks that do not come: save the whole job, or give a longer deadline");
+		return;
+	}
 	int error = ckt_ipc_obstacle(worker->freeze_message, sizeof worker->freeze_message) ? -EOPNOTSUPP : 0;
 	if (!error)
 		error = ckt_aside_drain(worker, worker->freeze_deadline_ms);

@@ -13,6 +13,7 @@
 
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "server/worker/apart.h"
 #include "server/worker/aside.h"
 
 const char *inside_driver;
@@ -150,6 +151,7 @@ struct inside_reply *inside_run(uint32_t prog, uint32_t number, const struct ckt
 	}
 	for (int i = 0; i < 60000; i++) {
 		ckt_aside_finish(worker);
+		ckt_apart_finish(worker);
 		ckt_pending_poll(worker);
 		size_t n = inside_sent(reply.bytes, sizeof reply.bytes);
 		reply.results = (struct ckt_cursor){.p = reply.bytes + CKT_MARK_SIZE, .end = reply.bytes + n};
