@@ -5,6 +5,7 @@
 #include "client/conn/conn.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/lib_call.h"
+#include "client/cuda/route.h"
 #include "client/libs/libs.h"
 #include "driver/capture.h"
 
@@ -104,6 +105,24 @@ static int capability(void)
 	       ckt_device_attribute(current->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 }
 
+static int device(void)
+{
+	struct ckt_context *current;
+	return ckt_context_current(&current) ? -1 : (int)current->device;
+}
+
+static CUresult device_context(int number, uint64_t *ret_context)
+{
+	CUcontext primary;
+	CUdevice found;
+	CUresult result = cuDeviceGet(&found, number);
+	if (!result)
+		result = cuDevicePrimaryCtxRetain(&primary, found);
+	if (!result)
+		*ret_context = ckt_handle_id(primary);
+	return result;
+}
+
 CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.version = CKT_CLIENT_TABLE_VERSION,
 	.size = sizeof(struct ckt_client_table),
@@ -124,4 +143,8 @@ CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.queue_status = queue_status,
 	.copy_2d = copy_2d,
 	.capability = capability,
+	.device = device,
+	.device_context = device_context,
+	.use_context = ckt_context_use,
+	.node = ckt_context_node,
 };

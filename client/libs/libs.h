@@ -64,6 +64,14 @@ struct ckt_client_table {
 	CUresult (*copy_2d)(const CUDA_MEMCPY2D *copy, CUstream stream, bool async);
 	/* Of the current context's device: 90 for 9.0. */
 	int (*capability)(void);
+	/* The current context's device, as the program counts; negative: there is none. */
+	int (*device)(void);
+	/* The id of a device's primary context, which is retained. */
+	CUresult (*device_context)(int device, uint64_t *ret_context);
+	/* Makes the thread's calls those of that context (0: of none), as _context tells; the program's own stack of contexts stays as it is. */
+	void (*use_context)(uint64_t context);
+	/* Which of several servers the context's device is at. */
+	unsigned (*node)(uint64_t context);
 };
 
 /* NULL, said once on stderr, where no libcuda.so.1 of ours is to be had. */

@@ -238,11 +238,15 @@ def refused(model):
     names = [e.name for e in model.entries if e.kind in ("unsupported", "unknown")] + list(model.undeclared)
     for name in sorted(names):
         lines += [f"EXPORT int {name}(void)", *refusal(name, f"ckt_{library.name}_unsupported"), ""]
+        if library.doubled:
+            lines += [f'EXPORT int {library.doubled}{name}(void) __attribute__((alias("{name}")));', ""]
     return "\n".join(lines)
 
 
 def exported(model):
-    return sorted([e.name for e in model.entries] + list(model.undeclared) + list(model.library.private))
+    names = [e.name for e in model.entries] + list(model.undeclared)
+    doubled = [model.library.doubled + name for name in names] if model.library.doubled else []
+    return sorted(names + doubled + list(model.library.private))
 
 
 def version_script(node):

@@ -64,6 +64,7 @@ OUTPUTS = {
     },
     "cublas": forwarded_outputs("cublas"),
     "cublasLt": forwarded_outputs("cublasLt"),
+    "nccl": forwarded_outputs("nccl"),
     "cufft": {
         **message_outputs("cufft"),
         "libcufft.map": emit_client.version_script,

@@ -25,6 +25,7 @@ class Library:
     cplusplus: the headers are read as C++, which shows more of them; apart: headers that cannot be read with the others.
     versions: the majors that the shim stands for, each a SONAME and the version node of its symbols.
     private: what the client's library exports beside its functions, for our own.
+    doubled: every exported name is there with this before it too (NCCL's pnccl names, for profilers); None: it is not.
     argument_kinds, result_kinds: the types of `arg` and `res` lines.  modes: classes of procedures.  rules: lines behind the procedures."""
     name: str
     prefix: str
@@ -52,6 +53,7 @@ class Library:
     apart: tuple = ()
     exported: tuple = ()
     private: tuple = ()
+    doubled: str = None
 
     @property
     def header(self):
@@ -109,4 +111,9 @@ CUFFT = Library(
     argument_kinds=SCALARS + ("u64s",), result_kinds=SCALARS, modes=("waits", "batched"), rules=("local", "unsupported", "undeclared"),
     version_macro="CUFFT_VERSION", title="cuFFT", program=0x20434b23, codec_includes=(), enumerators="CKT_CUFFT_PROC")
 
-LIBRARIES = {library.name: library for library in (CUDA, NVML, CUBLAS, CUBLASLT, CUFFT)}
+NCCL = forwarded(
+    "nccl", 8, prefix="nccl", soname="libnccl.so", includes=("nccl.h",), result="ncclResult_t",
+    handles={"ncclComm_t": "comm", "cudaStream_t": "stream"}, title="NCCL",
+    client_header="client/libs/nccl/nccl.h", versions=("libnccl.so.2",), doubled="p")
+
+LIBRARIES = {library.name: library for library in (CUDA, NVML, CUBLAS, CUBLASLT, CUFFT, NCCL)}

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""library_coverage.py JSON --title TITLE --api FILE (--out DOC | --check DOC): how each function of a forwarded library is answered.
+"""library_coverage.py JSON --title TITLE --api FILE --status STATUS (--out DOC | --check DOC): how each function of a forwarded library is answered.
 
 JSON is NAME_coverage.json, which the generator makes of the library's table and headers (emit_forwarded.coverage).
 """
@@ -14,7 +14,7 @@ HEAD = """\
 Made by `rpc/gen/library_coverage.py` (`meson compile -C BUILD library-coverage-docs`): do not edit.
 
 Calls go to the genuine library in the worker ({api} says how). *Batched* calls are sent and forgotten; calls that *wait* have an answer, which the client keeps
-where it cannot change; the rest is answered in the client. A function that is not supported returns `CUBLAS_STATUS_NOT_SUPPORTED` and is named once in the log.
+where it cannot change; the rest is answered in the client. A function that is not supported returns `{status}` and is named once in the log.
 
 {counts}
 """
@@ -23,7 +23,7 @@ CLASSES = (("batched", "Batched"), ("waits", "Wait for an answer"), ("local", "A
            ("legacy", "Over another function"), ("unsupported", "Not supported"))
 
 
-def document(data, title, api):
+def document(data, title, api, status):
     by_class = {}
     for function in data["functions"]:
         by_class.setdefault(function["class"], []).append(function)
@@ -32,7 +32,7 @@ def document(data, title, api):
         sys.exit(f"library_coverage.py: no heading for {' '.join(sorted(unknown))}")
     total, refused = len(data["functions"]), len(by_class.get("unsupported", []))
     counts = f"{total} exported functions: {total - refused} implemented, {refused} not supported."
-    text = HEAD.format(title=title, api=f"`{api}`", counts=counts)
+    text = HEAD.format(title=title, api=f"`{api}`", counts=counts, status=status)
     for name, heading in CLASSES:
         rows = by_class.get(name, [])
         if not rows:
@@ -52,12 +52,13 @@ def main():
     parser.add_argument("json")
     parser.add_argument("--title", required=True)
     parser.add_argument("--api", required=True)
+    parser.add_argument("--status", required=True, help="what is not supported returns")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--out")
     action.add_argument("--check")
     arguments = parser.parse_args()
     with open(arguments.json, encoding="utf-8") as f:
-        text = document(json.load(f), arguments.title, arguments.api)
+        text = document(json.load(f), arguments.title, arguments.api, arguments.status)
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as f:
             f.write(text)

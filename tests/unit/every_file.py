@@ -26,6 +26,7 @@ UNIT = {
     "client/libs": "libs",
     "client/libs/cublas": "libs",
     "client/libs/cublasLt": "cublaslt",
+    "client/libs/nccl": "nccl",
     "client/nvml": "nvml",
     "client/patch": "patch",
     "server/daemon": "daemon",

@@ -50,6 +50,8 @@ struct ckt_library {
 	 * The library's status.  NULL where streams are arguments of the library's functions.
 	 */
 	int (*use_stream)(struct ckt_worker *worker, struct ckt_object *object, CUstream stream);
+	/* At the end of a restore, where a step's handler has left something to be waited for.  0, or -errno and a sentence; NULL: nothing. */
+	int (*loaded)(struct ckt_worker *worker, char *ret_message, size_t message_size);
 };
 
 /* ---- registry.c */

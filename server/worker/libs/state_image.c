@@ -372,6 +372,18 @@ static void end_others(struct ckt_loading *l)
 	}
 }
 
+static int finish_libraries(struct ckt_loading *l)
+{
+	char message[512] = "";
+	for (u_int i = 0; i < l->image.libraries.libraries_len; i++) {
+		const struct ckt_library *library = library_of(&l->image, i);
+		int error = library && library->loaded ? library->loaded(l->worker, message, sizeof message) : 0;
+		if (error)
+			return ckt_load_refuse(l, error, "%s", message);
+	}
+	return 0;
+}
+
 int ckt_lib_load(struct ckt_loading *l)
 {
 	struct ckt_worker *worker = l->worker;
@@ -391,6 +403,8 @@ int ckt_lib_load(struct ckt_loading *l)
 		}
 		error = replay(l, saved, create && saved->life == CKT_LIB_USED);
 	}
+	if (!error)
+		error = finish_libraries(l);
 	if (!error)
 		end_dead(worker);
 	return error;

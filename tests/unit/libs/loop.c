@@ -37,9 +37,12 @@ static CUresult enter(void)
 	return loop_error;
 }
 
+/* A device's primary one; 0: the first's. */
+static uint64_t current;
+
 static uint64_t context(void)
 {
-	return ckt_handle_primary(0);
+	return current ? current : ckt_handle_primary(0);
 }
 
 static CUresult begin(struct ckt_call *call, uint32_t proc, size_t size, unsigned flags)
@@ -168,11 +171,33 @@ static int capability(void)
 	return 120;
 }
 
+static int device(void)
+{
+	return (int)(current ? current - ckt_handle_primary(0) : 0);
+}
+
+static CUresult device_context(int number, uint64_t *ret_context)
+{
+	*ret_context = ckt_handle_primary((unsigned)number);
+	return number < 0 || number > 1 ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+static void use_context(uint64_t id)
+{
+	current = id == ckt_handle_primary(0) ? 0 : id;
+}
+
+static unsigned node(uint64_t id)
+{
+	return 0;
+}
+
 static const struct ckt_client_table table = {
 	.version = CKT_CLIENT_TABLE_VERSION, .size = sizeof table, .enter = enter, .context = context, .begin = begin, .queue = queue,
 	.wait = wait_reply, .release = release, .before_work = before_work, .stream = stream_id, .object_make = object_make,
 	.object_drop = object_drop, .unsupported = unsupported, .capture = capture, .queue_status = queue_status, .workspace_alloc = workspace_alloc,
-	.workspace_free = workspace_free, .copy_2d = copy_2d, .capability = capability};
+	.workspace_free = workspace_free, .copy_2d = copy_2d, .capability = capability,
+	.device = device, .device_context = device_context, .use_context = use_context, .node = node};
 
 __attribute__((constructor)) static void install(void)
 {

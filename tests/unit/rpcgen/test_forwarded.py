@@ -3,6 +3,7 @@
 Set: CKT_GENERATOR, the directory rpc/gen.
 """
 
+import dataclasses
 import json
 import os
 import sys
@@ -178,6 +179,16 @@ class Made(unittest.TestCase):
         self.assertEqual((group["sizes"].limit, group["scales"].limit), (32, 128))
         self.assertEqual(self.fields(self.procedure("boxWideScalar").args)[-1], ("alpha", 24))
         emit_x.specification(self.model)
+
+    def test_second_names(self):
+        made = model("newer boxNew boxLater of later releases\n")
+        self.assertNotIn("alias", emit_forwarded.refused(made))
+        made.library = dataclasses.replace(made.library, doubled="p")
+        text, names = emit_forwarded.refused(made), emit_forwarded.exported(made)
+        for name in ("boxNew", "boxLater"):
+            self.assertIn(f"EXPORT int {name}(void)", text)
+            self.assertIn(f'EXPORT int p{name}(void) __attribute__((alias("{name}")));', text)
+        self.assertEqual({n for n in names if n.startswith("p")}, {f"p{n}" for n in names if not n.startswith("p")})
 
     def test_stubs(self):
         text = emit_forwarded.stubs(self.model)

@@ -1,0 +1,98 @@
+/*
+ * NCCL in the worker.
+ *
+ * What waits for the other ranks never runs on the executor: it runs beside it (apart.h), one call of a communicator after the other, in
+ * the communicator's lane.  So the ranks of one session, and its other threads, never wait for each other here.
+ *
+ *	nccl_comm	entered at once as pending; made on its lane; nccl_settle waits for that
+ *	nccl_group	on the executor: NCCL puts its kernels on the streams and returns.  The client sends so only what has met its peers before
+ *	nccl_group_meet	on the lane: connecting waits for the peers
+ *	abort		beside everything, because it is to end what waits
+ *
+ * A restore does not repeat how a communicator was made: each is made anew by its ranks as they are, of a new unique id that all of them are told for
+ * its identity (rpc/nccl.h).  What has been split from what does not matter then.
+ *
+ * Threading: the executor's, or who restores, but for what a job's run() does, and for ckt_nccl_issued.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "rpc/gen/nccl_codec.h"
+#include "rpc/gen/nccl_functions.h"
+#include "rpc/nccl.h"
+#include "server/worker/aside.h"
+#include "server/worker/libs/call.h"
+
+/* Beside the kinds that the generator counts. */
+enum { CKT_NCCL_TYPE_LOADED = 2 };
+
+enum { CKT_NCCL_TYPES_MAX = 64 };
+
+struct ckt_nccl_comm;
+
+/* A call in a communicator's lane; the beginning of what a caller keeps of it. */
+struct ckt_nccl_job {
+	struct ckt_aside_job aside;
+	struct ckt_nccl_job *next;
+	struct ckt_nccl_comm *comm;	/* a reference */
+	bool alone;			/* not in the lane */
+	/* On a thread of its own. */
+	void (*run)(struct ckt_nccl_job *job);
+	/* On the executor; frees the job. */
+	void (*finish)(struct ckt_worker *worker, struct ckt_nccl_job *job);
+};
+
+struct ckt_nccl_comm {
+	unsigned refs;			/* of its object, of jobs */
+	uint64_t id;
+	CUcontext context;
+	_Atomic(ncclComm_t) real;	/* NULL: there is none */
+	_Atomic bool ending;		/* whoever polls it stops */
+	bool pending;			/* being made */
+	bool gone;			/* its object has ended */
+	bool blocking;
+	int status, ranks, rank;	/* of its making */
+	_Atomic int failed;		/* the first status of a group that was not 0 */
+	uint8_t identity[CKT_NCCL_ID_BYTES];
+	struct ckt_nccl_job *first, *last;	/* the lane; the first one runs */
+	unsigned operator_count;
+	struct ckt_nccl_made_operator {
+		uint32_t number;	/* the client's */
+		ncclRedOp_t real;
+	} *operators;
+};
+
+extern const struct ckt_library ckt_library_nccl;
+
+/* ---- nccl_comm.c */
+/* The communicator behind an id; CUDA_ERROR_INVALID_HANDLE where it is none. */
+CUresult ckt_nccl_comm_find(struct ckt_worker *worker, uint64_t id, struct ckt_nccl_comm **ret_comm);
+void ckt_nccl_comm_unref(struct ckt_nccl_comm *comm);
+/* Its object ends. */
+void ckt_nccl_comm_end(struct ckt_object *object);
+/* Takes a reference for the job, and runs it when those before it in the lane are finished; or, alone, at once. */
+void ckt_nccl_job_submit(struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job);
+/* In a restore: waits for a communicator that is pending.  0, or CUDA_ERROR_TIMEOUT. */
+CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm);
+/* The library's `loaded`. */
+int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message_size);
+
+/* ---- Of a job's checkpoint (server/worker/operations.c) */
+struct ckt_nccl_member {
+	uint8_t identity[CKT_NCCL_ID_BYTES];
+	int32_t ranks, rank;
+};
+/* The living communicators; how many there are, of which as many as there is room are written.  Precondition: frozen, or the executor. */
+size_t ckt_nccl_members(struct ckt_worker *worker, struct ckt_nccl_member *list, size_t room);
+
+struct ckt_nccl_ids {
+	uint8_t identity[CKT_NCCL_ID_BYTES], id[CKT_NCCL_ID_BYTES];
+};
+/* Before a restore: of which unique ids communicators are made anew.  Identities that all their ranks are in the session of need none.  0 or -ENOMEM. */
+int ckt_nccl_ids_set(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count);
+/* Opens the library where it is not open yet.  0, or -errno and a sentence. */
+int ckt_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES], char *ret_message, size_t message_size);
+/* Operations that were put on streams, of all communicators; any thread. */
+uint64_t ckt_nccl_issued(struct ckt_worker *worker);
+void ckt_nccl_count(uint64_t operations);
