@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "client/libs/cublas_status.h"
 #include "client/libs/libs.h"
 #include "rpc/cublas.h"
 #include "rpc/gen/cublas_codec.h"
@@ -47,7 +48,11 @@ static inline cublasStatus_t ckt_cublas_invalid(void)
 	return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t ckt_cublas_of(CUresult result);
+static inline cublasStatus_t ckt_cublas_of(CUresult result)
+{
+	return ckt_lib_cublas_status(result);
+}
+
 /* The session's error, else the library's status. */
 static inline cublasStatus_t ckt_cublas_answer(CUresult result, int status)
 {

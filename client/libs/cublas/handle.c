@@ -8,29 +8,6 @@ enum { WORKSPACE_ALIGNMENT = 256 };
 /* What the genuine library has where the program gives none, by its documentation. */
 enum { WORKSPACE = 4 << 20, WORKSPACE_HOPPER = 32 << 20, CAPABILITY_HOPPER = 90 };
 
-cublasStatus_t ckt_cublas_of(CUresult result)
-{
-	switch (result) {
-	case CUDA_SUCCESS:
-		return CUBLAS_STATUS_SUCCESS;
-	case CUDA_ERROR_OUT_OF_MEMORY:
-		return CUBLAS_STATUS_ALLOC_FAILED;
-	case CUDA_ERROR_INVALID_VALUE:
-	case CUDA_ERROR_INVALID_HANDLE:
-		return CUBLAS_STATUS_INVALID_VALUE;
-	case CUDA_ERROR_NOT_SUPPORTED:
-	case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	case CUDA_ERROR_NOT_INITIALIZED:
-	case CUDA_ERROR_NO_DEVICE:
-	case CUDA_ERROR_INVALID_CONTEXT:
-	case CUDA_ERROR_SHARED_OBJECT_INIT_FAILED:
-		return CUBLAS_STATUS_NOT_INITIALIZED;
-	default:
-		return CUBLAS_STATUS_EXECUTION_FAILED;
-	}
-}
-
 int ckt_cublas_unsupported(const char *name, bool *once)
 {
 	const struct ckt_client_table *client = ckt_client();

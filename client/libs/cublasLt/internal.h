@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/libs/cublas_status.h"
 #include "client/libs/libs.h"
 #include "rpc/cublaslt.h"
 #include "rpc/gen/cublasLt_codec.h"
@@ -35,7 +36,11 @@ cublasStatus_t ckt_lt_handle(cublasLtHandle_t handle, uint64_t *ret_id);
 /* Opens the library at the server, once. */
 cublasStatus_t ckt_lt_open(void);
 /* The session's error as cuBLAS names it. */
-cublasStatus_t ckt_lt_status(CUresult result);
+static inline cublasStatus_t ckt_lt_status(CUresult result)
+{
+	return ckt_lib_cublas_status(result);
+}
+
 /* Of a call that may have been waited for (CRICKET_SYNC=1): the session's error, else the library's status. */
 static inline cublasStatus_t ckt_lt_answer(CUresult result, int status)
 {
@@ -84,6 +89,14 @@ enum {
 void *ckt_lt_cache_find(const void *key, size_t key_bytes, size_t *ret_bytes);
 void ckt_lt_cache_add(const void *key, size_t key_bytes, const void *answer, size_t answer_bytes);
 void ckt_lt_cache_clear(void);
+
+/* ---- first.c: what the library has taken once.  Programs branch on the status of a matmul, which depends on its content and on no value in it */
+/* Whether work of that content, a hash, has had status 0: it need not be waited for. */
+bool ckt_lt_taken(uint64_t content);
+void ckt_lt_take(uint64_t content);
+void ckt_lt_taken_clear(void);
+/* All of an address that makes a difference to the library: its alignment, and whether it is NULL. */
+uint64_t ckt_lt_alignment(uint64_t address);
 
 /* For the generated functions: logs the name once; NOT_SUPPORTED. */
 int ckt_cublasLt_unsupported(const char *name, bool *once);

@@ -2,8 +2,8 @@
  * What runs on a stream: cublasLtMatmul and cublasLtMatrixTransform, sent and forgotten.
  *
  * Checked here is what the documentation says and the client can know: the handle, descriptors that are there and are some, scalars that
- * are there, memory where it is needed.  Whether types, orders and an algorithm go together the genuine library knows; a program learns it
- * from cublasLtMatmulAlgoGetHeuristic or cublasLtMatmulAlgoCheck, which wait.
+ * are there, memory where it is needed.  Whether types, orders and an algorithm go together the genuine library knows, so a content is waited
+ * for until the library has taken it once (first.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -137,19 +137,88 @@ static cublasStatus_t capture(const struct ckt_lt_question *work, uint64_t strea
 	return ckt_lt_status(result);
 }
 
-static cublasStatus_t put_on_stream(const struct ckt_lt_question *work, uint64_t stream, bool captures)
+/* The answer of a call that waits. */
+static CUresult wait_for(const struct ckt_client_table *client, struct ckt_call *call, int *ret_status)
+{
+	struct ckt_reply reply;
+	CUresult result = client->wait(call, &reply);
+	if (result)
+		return result;
+	*ret_status = (int)ckt_get_u32(&reply.results);
+	client->release(&reply);
+	return CUDA_SUCCESS;
+}
+
+/* content: as content_of has it. */
+static cublasStatus_t put_on_stream(const struct ckt_lt_question *work, uint64_t stream, bool captures, uint64_t content)
 {
 	const struct ckt_client_table *client = ckt_client();
 	struct ckt_call call;
 	int answer = 0;
 	if (captures)
 		return capture(work, stream);
-	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLASLT, work->proc), work->size(work->args), CKT_CALL_F_BATCHED);
+	bool taken = ckt_lt_taken(content);
+	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLASLT, work->proc), work->size(work->args),
+					taken ? CKT_CALL_F_BATCHED : CKT_CALL_F_NUMBERED);
 	if (result)
 		return ckt_lt_status(result);
 	work->put(call.p, work->args);
-	result = client->queue_status(&call, &answer);
+	result = taken ? client->queue_status(&call, &answer) : wait_for(client, &call, &answer);
+	if (!taken && !result && !answer)
+		ckt_lt_take(content);
 	return ckt_lt_answer(result, answer);
+}
+
+/* ---- What the status of a call depends on: all but the values of addresses, alpha and the stream */
+
+static uint64_t hash_bytes(uint64_t hash, struct ckt_lt_bytes of)
+{
+	return ckt_lt_hash(hash ^ of.length, of.bytes, of.length);
+}
+
+/* Of a scalar: where it lies, and of beta whether it is 0, as a matrix is then not looked at. */
+static uint64_t hash_scalar(uint64_t hash, const uint8_t *bytes, uint32_t length, uint64_t address)
+{
+	bool zero = true;
+	for (uint32_t i = 0; i < length; i++)
+		zero &= !bytes[i];
+	uint64_t words[] = {length, zero, ckt_lt_alignment(address)};
+	return ckt_lt_hash(hash, (const uint8_t *)words, sizeof words);
+}
+
+static uint64_t content_of_matmul(const struct ckt_cublasLtMatmul_args *args)
+{
+	uint8_t operation[CKT_LT_MATMUL_BYTES];
+	memcpy(operation, args->operation, args->operation_len);
+	ckt_lt_reduce_pointers(operation);
+	/* Emulation descriptors are told apart by what is in them. */
+	static const uint64_t none;
+	ckt_lt_set(CKT_LT_MATMUL, operation, CKT_LT_MATMUL_EMULATION, &none, sizeof none);
+	uint64_t words[] = {ckt_client()->context(), ckt_lt_alignment(args->a), ckt_lt_alignment(args->b), ckt_lt_alignment(args->c),
+			    ckt_lt_alignment(args->d), args->c == args->d, ckt_lt_alignment(args->workspace), args->workspace_bytes};
+	uint64_t hash = ckt_lt_hash(CKT_CUBLASLT_PROC_CUBLASLTMATMUL, (const uint8_t *)words, sizeof words);
+	hash = hash_bytes(hash, (struct ckt_lt_bytes){operation, args->operation_len});
+	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->emulation, args->emulation_len});
+	hash = hash_scalar(hash, args->alpha, args->alpha_len, args->alpha_address);
+	hash = hash_scalar(hash, args->beta, args->beta_len, args->beta_address);
+	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->a_layout, args->a_layout_len});
+	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->b_layout, args->b_layout_len});
+	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->c_layout, args->c_layout_len});
+	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->d_layout, args->d_layout_len});
+	return hash_bytes(hash, (struct ckt_lt_bytes){args->algo, args->algo_len});
+}
+
+static uint64_t content_of_transform(const struct ckt_cublasLtMatrixTransform_args *args)
+{
+	uint64_t words[] = {ckt_client()->context(), ckt_lt_alignment(args->a), ckt_lt_alignment(args->b), ckt_lt_alignment(args->c),
+			    args->a == args->c, args->b == args->c};
+	uint64_t hash = ckt_lt_hash(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, (const uint8_t *)words, sizeof words);
+	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->operation, args->operation_len});
+	hash = hash_scalar(hash, args->alpha, args->alpha_len, args->alpha_address);
+	hash = hash_scalar(hash, args->beta, args->beta_len, args->beta_address);
+	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->a_layout, args->a_layout_len});
+	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->b_layout, args->b_layout_len});
+	return hash_bytes(hash, (struct ckt_lt_bytes){args->c_layout, args->c_layout_len});
 }
 
 /* The descriptor's copy, in which addresses may change, and what goes with it. */
@@ -195,7 +264,7 @@ static cublasStatus_t send_matmul(struct ckt_cublasLtMatmul_args *args, struct o
 	descriptor_addresses(CKT_LT_MATMUL, operation->bytes, operation->length, &addresses, true);
 	descriptor_addresses(CKT_LT_EMULATION, operation->emulation, operation->emulation_length, &addresses, true);
 	struct ckt_lt_question work = CKT_LT_QUESTION(CKT_CUBLASLT_PROC_CUBLASLTMATMUL, cublasLtMatmul, args, NULL);
-	return put_on_stream(&work, args->stream, captures);
+	return put_on_stream(&work, args->stream, captures, content_of_matmul(args));
 }
 
 static cublasStatus_t matmul(cublasLtHandle_t handle, const void *desc, const void *alpha, const void *a, const void *a_desc, const void *b,
@@ -276,7 +345,7 @@ static cublasStatus_t transform(cublasLtHandle_t handle, const void *desc, const
 	args.b = addresses.all[3];
 	args.c = addresses.all[4];
 	struct ckt_lt_question work = CKT_LT_QUESTION(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, cublasLtMatrixTransform, &args, NULL);
-	return put_on_stream(&work, args.stream, captures);
+	return put_on_stream(&work, args.stream, captures, content_of_transform(&args));
 }
 
 CKT_LIB_EXPORT cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t handle, cublasLtMatrixTransformDesc_t desc, const void *alpha, const void *a,

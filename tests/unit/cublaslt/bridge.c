@@ -14,7 +14,7 @@ unsigned bridge_captured_proc;
 CUresult bridge_fails;
 uint64_t bridge_addresses[32], bridge_moves;
 unsigned bridge_address_count;
-static unsigned sent[64], total;
+static unsigned sent[64], total, waited;
 static uint8_t *message;	/* of exactly its size, so that a write behind it is found */
 static size_t message_bytes;
 static uint8_t received[1 << 18];
@@ -29,10 +29,15 @@ unsigned bridge_total(void)
 	return total;
 }
 
+unsigned bridge_waited(void)
+{
+	return waited;
+}
+
 void bridge_reset(void)
 {
 	memset(sent, 0, sizeof sent);
-	total = 0;
+	total = waited = 0;
 }
 
 static CUresult enter(void)
@@ -113,6 +118,7 @@ static CUresult queue_status(struct ckt_call *call, int *ret_status)
 
 static CUresult wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 {
+	waited++;
 	return (CUresult)deliver(call->xid, message, message_bytes, false, &ret_reply->results);
 }
 

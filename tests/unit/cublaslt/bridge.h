@@ -14,6 +14,8 @@
 /* Messages of a procedure that were sent since bridge_reset, and of all. */
 unsigned bridge_sent(unsigned proc);
 unsigned bridge_total(void);
+/* Of these, those that were waited for. */
+unsigned bridge_waited(void);
 void bridge_reset(void);
 /* What the worker kept as the deferred error of a batched call; 0: nothing. */
 extern int bridge_deferred;
