@@ -89,6 +89,14 @@ bool ckt_lib_scalar(uint8_t *field, size_t room, uint32_t pointer_mode, const vo
 	return true;
 }
 
+bool ckt_lib_scalar_or_zero(uint8_t *field, size_t room, uint32_t pointer_mode, const void *value, size_t bytes)
+{
+	if (value)
+		return ckt_lib_scalar(field, room, pointer_mode, value, bytes);
+	memset(field, 0, room);
+	return true;
+}
+
 CUresult ckt_lib_wait_values(const struct ckt_client_table *client, struct ckt_call *call, const struct ckt_lib_value *values, unsigned count,
 			     int *ret_status)
 {

@@ -113,6 +113,8 @@ struct ckt_lib_object {
 
 /* Puts a scalar, or in device mode its address, into a message's field.  False: NULL, or more bytes than there is room, or none. */
 bool ckt_lib_scalar(uint8_t *field, size_t room, uint32_t pointer_mode, const void *value, size_t bytes);
+/* The same of one that may be NULL: a zero on the host, and NULL on the device. */
+bool ckt_lib_scalar_or_zero(uint8_t *field, size_t room, uint32_t pointer_mode, const void *value, size_t bytes);
 
 /* A call on a stream that captures, where before_work said so: it becomes a node of the graph. */
 #define CKT_LIB_CAPTURE(client, object, proc, name, args)                                                                                 \

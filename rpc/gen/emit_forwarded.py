@@ -134,7 +134,7 @@ def _addresses(p):
 def _scalars(library, p):
     lines = []
     for q in p.of("scalar", "update"):
-        lines += [f"\tif (!ckt_lib_scalar(args_.{q.name}, sizeof(args_.{q.name}), own_{p.object.name}->pointer_mode, {q.name}, {q.size}))",
+        lines += [f"\tif (!ckt_lib_scalar{'_or_zero' if q.null else ''}(args_.{q.name}, sizeof(args_.{q.name}), own_{p.object.name}->pointer_mode, {q.name}, {q.size}))",
                   f"\t\treturn ckt_{library.name}_invalid();"]
     return lines
 

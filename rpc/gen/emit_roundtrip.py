@@ -74,7 +74,8 @@ def _declare(p, q, index):
     if q.way == "in_array":
         return [f"\t{_pointee(q)} *{n} = test_array({index}, {q.limit} * 16);"]
     if q.way in ("scalar", "update"):
-        return [f"\t{_pointee(q)} *{n} = test_scalar({index});"]
+        null = "test_pass == PASS_NULL ? NULL : " if q.null else ""
+        return [f"\t{_pointee(q)} *{n} = {null}test_scalar({index});"]
     return [f"\t{_pointee(q)} *{n} = test_place({index});"]
 
 
@@ -115,7 +116,8 @@ def _test(p):
     for i, q in enumerate(p.of("out")):
         lines.append(f"\ttest_out({q.name}, sizeof(*{q.name}), {i});")
     for q in p.of("scalar", "result", "update", "in", "out", "string"):
-        lines.append(f"\ttest_refused({_call(p, q.name)});")
+        if not q.null:
+            lines.append(f"\ttest_refused({_call(p, q.name)});")
     if p.of("object"):
         lines.append(f"\ttest_no_object({_call(p, p.object.name)});")
     return lines + ["}", ""]

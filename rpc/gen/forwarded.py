@@ -26,13 +26,14 @@ MODE_WAYS = ("scalar", "result", "update")
 class Parameter:
     """way: object, stream, value, device, scalar, result, update, in, in_array, out, string.  type: of the field, None where there is none.
     size: an expression in C of the bytes of a value or of an array's element; count: of the latter's elements; limit: the most elements of an
-    array, the most bytes of a value."""
+    array, the most bytes of a value.  null: a scalar that may be NULL, which is a zero."""
     parameter: object
     way: str
     type: object
     size: str = None
     count: str = None
     limit: int = None
+    null: bool = False
 
     @property
     def name(self):
@@ -213,13 +214,14 @@ class ForwardedModel(Model):
         size = pointer.size or (None if element.kind == ci.TypeKind.VOID else f"sizeof(*{q.name})")
         if not size:
             raise self.table.error(pointer.line, f"{what} is a {q.c}: say how many bytes: {pointer.direction} {q.name} BY SIZE")
-        if pointer.direction in MODE_WAYS:
+        if pointer.direction in MODE_WAYS or pointer.direction == "zero":
             most = pointer.limit or VALUE_BYTES
             if not pointer.size and element.get_size() > most:
                 raise self.table.error(pointer.line, f"{what} has {element.get_size()} bytes, and {most} at most: {pointer.direction} "
                                                      f"{q.name} MOST")
-            return Parameter(q, pointer.direction, wire.U64 if pointer.direction == "result" else wire.FixedBytes(most), size=size,
-                             limit=most)
+            way = "scalar" if pointer.direction == "zero" else pointer.direction
+            return Parameter(q, way, wire.U64 if way == "result" else wire.FixedBytes(most), size=size, limit=most,
+                             null=pointer.direction == "zero")
         if pointer.count:
             return self._array(p, function, q, pointer, element, size)
         if pointer.size:

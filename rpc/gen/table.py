@@ -12,7 +12,7 @@ from library import LIBRARIES, SIZED
 
 DIRECTIONS = ("in", "out", "inout", "string")
 # Of a forwarded library: what else a pointer may be, and what else a procedure's lines may say.
-FORWARDED = ("device", "scalar", "result", "update", "in", "out", "string")
+FORWARDED = ("device", "scalar", "zero", "result", "update", "in", "out", "string")
 EFFECTS = ("creates", "destroys", "sets", "stateless")
 
 # CKT_LIB_PROC_MAX of rpc/wire.h.
@@ -310,9 +310,9 @@ class _Parser:
         procedure.pointers[name] = Pointer(direction, name, count, limit, self.line)
 
     def forwarded_pointer(self, into, owner, words):
-        """device NAME ... | scalar, result, update NAME ... [MOST] [BY SIZE] | in NAME [COUNT MAX [BY SIZE]] | out NAME | string NAME MAX"""
+        """device NAME ... | scalar, zero, result, update NAME ... [MOST] [BY SIZE] | in NAME [COUNT MAX [BY SIZE]] | out NAME | string NAME MAX"""
         direction, names, size, count, limit = words[0], words[1:], None, None, None
-        if "BY" in names and direction in ("scalar", "result", "update", "in"):
+        if "BY" in names and direction in ("scalar", "zero", "result", "update", "in"):
             at = names.index("BY")
             names, size = names[:at], " ".join(names[at + 1:])
             if not size:
@@ -322,7 +322,7 @@ class _Parser:
         elif direction == "in" and len(names) == 3:
             limit = self.count(names.pop(), f"bound of {names[0]}")
             count = self.name(names.pop(), "a count")
-        elif direction in ("scalar", "result", "update") and len(names) == 2 and names[1].isdigit():
+        elif direction in ("scalar", "zero", "result", "update") and len(names) == 2 and names[1].isdigit():
             limit = self.count(names.pop(), f"most bytes of {names[0]}")
         elif direction == "string" or direction in ("in", "out") and len(names) != 1 or not names:
             self.fail({"string": "string NAME MAX expected", "in": "in NAME, or in NAME COUNT MAX [BY SIZE] expected"}.get(
