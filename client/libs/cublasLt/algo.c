@@ -73,7 +73,9 @@ static cublasStatus_t take_results(struct ckt_cursor *answer, uint32_t room, cub
 	struct ckt_cublasLtMatmulAlgoGetHeuristic_res res;
 	if (!ckt_cublasLtMatmulAlgoGetHeuristic_res_get(answer, &res) || res.results_len % CKT_LT_RESULT_BYTES || res.results_len / CKT_LT_RESULT_BYTES > room)
 		return CUBLAS_STATUS_INTERNAL_ERROR;
-	*ret_count = (int)(res.results_len / CKT_LT_RESULT_BYTES);
+	/* As the genuine library does, which leaves the count alone when an argument is wrong. */
+	if (res.status != CUBLAS_STATUS_INVALID_VALUE)
+		*ret_count = (int)(res.results_len / CKT_LT_RESULT_BYTES);
 	memcpy(results, res.results, res.results_len);
 	return (cublasStatus_t)res.status;
 }
@@ -111,8 +113,6 @@ static cublasStatus_t get_heuristic(cublasLtHandle_t handle, const void *desc, c
 	struct problem problem;
 	struct ckt_lt_bytes wanted;
 	uint64_t id;
-	if (ret_count)
-		*ret_count = 0;
 	cublasStatus_t status = ckt_lt_handle(handle, &id);
 	if (!status && (requested <= 0 || !results || !ret_count))
 		status = CUBLAS_STATUS_INVALID_VALUE;

@@ -65,8 +65,10 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t li
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (requestedAlgoCount <= 0 || !heuristicResultsArray || !returnAlgoCount || !preference)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	*returnAlgoCount = 0;
 	cublasStatus_t status = ckt_lt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
+	/* The genuine library leaves the count alone when an argument is wrong. */
+	if (status != CUBLAS_STATUS_INVALID_VALUE)
+		*returnAlgoCount = 0;
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return status;
 	memset(&heuristicResultsArray[0], 0, sizeof heuristicResultsArray[0]);

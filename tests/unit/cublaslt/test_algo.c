@@ -89,7 +89,7 @@ static void test_heuristic_wrong(void)
 	int count = 7;
 	make();
 	IS(ask(0, results, &count), CUBLAS_STATUS_INVALID_VALUE);
-	IS(count, 0);
+	IS(count, 7);
 	IS(ask(-1, results, &count), CUBLAS_STATUS_INVALID_VALUE);
 	IS(ask(1, NULL, &count), CUBLAS_STATUS_INVALID_VALUE);
 	IS(ask(1, results, NULL), CUBLAS_STATUS_INVALID_VALUE);

@@ -20,8 +20,9 @@ static void test_heuristic(void)
 	IS(found[0].state, CUBLAS_STATUS_SUCCESS);
 	IS(found[0].workspaceSize, 0);
 	IS(cublasLtMatmulAlgoGetHeuristic(handle, &product, &a, &wrong, &c, &c, &preference, 3, found, &count), CUBLAS_STATUS_INVALID_VALUE);
-	IS(count, 0);
+	IS(count, 1);
 	IS(cublasLtMatmulAlgoGetHeuristic(handle, &product, &a, &byte, &c, &c, &preference, 3, found, &count), CUBLAS_STATUS_NOT_SUPPORTED);
+	IS(count, 0);
 	IS(cublasLtMatmulAlgoGetHeuristic(handle, &product, &a, &b, &c, &c, &preference, 0, found, &count), CUBLAS_STATUS_INVALID_VALUE);
 	IS(cublasLtMatmulAlgoGetHeuristic(handle, &product, &a, &b, &c, &c, &preference, 1, NULL, &count), CUBLAS_STATUS_INVALID_VALUE);
 	IS(cublasLtMatmulAlgoGetHeuristic(NULL, &product, &a, &b, &c, &c, &preference, 1, found, &count), CUBLAS_STATUS_NOT_INITIALIZED);
