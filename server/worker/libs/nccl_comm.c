@@ -180,9 +180,12 @@ static void making_run(struct ckt_nccl_job *job)
 	struct making *m = (struct making *)job;
 	ncclComm_t made = NULL;
 	ncclResult_t status = m->parent ? make_of_parent(m, &made) : make_of_ids(m, &made);
-	if (status == ncclInProgress) {
-		m->made->real = m->parent ? NULL : made;
-		status = poll_until_made(m, m->parent ? m->parent->real : made);
+	/* A parent that does not block says so too, and may give its child only then. */
+	if (status == ncclInProgress && m->parent)
+		status = poll_until_made(m, m->parent->real);
+	if ((!status || status == ncclInProgress) && made && !m->made->blocking) {
+		m->made->real = made;
+		status = poll_until_made(m, made);
 	}
 	if (!status && made) {
 		if (ckt_nccl.ncclCommCount)
