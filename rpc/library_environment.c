@@ -16,7 +16,11 @@ static const struct {
 	{"CUDNN_CONV_WSCAP_DBG", "most workspace of a convolution, in MiB"},
 	{"CUSPARSE_LOG_LEVEL", "what cuSPARSE prints on stdout"},
 	{"CUSPARSE_LOG_MASK", "the same"},
-	/* Without NCCL_SOCKET_IFNAME, NCCL_IB_HCA and NCCL_COMM_ID: these name what the program's machine has; NCCL_NVLS_ENABLE is the operator's. */
+	/*
+	 * Without NCCL_SOCKET_IFNAME, NCCL_IB_HCA and NCCL_COMM_ID: these name what the program's machine has; NCCL_NVLS_ENABLE is the operator's.  Without
+	 * NCCL_CUMEM_ENABLE, because what cudaMalloc gives in a worker has no cudaIpcMemHandle_t, and NCCL_LAUNCH_MODE, one of whose modes makes the
+	 * ranks of a process wait for each other.
+	 */
 	{"NCCL_ALGO", "algorithms of collectives"},
 	{"NCCL_PROTO", "protocols of collectives"},
 	{"NCCL_BUFFSIZE", "bytes between two GPUs"},
@@ -37,8 +41,6 @@ static const struct {
 	{"NCCL_NSOCKS_PERTHREAD", "sockets of such a thread"},
 	{"NCCL_CROSS_NIC", "whether a ring may change the adapter"},
 	{"NCCL_COLLNET_ENABLE", "collectives in the network"},
-	{"NCCL_LAUNCH_MODE", "how kernels of several GPUs are launched"},
-	{"NCCL_CUMEM_ENABLE", "whether its buffers come from cuMemCreate"},
 	{"NCCL_CHECK_POINTERS", "whether it checks addresses"},
 	{"NCCL_CHECKS_DISABLE", "whether it checks arguments"},
 	{"NCCL_SET_THREAD_NAME", "names of its threads"},

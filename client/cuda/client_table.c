@@ -123,6 +123,11 @@ static CUresult device_context(int number, uint64_t *ret_context)
 	return result;
 }
 
+static uint64_t generation(uint64_t id)
+{
+	return ckt_context_conn(id)->generation;
+}
+
 CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.version = CKT_CLIENT_TABLE_VERSION,
 	.size = sizeof(struct ckt_client_table),
@@ -147,4 +152,5 @@ CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.device_context = device_context,
 	.use_context = ckt_context_use,
 	.node = ckt_context_node,
+	.generation = generation,
 };

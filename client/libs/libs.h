@@ -72,6 +72,8 @@ struct ckt_client_table {
 	void (*use_context)(uint64_t context);
 	/* Which of several servers the context's device is at. */
 	unsigned (*node)(uint64_t context);
+	/* Rises when the session at the context's server is another than before: restored or moved. */
+	uint64_t (*generation)(uint64_t context);
 };
 
 /* NULL, said once on stderr, where no libcuda.so.1 of ours is to be had. */

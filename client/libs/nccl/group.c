@@ -84,6 +84,17 @@ static bool is_first(const struct ckt_nccl_operation *o, const struct ckt_nccl_h
 	return !(comm->met & 1u << o->function);
 }
 
+/* What had met before the session was restored is not connected any more. */
+static void look_for_restore(const struct ckt_client_table *client, struct ckt_nccl_handle *comm)
+{
+	uint64_t generation = client->generation(comm->object.context);
+	if (__builtin_expect(generation == comm->generation, 1))
+		return;
+	comm->generation = generation;
+	comm->met = 0;
+	memset(comm->peers, 0, (size_t)comm->ranks);
+}
+
 static void have_met(void)
 {
 	for (size_t i = 0; i < group.count; i++) {
@@ -168,6 +179,7 @@ static ncclResult_t send_message(const struct ckt_client_table *client, bool cap
 		return ncclSystemError;
 	for (size_t i = 0; i < group.count; i++) {
 		p = ckt_nccl_operation_put(p, &group.operations[i]);
+		look_for_restore(client, group.comms[i]);
 		first |= is_first(&group.operations[i], group.comms[i]) || !group.comms[i]->blocking;
 	}
 	struct ckt_nccl_group_args args = {.operations = message, .operations_len = (uint32_t)bytes};

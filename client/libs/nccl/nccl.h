@@ -38,6 +38,7 @@ struct ckt_nccl_handle {
 	int ranks, rank, device;
 	uint8_t identity[CKT_NCCL_ID_BYTES];
 	uint32_t children;		/* that were split off it or shrunk, so far */
+	uint64_t generation;		/* of the session in which what follows is so: a restore makes connections anew */
 	uint32_t met;			/* a bit for each function that has been used */
 	uint8_t *peers;			/* of each rank, bits: has been sent to, has been received from */
 	struct ckt_nccl_config config;	/* what children inherit; names are owned */

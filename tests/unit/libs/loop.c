@@ -192,12 +192,20 @@ static unsigned node(uint64_t id)
 	return 0;
 }
 
+uint64_t loop_generation;
+
+static uint64_t generation(uint64_t id)
+{
+	return loop_generation;
+}
+
 static const struct ckt_client_table table = {
 	.version = CKT_CLIENT_TABLE_VERSION, .size = sizeof table, .enter = enter, .context = context, .begin = begin, .queue = queue,
 	.wait = wait_reply, .release = release, .before_work = before_work, .stream = stream_id, .object_make = object_make,
 	.object_drop = object_drop, .unsupported = unsupported, .capture = capture, .queue_status = queue_status, .workspace_alloc = workspace_alloc,
 	.workspace_free = workspace_free, .copy_2d = copy_2d, .capability = capability,
-	.device = device, .device_context = device_context, .use_context = use_context, .node = node};
+	.device = device, .device_context = device_context, .use_context = use_context, .node = node,
+	.generation = generation};
 
 __attribute__((constructor)) static void install(void)
 {

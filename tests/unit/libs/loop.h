@@ -23,3 +23,5 @@ extern bool loop_copy_async;
 extern bool loop_captures;
 extern uint32_t loop_captured;
 extern uint64_t loop_captured_workspace;
+/* Of the session: changes where it is restored. */
+extern uint64_t loop_generation;

@@ -170,6 +170,20 @@ static void test_wrong(void)
 	end();
 }
 
+/* Connections are made anew by a restore, and that waits again. */
+static void test_restored(void)
+{
+	begin();
+	for (int i = 0; i < 4; i++) {
+		loop_generation += i == 2;
+		loop_mark();
+		IS(ncclSend(SEND, 1, ncclFloat, 1, comm, NULL), ncclSuccess);
+		IS(ncclAllReduce(SEND, RECEIVE, 1, ncclFloat, ncclSum, comm, NULL), ncclSuccess);
+		IS(loop_waited, i % 2 ? 0 : 2);
+	}
+	end();
+}
+
 /* One that nobody waited for: the session's error, and the communicator's. */
 static void test_failure(void)
 {
@@ -223,4 +237,4 @@ static void test_simulate(void)
 }
 
 UNIT_SUITE(nccl_group, {"every function, with every parameter", test_functions}, {"groups", test_group}, {"large groups", test_large_group},
-	   {"what is refused", test_wrong}, {"what fails when nobody waits", test_failure}, {"captures", test_capture}, {"simulated groups", test_simulate})
+	   {"after a restore", test_restored}, {"what is refused", test_wrong}, {"what fails when nobody waits", test_failure}, {"captures", test_capture}, {"simulated groups", test_simulate})
