@@ -32,18 +32,21 @@ static void *run(void *opaque)
 	return NULL;
 }
 
-void ckt_apart_submit(struct ckt_worker *worker, struct ckt_aside_job *job)
+int ckt_apart_submit(struct ckt_worker *worker, struct ckt_aside_job *job)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
+	if (apart.unfinished >= CKT_APART_MAX)
+		return -EAGAIN;
 	if (!job->context)
 		job->context = worker->current->real;
-	apart.unfinished++;
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	if (pthread_create(&thread, &attributes, run, job))
-		run(job);
+	int error = pthread_create(&thread, &attributes, run, job);
 	pthread_attr_destroy(&attributes);
+	/* It may have run by now, but only we finish it. */
+	apart.unfinished += !error;
+	return error ? -EAGAIN : 0;
 }
 
 void ckt_apart_finish(struct ckt_worker *worker)

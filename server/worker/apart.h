@@ -12,8 +12,11 @@
 
 #include "server/worker/aside.h"
 
-/* The executor's, or who restores.  job->context as in aside.h.  Without a thread for it the job runs at once, here. */
-void ckt_apart_submit(struct ckt_worker *worker, struct ckt_aside_job *job);
+/* All users of a server may have their workers under one uid, whose threads are counted together. */
+enum { CKT_APART_MAX = 512 };
+
+/* The executor's, or who restores.  job->context as in aside.h.  0 or -EAGAIN: there is no thread for it, and the job is still the caller's. */
+int ckt_apart_submit(struct ckt_worker *worker, struct ckt_aside_job *job);
 /* Finishes what has run. */
 void ckt_apart_finish(struct ckt_worker *worker);
 /* The same; whether something still runs. */

@@ -119,7 +119,10 @@ int ckt_worker_ncclGetUniqueId(struct ckt_wcall *call)
 	if (!i)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*i = (struct identifying){.aside = {.run = identifying_run, .finish = identifying_finish}, .call = call};
-	ckt_apart_submit(call->worker, &i->aside);
+	if (ckt_apart_submit(call->worker, &i->aside)) {
+		free(i);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	return CKT_WCALL_LATER;
 }
 

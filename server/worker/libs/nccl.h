@@ -37,6 +37,7 @@ struct ckt_nccl_job {
 	struct ckt_nccl_job *next;
 	struct ckt_nccl_comm *comm;	/* a reference */
 	bool alone;			/* not in the lane */
+	int status;			/* the library's, by run; ncclSystemError where there was no thread for it */
 	/* On a thread of its own. */
 	void (*run)(struct ckt_nccl_job *job);
 	/* On the executor; frees the job. */
@@ -73,7 +74,11 @@ void ckt_nccl_comm_unref(struct ckt_nccl_comm *comm);
 void ckt_nccl_comm_end(struct ckt_object *object);
 /* Takes a reference for the job, and runs it when those before it in the lane are finished; or, alone, at once. */
 void ckt_nccl_job_submit(struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job);
-/* In a restore: waits for a communicator that is pending.  0, or CUDA_ERROR_TIMEOUT. */
+
+/* ---- nccl_restore.c */
+/* The unique id that all ranks make it of: as was told, else one of our own, which is right where all of them are in this session. */
+CUresult ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id);
+/* Waits for a communicator that is pending; on the executor it does not wait: CUDA_ERROR_TIMEOUT, CUDA_ERROR_NOT_READY. */
 CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm);
 /* The library's `loaded`. */
 int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message_size);

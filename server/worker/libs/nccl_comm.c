@@ -1,17 +1,14 @@
-/* Communicators: their making and end, their lanes, and how a restore makes them anew; see nccl.h. */
-#include <errno.h>
-#include <stdio.h>
+/* Communicators: their making and end, and their lanes; see nccl.h. */
 #include <stdlib.h>
 #include <time.h>
 
 #include "rpc/log.h"
-#include "rpc/net.h"
 #include "server/worker/apart.h"
 #include "server/worker/libs/nccl.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
 
-enum { POLL_NS = 200000, RESTORE_MS = 120000 };
+enum { POLL_NS = 200000 };
 /* Places in the arguments of nccl_comm: what came of it is written over them in the log. */
 enum { RANKS_AT = 16, RANK_AT = 20, KIND_AT = 24 };
 
@@ -23,12 +20,6 @@ struct waiter {
 };
 
 static struct waiter *waiters;
-
-static struct {
-	struct ckt_nccl_ids *pairs;
-	size_t count;
-	int64_t deadline_ms;		/* of the restore's communicators; 0: it has begun with none */
-} restore;
 
 /* ---- Objects */
 
@@ -100,7 +91,14 @@ static void start(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	job->aside.finish = finish_job;
 	if (!job->aside.context)
 		job->aside.context = job->comm->context;
-	ckt_apart_submit(worker, &job->aside);
+	if (ckt_apart_submit(worker, &job->aside) == 0)
+		return;
+	static bool once;
+	if (!once)
+		ckt_warning("more calls of NCCL wait for other ranks than a worker has threads for (%d)", CKT_APART_MAX);
+	once = true;
+	job->status = ncclSystemError;
+	finish_job(worker, &job->aside);
 }
 
 void ckt_nccl_job_submit(struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job)
@@ -125,7 +123,7 @@ struct making {
 	struct ckt_nccl_job job;
 	struct ckt_nccl_comm *made, *parent;	/* references; parent NULL: of unique ids */
 	uint32_t kind, id_count, excluded_count;
-	int color, key, flags, ranks, rank, status;
+	int color, key, flags, ranks, rank;
 	bool has_config;
 	struct ckt_nccl_config config;
 	char net[CKT_NCCL_NAME_MAX + 1], name[CKT_NCCL_NAME_MAX + 1];
@@ -194,7 +192,7 @@ static void making_run(struct ckt_nccl_job *job)
 			ckt_nccl.ncclCommUserRank(made, &m->rank);
 	}
 	m->made->real = made;
-	m->status = (int)status;
+	job->status = (int)status;
 }
 
 /* In the log stands from now on what it is, and not how it came to be. */
@@ -217,7 +215,7 @@ static void making_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	struct making *m = (struct making *)job;
 	struct ckt_nccl_comm *made = m->made;
 	made->pending = false;
-	made->status = m->status;
+	made->status = job->status;
 	made->ranks = m->ranks;
 	made->rank = m->rank;
 	if (made->status)
@@ -293,129 +291,14 @@ static void making_free(struct making *m)
 	free(m);
 }
 
-/* ---- A restore */
-
-static bool is_made(void *data)
-{
-	const struct ckt_nccl_comm *comm = data;
-	return !comm->pending;
-}
-
-CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm)
-{
-	if (!comm->pending)
-		return CUDA_SUCCESS;
-	/* The executor waits for nobody: a client asks nothing of what is not made. */
-	if (worker->go)
-		return CUDA_ERROR_NOT_READY;
-	return ckt_apart_wait(worker, is_made, comm, restore.deadline_ms) ? CUDA_ERROR_TIMEOUT : CUDA_SUCCESS;
-}
-
-int ckt_nccl_ids_set(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count)
-{
-	struct ckt_nccl_ids *copy = count ? reallocarray(NULL, count, sizeof *copy) : NULL;
-	(void)worker;
-	if (count && !copy)
-		return -ENOMEM;
-	if (count)
-		memcpy(copy, pairs, count * sizeof *copy);
-	free(restore.pairs);
-	restore.pairs = copy;
-	restore.count = count;
-	return 0;
-}
-
-/* The id that all ranks make it of: as was told, else one of our own, which is right where all of them are here (ckt_nccl_loaded looks). */
-static CUresult new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id)
-{
-	struct ckt_nccl_ids own;
-	for (size_t i = 0; i < restore.count; i++)
-		if (!memcmp(restore.pairs[i].identity, identity, CKT_NCCL_ID_BYTES)) {
-			memcpy(ret_id, restore.pairs[i].id, CKT_NCCL_ID_BYTES);
-			return CUDA_SUCCESS;
-		}
-	struct ckt_nccl_ids *grown = reallocarray(restore.pairs, restore.count + 1, sizeof *grown);
-	if (!grown)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	restore.pairs = grown;
-	memcpy(own.identity, identity, CKT_NCCL_ID_BYTES);
-	if (!ckt_nccl.ncclGetUniqueId || ckt_nccl.ncclGetUniqueId((ncclUniqueId *)own.id))
-		return CUDA_ERROR_UNKNOWN;
-	restore.pairs[restore.count++] = own;
-	memcpy(ret_id, own.id, CKT_NCCL_ID_BYTES);
-	return CUDA_SUCCESS;
-}
-
+/* In a restore it is made of what it has come to be. */
 static CUresult make_anew(struct ckt_worker *worker, struct making *m, const uint8_t *identity)
 {
-	if (!restore.deadline_ms)
-		restore.deadline_ms = ckt_net_now_ms() + RESTORE_MS;
 	if (m->ranks < 1 || m->ranks > CKT_NCCL_RANKS_MAX || m->rank < 0 || m->rank >= m->ranks)
 		return CUDA_ERROR_INVALID_VALUE;
 	m->kind = CKT_NCCL_INIT;
 	m->id_count = 1;
-	return new_id(worker, identity, &m->ids[0]);
-}
-
-static struct ckt_object *next_comm(struct ckt_worker *worker, uint32_t *cursor)
-{
-	struct ckt_object *object;
-	while ((object = ckt_objects_next(&worker->objects, cursor)))
-		if (ckt_handle_kind(object->id) == CKT_KIND_LIB_OBJECT && object->library->library->lib == CKT_LIB_NCCL &&
-		    object->library->type == CKT_NCCL_TYPE_COMM && object->real)
-			return object;
-	return NULL;
-}
-
-static int here(struct ckt_worker *worker, const uint8_t *identity)
-{
-	struct ckt_object *object;
-	int count = 0;
-	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
-		const struct ckt_nccl_comm *comm = object->real;
-		count += !memcmp(comm->identity, identity, CKT_NCCL_ID_BYTES);
-	}
-	return count;
-}
-
-int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message_size)
-{
-	struct ckt_object *object;
-	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
-		struct ckt_nccl_comm *comm = object->real;
-		bool none = !comm->pending && !comm->status && !comm->real;
-		if (none || ckt_nccl_comm_settled(worker, comm) == CUDA_SUCCESS) {
-			if (!comm->status)
-				continue;
-			snprintf(ret_message, message_size, "a communicator of %d ranks could not be made anew: %s", comm->ranks,
-				 ckt_nccl.ncclGetErrorString ? ckt_nccl.ncclGetErrorString((ncclResult_t)comm->status) : "unknown error");
-			return -EIO;
-		}
-		snprintf(ret_message, message_size,
-			 "a communicator of %d ranks was not made anew: %d of them are in this session, and the others did not come within %d s; restore "
-			 "all sessions of the job together",
-			 comm->ranks, here(worker, comm->identity), RESTORE_MS / 1000);
-		return -ETIMEDOUT;
-	}
-	restore.deadline_ms = 0;
-	return 0;
-}
-
-size_t ckt_nccl_members(struct ckt_worker *worker, struct ckt_nccl_member *list, size_t room)
-{
-	struct ckt_object *object;
-	size_t count = 0;
-	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
-		const struct ckt_nccl_comm *comm = object->real;
-		if (comm->pending || !comm->real)
-			continue;
-		if (count < room) {
-			list[count] = (struct ckt_nccl_member){.ranks = comm->ranks, .rank = comm->rank};
-			memcpy(list[count].identity, comm->identity, CKT_NCCL_ID_BYTES);
-		}
-		count++;
-	}
-	return count;
+	return ckt_nccl_new_id(worker, identity, &m->ids[0]);
 }
 
 /* ---- Handlers */
@@ -570,7 +453,7 @@ struct ending {
 	struct ckt_nccl_job job;
 	struct ckt_wcall *call;
 	uint32_t how;
-	int flags, status;
+	int flags;
 };
 
 static void ending_run(struct ckt_nccl_job *job)
@@ -584,18 +467,18 @@ static void ending_run(struct ckt_nccl_job *job)
 	if (e->how == CKT_NCCL_DESTROY || e->how == CKT_NCCL_ABORT)
 		real = atomic_exchange(&job->comm->real, NULL);
 	if (!real)
-		e->status = ncclInvalidArgument;
+		job->status = ncclInvalidArgument;
 	else if (e->how == CKT_NCCL_REVOKE)
-		e->status = ckt_nccl.ncclCommRevoke ? (int)ckt_nccl.ncclCommRevoke(real, e->flags) : (int)ncclInvalidUsage;
+		job->status = ckt_nccl.ncclCommRevoke ? (int)ckt_nccl.ncclCommRevoke(real, e->flags) : (int)ncclInvalidUsage;
 	else
-		e->status = simple ? (int)simple(real) : (int)ncclInvalidUsage;
+		job->status = simple ? (int)simple(real) : (int)ncclInvalidUsage;
 }
 
 static void ending_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 {
 	struct ending *e = (struct ending *)job;
 	struct ckt_nccl_comm *comm = job->comm;
-	struct ckt_nccl_end_res res = {.status = e->status};
+	struct ckt_nccl_end_res res = {.status = job->status};
 	if (!comm->gone && (e->how == CKT_NCCL_DESTROY || e->how == CKT_NCCL_ABORT)) {
 		struct ckt_object *object = ckt_objects_find_kind(&worker->objects, comm->id, CKT_KIND_LIB_OBJECT);
 		if (object && object->real == comm)

@@ -15,7 +15,6 @@ struct group {
 	struct ckt_nccl_job job;
 	struct ckt_wcall *call;
 	bool simulate;
-	int status;
 	float time;
 	uint32_t count;
 	struct operation operations[];
@@ -151,18 +150,18 @@ static void run(struct group *group)
 {
 	ncclResult_t first = CALL(ncclGroupStart);
 	if (first) {
-		group->status = (int)first;
+		group->job.status = (int)first;
 		return;
 	}
 	for (uint32_t i = 0; i < group->count && !first; i++)
 		first = put(&group->operations[i]);
 	ncclResult_t last = end(group);
-	group->status = first && first != ncclInProgress ? (int)first : (int)last;
-	if (!group->status && !group->simulate)
+	group->job.status = first && first != ncclInProgress ? (int)first : (int)last;
+	if (!group->job.status && !group->simulate)
 		ckt_nccl_count(group->count);
-	for (uint32_t i = 0; i < group->count && group->status && group->status != ncclInProgress; i++) {
+	for (uint32_t i = 0; i < group->count && group->job.status && group->job.status != ncclInProgress; i++) {
 		int none = 0;
-		atomic_compare_exchange_strong(&group->operations[i].comm->failed, &none, group->status);
+		atomic_compare_exchange_strong(&group->operations[i].comm->failed, &none, group->job.status);
 	}
 }
 
@@ -215,7 +214,7 @@ int ckt_worker_nccl_group(struct ckt_wcall *call)
 	/* The library has made the contexts of its communicators current. */
 	if (call->worker->current)
 		ckt_driver.cuCtxSetCurrent(call->worker->current->real);
-	call->status = group->status;
+	call->status = group->job.status;
 	free(group);
 	return ckt_library_done(call, call->status, &once);
 }
@@ -228,7 +227,7 @@ static void meet_run(struct ckt_nccl_job *job)
 static void meet_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 {
 	struct group *group = (struct group *)job;
-	struct ckt_nccl_group_meet_res res = {.status = group->status, .time = group->time};
+	struct ckt_nccl_group_meet_res res = {.status = group->job.status, .time = group->time};
 	(void)worker;
 	for (uint32_t i = 0; i < group->count; i++)
 		ckt_nccl_comm_unref(group->operations[i].comm);

@@ -32,11 +32,14 @@ static void finish(struct ckt_worker *worker, struct ckt_aside_job *aside)
 	free(job);
 }
 
-static void submit(sem_t *wait, sem_t *post)
+static int submit(sem_t *wait, sem_t *post)
 {
 	struct job *job = calloc(1, sizeof *job);
 	*job = (struct job){.aside = {.run = run, .finish = finish}, .wait = wait, .post = post};
-	ckt_apart_submit(&ckt_worker, &job->aside);
+	int error = ckt_apart_submit(&ckt_worker, &job->aside);
+	if (error)
+		free(job);
+	return error;
 }
 
 static bool both(void *data)
@@ -72,4 +75,24 @@ static void test_apart(void)
 	YES(atomic_load(&ckt_worker.mail));
 }
 
-UNIT_SUITE(apart, {"two at one time", test_apart})
+/* As many as there may be, and not one more. */
+static void test_limit(void)
+{
+	sem_t wait, begun;
+	unsigned wanted = CKT_APART_MAX;
+	sem_init(&wait, 0, 0);
+	sem_init(&begun, 0, 0);
+	finished = 0;
+	for (int i = 0; i < CKT_APART_MAX; i++)
+		MUST(submit(&wait, &begun), 0);
+	IS(submit(&wait, &begun), -EAGAIN);
+	for (int i = 0; i < CKT_APART_MAX; i++)
+		sem_post(&wait);
+	IS(ckt_apart_wait(&ckt_worker, both, &wanted, -1), 0);
+	sem_post(&wait);
+	IS(submit(&wait, &begun), 0);
+	wanted++;
+	IS(ckt_apart_wait(&ckt_worker, both, &wanted, -1), 0);
+}
+
+UNIT_SUITE(apart, {"two at one time", test_apart}, {"as many as there may be", test_limit})

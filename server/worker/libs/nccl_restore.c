@@ -1,0 +1,130 @@
+/* How a restore makes communicators anew, and what a job's checkpoint asks of them; see nccl.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rpc/net.h"
+#include "server/worker/apart.h"
+#include "server/worker/libs/nccl.h"
+#include "server/worker/worker.h"
+
+enum { RESTORE_MS = 120000 };
+
+static struct {
+	struct ckt_nccl_ids *pairs;
+	size_t count;
+	int64_t deadline_ms;		/* of the restore's communicators; 0: it has begun with none */
+} restore;
+
+static bool is_made(void *data)
+{
+	const struct ckt_nccl_comm *comm = data;
+	return !comm->pending;
+}
+
+CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm)
+{
+	if (!comm->pending)
+		return CUDA_SUCCESS;
+	/* The executor waits for nobody: a client asks nothing of what is not made. */
+	if (worker->go)
+		return CUDA_ERROR_NOT_READY;
+	return ckt_apart_wait(worker, is_made, comm, restore.deadline_ms) ? CUDA_ERROR_TIMEOUT : CUDA_SUCCESS;
+}
+
+int ckt_nccl_ids_set(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count)
+{
+	struct ckt_nccl_ids *copy = count ? reallocarray(NULL, count, sizeof *copy) : NULL;
+	(void)worker;
+	if (count && !copy)
+		return -ENOMEM;
+	if (count)
+		memcpy(copy, pairs, count * sizeof *copy);
+	free(restore.pairs);
+	restore.pairs = copy;
+	restore.count = count;
+	return 0;
+}
+
+CUresult ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id)
+{
+	struct ckt_nccl_ids own;
+	if (!restore.deadline_ms)
+		restore.deadline_ms = ckt_net_now_ms() + RESTORE_MS;
+	for (size_t i = 0; i < restore.count; i++)
+		if (!memcmp(restore.pairs[i].identity, identity, CKT_NCCL_ID_BYTES)) {
+			memcpy(ret_id, restore.pairs[i].id, CKT_NCCL_ID_BYTES);
+			return CUDA_SUCCESS;
+		}
+	struct ckt_nccl_ids *grown = reallocarray(restore.pairs, restore.count + 1, sizeof *grown);
+	if (!grown)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	restore.pairs = grown;
+	memcpy(own.identity, identity, CKT_NCCL_ID_BYTES);
+	if (!ckt_nccl.ncclGetUniqueId || ckt_nccl.ncclGetUniqueId((ncclUniqueId *)own.id))
+		return CUDA_ERROR_UNKNOWN;
+	restore.pairs[restore.count++] = own;
+	memcpy(ret_id, own.id, CKT_NCCL_ID_BYTES);
+	return CUDA_SUCCESS;
+}
+
+static struct ckt_object *next_comm(struct ckt_worker *worker, uint32_t *cursor)
+{
+	struct ckt_object *object;
+	while ((object = ckt_objects_next(&worker->objects, cursor)))
+		if (ckt_handle_kind(object->id) == CKT_KIND_LIB_OBJECT && object->library->library->lib == CKT_LIB_NCCL &&
+		    object->library->type == CKT_NCCL_TYPE_COMM && object->real)
+			return object;
+	return NULL;
+}
+
+static int here(struct ckt_worker *worker, const uint8_t *identity)
+{
+	struct ckt_object *object;
+	int count = 0;
+	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
+		const struct ckt_nccl_comm *comm = object->real;
+		count += !memcmp(comm->identity, identity, CKT_NCCL_ID_BYTES);
+	}
+	return count;
+}
+
+int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message_size)
+{
+	struct ckt_object *object;
+	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
+		struct ckt_nccl_comm *comm = object->real;
+		bool none = !comm->pending && !comm->status && !comm->real;
+		if (none || ckt_nccl_comm_settled(worker, comm) == CUDA_SUCCESS) {
+			if (!comm->status)
+				continue;
+			snprintf(ret_message, message_size, "a communicator of %d ranks could not be made anew: %s", comm->ranks,
+				 ckt_nccl.ncclGetErrorString ? ckt_nccl.ncclGetErrorString((ncclResult_t)comm->status) : "unknown error");
+			return -EIO;
+		}
+		snprintf(ret_message, message_size,
+			 "a communicator of %d ranks was not made anew: %d of them are in this session, and the others did not come within %d s; restore "
+			 "all sessions of the job together",
+			 comm->ranks, here(worker, comm->identity), RESTORE_MS / 1000);
+		return -ETIMEDOUT;
+	}
+	restore.deadline_ms = 0;
+	return 0;
+}
+
+size_t ckt_nccl_members(struct ckt_worker *worker, struct ckt_nccl_member *list, size_t room)
+{
+	struct ckt_object *object;
+	size_t count = 0;
+	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
+		const struct ckt_nccl_comm *comm = object->real;
+		if (comm->pending || !comm->real)
+			continue;
+		if (count < room) {
+			list[count] = (struct ckt_nccl_member){.ranks = comm->ranks, .rank = comm->rank};
+			memcpy(list[count].identity, comm->identity, CKT_NCCL_ID_BYTES);
+		}
+		count++;
+	}
+	return count;
+}

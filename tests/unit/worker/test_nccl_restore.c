@@ -1,0 +1,85 @@
+/* server/worker/libs/nccl_restore.c: the same messages as of a client, in a worker that does not go yet. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/worker/nccl_kit.h"
+
+static struct ckt_nccl_comm *find(uint64_t id)
+{
+	struct ckt_nccl_comm *comm = NULL;
+	return ckt_nccl_comm_find(&ckt_worker, id, &comm) ? NULL : comm;
+}
+
+static int64_t loaded(char *ret_message, size_t size)
+{
+	int result = ckt_nccl_loaded(&ckt_worker, ret_message, size);
+	ckt_worker.go = true;
+	return result;
+}
+
+static void test_restore(void)
+{
+	struct ckt_nccl_ids pair = {.identity = {5, 6}, .id = {99}};
+	struct ckt_nccl_member members[2];
+	char message[512] = "";
+	nccl_begin();
+	ckt_worker.go = false;
+	IS(ckt_nccl_ids_set(&ckt_worker, &pair, 1), 0);
+	/* A split one as the log has it: by its ranks and its identity, whatever its parent was. */
+	IS(nccl_send(NCCL_ID(60), 4, 3, CKT_NCCL_SPLIT, NCCL_ID(1234))->result, CUDA_SUCCESS);
+	IS(nccl_send(NCCL_ID(61), 4, 0, CKT_NCCL_INIT, 0)->result, CUDA_SUCCESS);
+	/* None came of this one. */
+	IS(nccl_send(NCCL_ID(62), -1, -1, CKT_NCCL_NONE, NCCL_ID(1234))->result, CUDA_SUCCESS);
+	IS(loaded(message, sizeof message), 0);
+	const char *said = double_said();
+	HAS(said, "ncclCommInitRank 4 3 id 99\n");
+	HAS(said, "ncclCommInitRank 4 0 id 99\n");
+	YES(!strstr(said, "Split"));
+	YES(find(NCCL_ID(60))->real && find(NCCL_ID(61))->real && !find(NCCL_ID(62))->real);
+	IS(ckt_nccl_members(&ckt_worker, members, 2), 2);
+	IS(ckt_nccl_members(&ckt_worker, NULL, 0), 2);
+	YES(members[0].ranks == 4 && members[1].ranks == 4 && members[0].rank + members[1].rank == 3);
+	IS(members[0].identity[1], 6);
+	IS(nccl_end(NCCL_ID(60), CKT_NCCL_DESTROY), ncclSuccess);
+	IS(nccl_end(NCCL_ID(61), CKT_NCCL_DESTROY), ncclSuccess);
+	IS(nccl_end(NCCL_ID(62), CKT_NCCL_FORGET), ncclSuccess);
+	IS(double_living(), 0);
+	IS(ckt_nccl_ids_set(&ckt_worker, NULL, 0), 0);
+}
+
+/* Nobody told of an id: all ranks are here, and all of them get the same new one. */
+static void test_restore_alone(void)
+{
+	char message[512] = "";
+	nccl_begin();
+	ckt_worker.go = false;
+	double_hold("ncclCommInitRank");
+	IS(nccl_send(NCCL_ID(70), 2, 0, CKT_NCCL_INIT, 0)->result, CUDA_SUCCESS);
+	IS(nccl_send(NCCL_ID(71), 2, 1, CKT_NCCL_INIT, 0)->result, CUDA_SUCCESS);
+	/* Both are on their way at one time. */
+	double_await(2);
+	double_hold(NULL);
+	IS(loaded(message, sizeof message), 0);
+	const char *said = double_said(), *first = strstr(said, "InitRank 2 0 id "), *second = strstr(said, "InitRank 2 1 id ");
+	MUST(first && second, true);
+	IS(atoi(first + 16), atoi(second + 16));
+	YES(atoi(first + 16) != 5);
+	ckt_nccl_ids_set(&ckt_worker, NULL, 0);
+	/* What cannot be made anew ends the restore with a sentence. */
+	ckt_worker.go = false;
+	double_answer("ncclCommInitRank", ncclSystemError);
+	IS(nccl_send(NCCL_ID(72), 2, 1, CKT_NCCL_INIT, 0)->result, CUDA_SUCCESS);
+	IS(loaded(message, sizeof message), -EIO);
+	TEXT(message, "a communicator of 2 ranks could not be made anew: the system");
+	/* A log that lies. */
+	ckt_worker.go = false;
+	IS(nccl_send(NCCL_ID(73), 2, 2, CKT_NCCL_SPLIT, 1)->result, CUDA_ERROR_INVALID_VALUE);
+	ckt_worker.go = true;
+	for (unsigned n = 70; n <= 72; n++)
+		IS(nccl_end(NCCL_ID(n), CKT_NCCL_FORGET), ncclSuccess);
+	IS(double_living(), 0);
+	ckt_nccl_ids_set(&ckt_worker, NULL, 0);
+}
+
+UNIT_SUITE(worker_nccl_restore, {"of some ranks", test_restore}, {"of all ranks", test_restore_alone})
