@@ -40,6 +40,7 @@ UNIT = {
     "softgpu/libs/cublas": "softlibs",
     "softgpu/libs/cublasLt": "softlibs",
     "softgpu/libs/cufft": "soft_cufft",
+    "softgpu/libs/nccl": "soft_nccl",
     "client/libs/cufft": "client_cufft",
     "driver": "driver",
     "checkpoint": "checkpoint",

@@ -33,6 +33,10 @@ static const struct {
 	NAME("cuUserObjectCreate", user_object_create),
 	NAME("cuUserObjectRelease", user_object_release),
 	NAME("cuGraphRetainUserObject", graph_retain_user_object),
+	NAME("cuEventCreate", event_create),
+	NAME("cuEventRecord", event_record),
+	NAME("cuEventDestroy_v2", event_destroy),
+	NAME("cuStreamWaitEvent", stream_wait_event),
 #undef NAME
 };
 

@@ -29,6 +29,10 @@ struct ckt_softlib_driver {
 	PFN_cuUserObjectCreate_v11030 user_object_create;
 	PFN_cuUserObjectRelease_v11030 user_object_release;
 	PFN_cuGraphRetainUserObject_v11030 graph_retain_user_object;
+	PFN_cuEventCreate_v2000 event_create;
+	PFN_cuEventRecord_v2000 event_record;
+	PFN_cuEventDestroy_v4000 event_destroy;
+	PFN_cuStreamWaitEvent_v3020 stream_wait_event;
 };
 
 /* The process's libcuda.so.1; NULL where it has none, or one that lacks a function, which is logged once.  Lives as long as the process. */

@@ -1,0 +1,115 @@
+/* The end of communicators: finalized, destroyed, aborted, revoked. */
+#include <stddef.h>
+
+#include "softgpu/libs/nccl/api.h"
+#include "softgpu/libs/nccl/group.h"
+#include "softgpu/libs/nccl/issue.h"
+
+static ncclResult_t unknown(void)
+{
+	ckt_comm_say("invalid argument: no such communicator");
+	return ncclInvalidArgument;
+}
+
+/* Until all work that was put on streams has run. */
+static void drain(struct ncclComm *comm)
+{
+	pthread_mutex_lock(&comm->lock);
+	while (comm->pending)
+		pthread_cond_wait(&comm->changed, &comm->lock);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+static ncclResult_t run_finalize(struct ckt_job *job)
+{
+	drain(job->comm);
+	return ckt_comm_state(job->comm) == ncclInProgress ? ncclSuccess : job->comm->error;
+}
+
+static ncclResult_t finalize(ncclComm_t handle)
+{
+	struct ncclComm *comm = ckt_comm_get(handle);
+	if (!comm)
+		return unknown();
+	pthread_mutex_lock(&comm->lock);
+	bool fits = !comm->busy && !comm->finalized && !comm->revoked;
+	if (fits)
+		comm->finalized = comm->busy = true;
+	pthread_mutex_unlock(&comm->lock);
+	if (!fits) {
+		ckt_comm_put(comm);
+		ckt_comm_say("invalid argument: the communicator is not ready to be finalized");
+		return ncclInvalidArgument;
+	}
+	return ckt_group_job(&(struct ckt_job){.run = run_finalize, .comm = comm});
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+	ckt_group_enter();
+	return ckt_group_leave(finalize(comm));
+}
+CKT_ALIAS(CommFinalize);
+
+ncclResult_t ncclCommDestroy(ncclComm_t handle)
+{
+	if (!handle)
+		return ncclSuccess;
+	struct ncclComm *comm = ckt_comm_get(handle);
+	if (!comm)
+		return unknown();
+	ckt_comm_wait_job(comm);
+	drain(comm);
+	ckt_issue_end(comm);
+	ckt_comm_remove(comm);
+	ckt_comm_put(comm);
+	return ncclSuccess;
+}
+CKT_ALIAS(CommDestroy);
+
+/* Whoever works on the data plane has come back. */
+static void stop_work(struct ncclComm *comm)
+{
+	ckt_mesh_stop(&comm->mesh, CKT_PLANE_DATA);
+	pthread_mutex_lock(&comm->running);
+	pthread_mutex_unlock(&comm->running);
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t handle)
+{
+	if (!handle)
+		return ncclSuccess;
+	struct ncclComm *comm = ckt_comm_get(handle);
+	if (!comm)
+		return unknown();
+	ckt_mesh_stop(&comm->mesh, CKT_PLANE_CONTROL);
+	ckt_mesh_stop(&comm->mesh, CKT_PLANE_DATA);
+	ckt_comm_wait_job(comm);
+	stop_work(comm);
+	ckt_issue_end(comm);
+	ckt_comm_remove(comm);
+	ckt_comm_put(comm);
+	return ncclSuccess;
+}
+CKT_ALIAS(CommAbort);
+
+/* What is under way comes back at once; splits and shrinks go on working. */
+ncclResult_t ncclCommRevoke(ncclComm_t handle, int revokeFlags)
+{
+	struct ncclComm *comm = ckt_comm_get(handle);
+	if (!comm)
+		return unknown();
+	ncclResult_t result = ncclSuccess;
+	if (revokeFlags != NCCL_REVOKE_DEFAULT || ckt_comm_state(comm) == ncclInProgress) {
+		ckt_comm_say("invalid argument: revokeFlags is not 0, or the communicator is not ready");
+		result = ncclInvalidArgument;
+	} else {
+		pthread_mutex_lock(&comm->lock);
+		comm->revoked = true;
+		pthread_mutex_unlock(&comm->lock);
+		stop_work(comm);
+	}
+	ckt_comm_put(comm);
+	return result;
+}
+CKT_ALIAS(CommRevoke);

@@ -1,0 +1,347 @@
+/* Groups: threads for jobs, functions on streams for work. */
+#include "softgpu/libs/nccl/group.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softgpu/libs/nccl/api.h"
+#include "softgpu/libs/nccl/issue.h"
+
+struct item {
+	struct ncclComm *comm;		/* held */
+	CUstream stream;
+	struct ckt_op op;
+};
+
+static _Thread_local struct {
+	int depth;
+	ncclResult_t error;		/* the first */
+	struct ckt_job *jobs, **jobs_end;
+	struct item *items;
+	size_t item_count, item_room;
+} group;
+
+void ckt_group_enter(void)
+{
+	if (group.depth++ == 0) {
+		group.error = ncclSuccess;
+		group.jobs = NULL;
+		group.jobs_end = &group.jobs;
+		group.item_count = 0;
+	}
+}
+
+static void job_free(struct ckt_job *job)
+{
+	ckt_comm_put(job->comm);
+	if (job->parent)
+		ckt_comm_put(job->parent);
+	free(job->members);
+	free(job);
+}
+
+ncclResult_t ckt_group_job(const struct ckt_job *job)
+{
+	struct ckt_job *kept = malloc(sizeof *kept);
+	if (!kept) {
+		ckt_comm_done(job->comm, ncclSystemError);
+		ckt_comm_put(job->comm);
+		if (job->parent)
+			ckt_comm_put(job->parent);
+		free(job->members);
+		return ncclSystemError;
+	}
+	*kept = *job;
+	kept->next = NULL;
+	*group.jobs_end = kept;
+	group.jobs_end = &kept->next;
+	return ncclSuccess;
+}
+
+ncclResult_t ckt_group_work(struct ncclComm *comm, CUstream stream, const struct ckt_op *op)
+{
+	if (group.item_count == group.item_room) {
+		size_t room = group.item_room ? 2 * group.item_room : 16;
+		struct item *grown = reallocarray(group.items, room, sizeof *grown);
+		if (!grown) {
+			ckt_comm_put(comm);
+			return ncclSystemError;
+		}
+		group.items = grown;
+		group.item_room = room;
+	}
+	group.items[group.item_count++] = (struct item){.comm = comm, .stream = stream, .op = *op};
+	return ncclSuccess;
+}
+
+/* ---- Jobs */
+
+/* One job to its end. */
+static ncclResult_t finish(struct ckt_job *job)
+{
+	struct ncclComm *comm = job->comm;
+	ncclResult_t result = job->run(job);
+	/* A handle that nobody can use any more: the program gets none. */
+	bool drop = result != ncclSuccess && comm->blocking && job->handle;
+	ckt_comm_done(comm, result);
+	if (drop) {
+		*job->handle = NULL;
+		ckt_comm_remove(comm);
+	}
+	job_free(job);
+	return result;
+}
+
+struct chain {
+	struct ckt_job *jobs;
+	pthread_t thread;
+	bool started;
+	ncclResult_t result;
+};
+
+static void *run_chain(void *data)
+{
+	struct chain *chain = data;
+	for (struct ckt_job *job = chain->jobs, *next; job; job = next) {
+		next = job->next;
+		ncclResult_t result = finish(job);
+		if (chain->result == ncclSuccess)
+			chain->result = result;
+	}
+	return NULL;
+}
+
+static void *run_detached(void *data)
+{
+	run_chain(data);
+	free(data);
+	return NULL;
+}
+
+static bool start(pthread_t *thread, void *(*run)(void *), struct chain *chain)
+{
+	sigset_t all, before;
+	/* The program's signals are the program's threads' business. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int error = pthread_create(thread, NULL, run, chain);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error == 0;
+}
+
+/* Takes the first job and all of the same parent out of the list. */
+static struct ckt_job *take_chain(void)
+{
+	struct ckt_job *first = group.jobs, **end = &first->next, **link = &group.jobs;
+	group.jobs = first->next;
+	*end = NULL;
+	while (first->parent && *link) {
+		struct ckt_job *job = *link;
+		if (job->parent != first->parent) {
+			link = &job->next;
+			continue;
+		}
+		*link = job->next;
+		job->next = NULL;
+		*end = job;
+		end = &job->next;
+	}
+	return first;
+}
+
+static ncclResult_t run_in_background(void)
+{
+	ncclResult_t result = ncclInProgress;
+	while (group.jobs) {
+		struct chain *chain = calloc(1, sizeof *chain);
+		pthread_t thread;
+		if (!chain)
+			return ncclSystemError;
+		chain->jobs = take_chain();
+		if (start(&thread, run_detached, chain)) {
+			pthread_detach(thread);
+			continue;
+		}
+		/* Without a thread of its own it keeps the caller. */
+		run_chain(chain);
+		if (chain->result != ncclSuccess)
+			result = chain->result;
+		free(chain);
+	}
+	return result;
+}
+
+static ncclResult_t run_and_wait(void)
+{
+	size_t count = 0, room = 0;
+	ncclResult_t result = ncclSuccess;
+	for (struct ckt_job *job = group.jobs; job; job = job->next)
+		room++;
+	struct chain *chains = calloc(room, sizeof *chains);
+	if (!chains)
+		return ncclSystemError;
+	while (group.jobs)
+		chains[count++].jobs = take_chain();
+	/* The last one keeps the caller. */
+	for (size_t i = 0; i + 1 < count; i++)
+		chains[i].started = start(&chains[i].thread, run_chain, &chains[i]);
+	for (size_t i = 0; i < count; i++)
+		if (!chains[i].started)
+			run_chain(&chains[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (chains[i].started)
+			pthread_join(chains[i].thread, NULL);
+		if (result == ncclSuccess)
+			result = chains[i].result;
+	}
+	free(chains);
+	return result;
+}
+
+static ncclResult_t run_jobs(void)
+{
+	bool blocking = true;
+	for (struct ckt_job *job = group.jobs; job; job = job->next)
+		blocking = blocking && job->comm->blocking;
+	return blocking ? run_and_wait() : run_in_background();
+}
+
+/* What an error leaves undone. */
+static void drop_jobs(void)
+{
+	while (group.jobs) {
+		struct ckt_job *job = group.jobs;
+		group.jobs = job->next;
+		ckt_comm_done(job->comm, group.error);
+		if (job->handle) {
+			*job->handle = NULL;
+			ckt_comm_remove(job->comm);
+		}
+		job_free(job);
+	}
+	group.jobs_end = &group.jobs;
+}
+
+/* ---- Work */
+
+/* What a rank sends itself it has to receive in the same group. */
+static ncclResult_t check_own_messages(const struct ncclComm *comm, const struct ckt_op *ops, size_t count)
+{
+	size_t r = 0;
+	for (size_t s = 0; s < count; s++) {
+		if (ops[s].kind != CKT_OP_SEND || ops[s].peer != comm->rank)
+			continue;
+		while (r < count && (ops[r].kind != CKT_OP_RECEIVE || ops[r].peer != comm->rank))
+			r++;
+		if (r == count || ops[r].count * ckt_type_size(ops[r].type) != ops[s].count * ckt_type_size(ops[s].type)) {
+			ckt_comm_say("a rank sends to itself without a matching receive in the group");
+			return ncclInvalidUsage;
+		}
+		r++;
+	}
+	for (; r < count; r++) {
+		if (ops[r].kind == CKT_OP_RECEIVE && ops[r].peer == comm->rank) {
+			ckt_comm_say("a rank receives from itself without a matching send in the group");
+			return ncclInvalidUsage;
+		}
+	}
+	return ncclSuccess;
+}
+
+/* All work of the group with the communicator of item number `first`; those items are done then. */
+static ncclResult_t launch_one(size_t first)
+{
+	struct ncclComm *comm = group.items[first].comm;
+	size_t count = 0;
+	struct ckt_work *work = malloc(sizeof *work + group.item_count * sizeof *work->ops);
+	CUstream *streams = malloc(group.item_count * sizeof *streams);
+	ncclResult_t result = work && streams ? ncclSuccess : ncclSystemError;
+	for (size_t i = first; i < group.item_count; i++) {
+		struct item *item = &group.items[i];
+		if (item->comm != comm)
+			continue;
+		if (result == ncclSuccess) {
+			work->ops[count] = item->op;
+			streams[count++] = item->stream;
+		}
+		if (i != first)
+			ckt_comm_put(comm);
+		item->comm = NULL;
+	}
+	if (result == ncclSuccess) {
+		work->count = count;
+		result = check_own_messages(comm, work->ops, count);
+	}
+	if (result == ncclSuccess && group.error == ncclSuccess)
+		result = ckt_issue(comm, work, streams);
+	free(work);
+	free(streams);
+	ckt_comm_put(comm);
+	return result;
+}
+
+ncclResult_t ckt_group_leave(ncclResult_t result)
+{
+	if (result != ncclSuccess && result != ncclInProgress && group.error == ncclSuccess)
+		group.error = result;
+	if (--group.depth > 0)
+		return result;
+	bool in_progress = false;
+	if (group.error != ncclSuccess)
+		drop_jobs();
+	if (group.jobs) {
+		ncclResult_t done = run_jobs();
+		in_progress = done == ncclInProgress;
+		if (!in_progress && done != ncclSuccess)
+			group.error = done;
+		drop_jobs();
+	}
+	for (size_t i = 0; i < group.item_count; i++) {
+		if (!group.items[i].comm)
+			continue;
+		result = launch_one(i);
+		if (group.error == ncclSuccess)
+			group.error = result;
+	}
+	free(group.items);
+	group.items = NULL;
+	group.item_count = group.item_room = 0;
+	return group.error == ncclSuccess && in_progress ? ncclInProgress : group.error;
+}
+
+/* ---- The library's functions */
+
+ncclResult_t ncclGroupStart(void)
+{
+	ckt_group_enter();
+	return ncclSuccess;
+}
+CKT_ALIAS(GroupStart);
+
+ncclResult_t ncclGroupEnd(void)
+{
+	if (group.depth == 0) {
+		ckt_comm_say("ncclGroupEnd without ncclGroupStart");
+		return ncclInvalidUsage;
+	}
+	return ckt_group_leave(ncclSuccess);
+}
+CKT_ALIAS(GroupEnd);
+
+/* Nothing is begun, and there is no model of how long it would take. */
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
+{
+	if (group.depth == 0)
+		return ncclInvalidUsage;
+	if (simInfo && (simInfo->magic != 0x74685283 || simInfo->size < sizeof *simInfo))
+		return ncclInvalidArgument;
+	if (group.depth == 1 && group.error == ncclSuccess)
+		group.error = ncclInvalidUsage;	/* so that nothing is launched */
+	ncclResult_t error = group.error;
+	ncclResult_t result = ckt_group_leave(ncclSuccess);
+	if (simInfo)
+		simInfo->estimatedTime = 0;
+	return result == error ? ncclSuccess : result;
+}
+CKT_ALIAS(GroupSimulateEnd);

@@ -1,0 +1,39 @@
+/* What runs on streams: the collectives, sends and receives of one communicator in one group. */
+#pragma once
+
+#include "softgpu/libs/nccl/comm.h"
+
+enum ckt_op_kind {
+	CKT_OP_ALL_REDUCE,
+	CKT_OP_REDUCE,
+	CKT_OP_BROADCAST,
+	CKT_OP_ALL_GATHER,
+	CKT_OP_REDUCE_SCATTER,
+	CKT_OP_ALL_TO_ALL,
+	CKT_OP_GATHER,
+	CKT_OP_SCATTER,
+	CKT_OP_SEND,
+	CKT_OP_RECEIVE,
+};
+
+struct ckt_op {
+	enum ckt_op_kind kind;
+	ncclDataType_t type;
+	int peer;		/* or the root */
+	const void *from;
+	void *to;
+	size_t count;
+	struct ckt_reduction reduction;
+};
+
+struct ckt_work {
+	uint64_t comm;		/* its number */
+	bool captured;
+	size_t count;
+	struct ckt_op ops[];
+};
+
+/* Collectives in their order, then all sends and receives beside each other; a function for a stream, with a copy of a struct ckt_work. */
+void ckt_run_work(const void *work);
+/* The same at once.  0, or -errno as of the mesh. */
+int ckt_run(struct ckt_mesh *mesh, uint64_t *sequence, const struct ckt_op *ops, size_t count);
