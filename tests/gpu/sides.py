@@ -41,6 +41,7 @@ class Sides:
         self.began = time.monotonic()
         self.tree = runner.Tree(arg.bundle)
         self.server = None
+        self.libraries = ""     # what the server's --library-path names
 
     def left(self):
         """Seconds until the limit."""
@@ -58,7 +59,7 @@ class Sides:
     @contextlib.contextmanager
     def serving(self):
         os.makedirs(self.arg.out, exist_ok=True)
-        path = self.arg.library_path if self.arg.library_path is not None else wheels.library_paths(self.arg.python)
+        self.libraries = path = self.arg.library_path if self.arg.library_path is not None else wheels.library_paths(self.arg.python)
         if self.arg.driver == "soft":
             os.environ["CRICKET_SOFT_PTX"] = "1"    # as cricket-run --soft: the soft GPU runs no machine code
         # It has libraries of its own.

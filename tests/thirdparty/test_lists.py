@@ -82,7 +82,7 @@ class Names(unittest.TestCase):
 
     def test_lists_can_be_read(self):
         for name in os.listdir(GPU):
-            if name.endswith("_expected.txt") and name not in ("samples_expected.txt", "numba_expected.txt"):
+            if name.endswith("_expected.txt") and name not in ("samples_expected.txt", "numba_expected.txt", "librarysamples_expected.txt"):
                 sides.expectations(os.path.join(GPU, name))
 
 
@@ -162,6 +162,28 @@ class Cupy(unittest.TestCase):
                 cupy_report.pytest_runtest_logreport(types.SimpleNamespace(nodeid=test, when=when, outcome=outcome, longrepr=""))
             with open(path, encoding="utf-8") as lines:
                 self.assertEqual({line["test"]: line["what"] for line in map(json.loads, lines)}, {"a": "passed", "b": "failed", "c": "skipped", "d": "failed", "e": "failed"})
+
+
+class LibrarySamples(unittest.TestCase):
+    samples = program("librarysamples")
+
+    def test_judge(self):
+        listed = {"known": "fails"}
+        for name, verdict, good in (("other", "ok", True), ("other", "native", True), ("other", "fails", False), ("other", "numbers", False), ("other", "late", False),
+                                    ("known", "fails", True), ("known", "words", False), ("known", "ok", False)):
+            self.assertEqual(not self.samples.judge(name, verdict, listed), good, (name, verdict))
+        self.samples.samples_expected(self.samples.EXPECTED, ("fails", "words", "numbers"))
+
+    def test_programs(self):
+        """Each source with a main() is one, with the other sources of its folder."""
+        with tempfile.TemporaryDirectory() as top:
+            for name, text in (("cuBLAS/a/a.cu", "int main(void)"), ("cuBLAS/a/help.cpp", "void help()"), ("cuFFT/b/one.cpp", "int main ()"), ("cuFFT/b/two.cpp", "int main()"),
+                               ("cuFFT/b/note.txt", "main()"), ("NPP/c/c.cu", "int main()")):
+                os.makedirs(os.path.dirname(os.path.join(top, name)), exist_ok=True)
+                with open(os.path.join(top, name), "w", encoding="utf-8") as f:
+                    f.write(text)
+            found = {name: [os.path.basename(s) for s in sources] for name, sources in self.samples.find_programs(top).items()}
+            self.assertEqual(found, {"cuBLAS.a.a": ["a.cu", "help.cpp"], "cuFFT.b.one": ["one.cpp"], "cuFFT.b.two": ["two.cpp"]})
 
 
 class Jax(unittest.TestCase):
