@@ -142,6 +142,8 @@ cufftResult cufftCreate(cufftHandle *handle)
 cufftResult cufftDestroy(cufftHandle handle)
 {
 	uint64_t id = 0;
+	if (handle == CUFFT_PLAN_NULL)
+		return CUFFT_SUCCESS;
 	pthread_mutex_lock(&lock);
 	struct ckt_fft_plan *plan = find(handle);
 	if (plan) {

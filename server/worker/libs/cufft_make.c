@@ -1,5 +1,8 @@
 /* Shapes of cuFFT's plans: made, and measured, by the genuine function that the program called. */
+#include <stdlib.h>
+
 #include "rpc/gen/cufft_codec.h"
+#include "server/worker/libs/beside.h"
 #include "server/worker/libs/cufft.h"
 #include "server/worker/worker.h"
 
@@ -91,24 +94,54 @@ static cufftResult estimate(struct shape *s, size_t *bytes)
 	}
 }
 
+/* A plan being made: the library loads modules, compiles and fills tables for it. */
+struct making {
+	struct ckt_beside beside;
+	struct shape shape;
+	cufftHandle plan;
+	size_t bytes;
+	cufftResult status;
+};
+
+static void make(struct ckt_beside *beside)
+{
+	struct making *making = (struct making *)beside;
+	making->bytes = 0;
+	making->status = by_form(&ckt_cufft.make, making->plan, &making->shape, &making->bytes);
+	beside->failed = making->status == CUFFT_ALLOC_FAILED;
+}
+
+static int made(struct ckt_beside *beside)
+{
+	const struct making *making = (struct making *)beside;
+	struct ckt_wcall *call = beside->call;
+	struct ckt_fft_make_res res = {.status = (int32_t)making->status, .work_bytes = making->bytes};
+	call->status = res.status;
+	ckt_fft_make_res_put(ckt_wcall_results(call, ckt_fft_make_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
 int ckt_worker_fft_make(struct ckt_wcall *call)
 {
 	/* Both messages have the same fields in the same order. */
 	struct shape shape = {0};
 	struct ckt_object *object;
 	cufftHandle plan;
-	size_t bytes = 0;
 	_Static_assert(sizeof(struct ckt_fft_make_args) == sizeof(struct ckt_fft_measure_args), "make and measure carry the same shape");
 	if (!ckt_fft_measure_args_get(&call->args, &shape.args) || !unpack(&shape))
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_cufft_plan(call->worker, shape.args.plan, &object, &plan);
 	if (result)
 		return result;
-	struct ckt_fft_make_res res = {.status = (int32_t)by_form(&ckt_cufft.make, plan, &shape, &bytes)};
-	res.work_bytes = bytes;
-	call->status = res.status;
-	ckt_fft_make_res_put(ckt_wcall_results(call, ckt_fft_make_res_size(&res)), &res);
-	return CUDA_SUCCESS;
+	struct making *making = calloc(1, sizeof *making);
+	if (!making)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	making->shape = shape;
+	making->plan = plan;
+	making->beside.run = make;
+	making->beside.done = made;
+	making->beside.owner = shape.args.plan;
+	return ckt_beside(call, &making->beside);
 }
 
 int ckt_worker_fft_measure(struct ckt_wcall *call)

@@ -32,7 +32,6 @@ static void wrong(void)
 	TRY(cufftPlan1d(&plan, 8, CUFFT_C2C, 1));
 	SAY(cufftMakePlan1d(plan, 8, CUFFT_C2C, 1, &bytes));
 	SAY(cufftSetAutoAllocation(plan, 0));
-	SAY(cufftExecC2C(plan, NULL, (cufftComplex *)p, CUFFT_FORWARD));
 	SAY(cufftExecC2C(plan, (cufftComplex *)p, (cufftComplex *)p, 0));
 	SAY(cufftXtExec(plan, p, p, 5));
 	SAY(cufftExecR2C(plan, (cufftReal *)p, (cufftComplex *)p));

@@ -17,30 +17,45 @@ static cufftHandle plan_of(cufftType type)
 #define IN ((void *)0x1000)
 #define OUT ((void *)0x2000)
 
+static cufftResult run(int i, cufftHandle plan)
+{
+	switch (i) {
+	case 0:
+		return cufftExecC2C(plan, IN, OUT, CUFFT_INVERSE);
+	case 1:
+		return cufftExecR2C(plan, IN, OUT);
+	case 2:
+		return cufftExecC2R(plan, IN, OUT);
+	case 3:
+		return cufftExecZ2Z(plan, IN, OUT, CUFFT_FORWARD);
+	case 4:
+		return cufftExecD2Z(plan, IN, OUT);
+	default:
+		return cufftExecZ2D(plan, IN, OUT);
+	}
+}
+
+/* A plan of another type is the genuine library's business: it answers success (seen on an H200). */
 static void test_types(void)
 {
-	static const struct {
-		cufftType type;
-		const char *called;
-	} types[] = {{CUFFT_C2C, "exec_c2c(%d 0x1100 0x2100 1)"}, {CUFFT_R2C, "exec_r2c(%d 0x1100 0x2100)"}, {CUFFT_C2R, "exec_c2r(%d 0x1100 0x2100)"},
-		{CUFFT_Z2Z, "exec_z2z(%d 0x1100 0x2100 -1)"}, {CUFFT_D2Z, "exec_d2z(%d 0x1100 0x2100)"}, {CUFFT_Z2D, "exec_z2d(%d 0x1100 0x2100)"}};
+	static const cufftType types[] = {CUFFT_C2C, CUFFT_R2C, CUFFT_C2R, CUFFT_Z2Z, CUFFT_D2Z, CUFFT_Z2D};
+	static const char *const called[] = {"exec_c2c(%d 0x1100 0x2100 1)", "exec_r2c(%d 0x1100 0x2100)", "exec_c2r(%d 0x1100 0x2100)",
+		"exec_z2z(%d 0x1100 0x2100 -1)", "exec_d2z(%d 0x1100 0x2100)", "exec_z2d(%d 0x1100 0x2100)"};
 	double_begin();
 	for (size_t i = 0; i < COUNT(types); i++) {
-		cufftHandle plan = plan_of(types[i].type);
+		cufftHandle plan = plan_of(types[i]);
 		unsigned waited = double_waited;
-		int real, end = 0;
-		IS(cufftExecC2C(plan, IN, OUT, CUFFT_INVERSE), types[i].type == CUFFT_C2C ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
-		IS(cufftExecR2C(plan, IN, OUT), types[i].type == CUFFT_R2C ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
-		IS(cufftExecC2R(plan, IN, OUT), types[i].type == CUFFT_C2R ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
-		IS(cufftExecZ2Z(plan, IN, OUT, CUFFT_FORWARD), types[i].type == CUFFT_Z2Z ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
-		IS(cufftExecD2Z(plan, IN, OUT), types[i].type == CUFFT_D2Z ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
-		IS(cufftExecZ2D(plan, IN, OUT), types[i].type == CUFFT_Z2D ? CUFFT_SUCCESS : CUFFT_INVALID_TYPE);
-		/* The one that is right, and nothing else; what was pinned memory has the device's address. */
-		char format[64];
-		snprintf(format, sizeof format, "%s\n%%n", types[i].called);
-		const char *calls = double_calls();
-		IS(sscanf(calls, format, &real, &end), 1);
-		IS(end, strlen(calls));
+		for (int j = 0; j < (int)COUNT(called); j++) {
+			int real, end = 0;
+			char format[64];
+			double_calls();
+			IS(run(j, plan), CUFFT_SUCCESS);
+			/* What was pinned memory has the device's address. */
+			snprintf(format, sizeof format, "%s\n%%n", called[j]);
+			const char *calls = double_calls();
+			IS(sscanf(calls, format, &real, &end), 1);
+			IS(end, strlen(calls));
+		}
 		IS(cufftXtExec(plan, IN, OUT, CUFFT_INVERSE), CUFFT_SUCCESS);
 		HAS(double_calls(), "exec_xt(");
 		IS(double_waited, waited);
@@ -79,8 +94,6 @@ static void test_refused(void)
 	cufftHandle plan = plan_of(CUFFT_C2C), real = plan_of(CUFFT_R2C);
 	MUST(cufftCreate(&empty), CUFFT_SUCCESS);
 	double_calls();
-	IS(cufftExecC2C(plan, NULL, OUT, CUFFT_FORWARD), CUFFT_INVALID_VALUE);
-	IS(cufftExecC2C(plan, IN, NULL, CUFFT_FORWARD), CUFFT_INVALID_VALUE);
 	IS(cufftExecC2C(plan, IN, OUT, 0), CUFFT_INVALID_VALUE);
 	IS(cufftXtExec(plan, IN, OUT, 7), CUFFT_INVALID_VALUE);
 	IS(cufftExecC2C(empty, IN, OUT, CUFFT_FORWARD), CUFFT_INVALID_PLAN);

@@ -263,7 +263,11 @@ int double_run(uint32_t proc, const uint8_t *args, size_t size, bool batched, st
 		.flags = batched ? CKT_CALL_BATCHED : 0, .context = ckt_handle_primary(0)};
 	call->args = (struct ckt_cursor){.p = copy, .end = copy + size};
 	ckt_worker_use_context(&ckt_worker, call->header.context);
+	/* What would be done beside the executor is done at once. */
+	bool goes = ckt_worker.go;
+	ckt_worker.go = false;
 	int result = ckt_lib_state_run(call);
+	ckt_worker.go = goes;
 	free(copy);
 	if (result == CKT_WCALL_GARBAGE) {
 		ckt_wcall_free(call);
