@@ -197,14 +197,18 @@ static CUresult enter(struct ckt_worker *worker, uint64_t id, CUgraph graph, str
 	return CUDA_SUCCESS;
 }
 
+bool ckt_lib_is_work(const struct ckt_proc *proc)
+{
+	unsigned others = CKT_PROC_CREATES | CKT_PROC_SETS | CKT_PROC_DESTROYS;
+	return proc->handler && (proc->flags & (CKT_PROC_BATCHED | others)) == CKT_PROC_BATCHED;
+}
+
 CUresult ckt_lib_call_make(struct ckt_worker *worker, uint64_t id, enum ckt_lib lib, uint32_t proc, const uint8_t *args, size_t size)
 {
 	const struct ckt_library *library = lib == CKT_LIB_CUDA ? NULL : ckt_library_of(lib);
 	CUstream stream;
 	CUgraph graph = NULL;
-	/* What answers, creates or sets is no work for a stream. */
-	if (!library || proc >= *library->proc_count || !library->procs[proc].handler ||
-	    (library->procs[proc].flags & (CKT_PROC_BATCHED | CKT_PROC_CREATES | CKT_PROC_SETS)) != CKT_PROC_BATCHED || !worker->current)
+	if (!library || proc >= *library->proc_count || !ckt_lib_is_work(&library->procs[proc]) || !worker->current)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = private_stream(worker, &stream);
 	struct ckt_wcall *call = result ? NULL : ckt_wcall_new(worker);

@@ -239,7 +239,7 @@ static int execute(struct ckt_wcall *call)
 static const struct ckt_proc procs[] = {
 	[CKT_CUFFT_PROC_FFT_OPEN] = {"cufftOpen", open_library, 0},
 	[CKT_CUFFT_PROC_FFT_CREATE] = {"cufftCreate", create, CKT_PROC_NUMBERED | CKT_PROC_CREATES},
-	[CKT_CUFFT_PROC_FFT_DESTROY] = {"cufftDestroy", destroy_plan, CKT_PROC_BATCHED | CKT_PROC_NUMBERED},
+	[CKT_CUFFT_PROC_FFT_DESTROY] = {"cufftDestroy", destroy_plan, CKT_PROC_BATCHED | CKT_PROC_NUMBERED | CKT_PROC_DESTROYS},
 	[CKT_CUFFT_PROC_FFT_MAKE] = {"cufftMakePlan", ckt_worker_fft_make, CKT_PROC_NUMBERED | CKT_PROC_SETS},
 	[CKT_CUFFT_PROC_FFT_MEASURE] = {"cufftEstimate", ckt_worker_fft_measure, 0},
 	[CKT_CUFFT_PROC_FFT_SIZE] = {"cufftGetSize", size, 0},

@@ -115,6 +115,9 @@ extern uint64_t ckt_lib_capture_id;
 /* A look-up found the object: the call being captured uses it. */
 void ckt_lib_capture_use(struct ckt_worker *worker, struct ckt_object *object);
 
+/* What can be captured: a call that answers nothing, and that makes, sets or ends no object.  An object that ended would still be used by its call. */
+bool ckt_lib_is_work(const struct ckt_proc *proc);
+
 /* A captured call: hangs in its object, whose `real` is the driver's graph. */
 struct ckt_lib_call {
 	struct ckt_lib_step *step;

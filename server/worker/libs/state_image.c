@@ -133,7 +133,7 @@ static bool has_block(const ckt_image *image, uint64_t address, uint64_t bytes)
 /* What a step says of itself, against the table of its library; NULL, or what is wrong. */
 static const char *judge(const ckt_image *image, const ckt_image_library_step *step, const struct ckt_library *library)
 {
-	enum { STATE = CKT_PROC_CREATES | CKT_PROC_SETS };
+	enum { STATE = CKT_PROC_CREATES | CKT_PROC_SETS | CKT_PROC_DESTROYS };
 	if (!library)
 		return "its library is none of the image's";
 	if (step->proc >= *library->proc_count || !library->procs[step->proc].handler)
@@ -141,7 +141,7 @@ static const char *judge(const ckt_image *image, const ckt_image_library_step *s
 	const struct ckt_proc *proc = &library->procs[step->proc];
 	unsigned wanted = step->kind == CKT_LIB_CREATE ? CKT_PROC_CREATES : step->kind == CKT_LIB_SET ? CKT_PROC_SETS : 0;
 	bool captured = step->kind == CKT_LIB_CAPTURE;
-	if ((!wanted && !captured) || (proc->flags & STATE) != wanted || (captured && !(proc->flags & CKT_PROC_BATCHED)))
+	if ((!wanted && !captured) || (proc->flags & STATE) != wanted || (captured && !ckt_lib_is_work(proc)))
 		return "its procedure does nothing of that kind";
 	struct ckt_cursor id = {.p = (const uint8_t *)step->args.args_val + proc->id_at,
 				.end = (const uint8_t *)step->args.args_val + step->args.args_len};

@@ -142,6 +142,9 @@ static void test_refused(void)
 	IS(capture(CALL(31), TOY_LIB, TOY_CREATE, args, 12), CUDA_ERROR_INVALID_VALUE);
 	IS(capture(CALL(31), TOY_LIB, TOY_SET, args, 16), CUDA_ERROR_INVALID_VALUE);
 	IS(capture(CALL(31), TOY_LIB, TOY_ASK, args, 16), CUDA_ERROR_INVALID_VALUE);
+	/* The call would go on with the object that it ended. */
+	IS(capture(CALL(31), TOY_LIB, TOY_DESTROY, args, 8), CUDA_ERROR_INVALID_VALUE);
+	YES(toy_find(OBJECT(31)) != NULL);
 	IS(capture(CALL(31), TOY_LIB, 0, args, 16), CUDA_ERROR_INVALID_VALUE);
 	IS(capture(CALL(31), TOY_LIB, TOY_PROCS, args, 16), CUDA_ERROR_INVALID_VALUE);
 	IS(capture(CALL(31), CKT_LIB_CUDA, 10, args, 16), CUDA_ERROR_INVALID_VALUE);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "server/worker/libs/libs.h"
+#include "server/worker/libs/state.h"
 #include "tests/unit/worker/inside.h"
 
 static void test_programs(void)
@@ -29,6 +30,24 @@ static void test_programs(void)
 	}
 }
 
+/* What ends an object says so, or it could be captured, and the capture would go on with what is gone. */
+static void test_ends_are_marked(void)
+{
+	unsigned ends = 0;
+	for (unsigned lib = CKT_LIB_CUDA + 1; lib < CKT_LIB_COUNT; lib++) {
+		const struct ckt_library *library = ckt_library_of((enum ckt_lib)lib);
+		for (unsigned i = 0; library && i < *library->proc_count; i++) {
+			const struct ckt_proc *proc = &library->procs[i];
+			if (!proc->name || !(proc->flags & CKT_PROC_BATCHED) || !strstr(proc->name, "Destroy"))
+				continue;
+			CU_ASSERT_TRUE(proc->flags & CKT_PROC_DESTROYS);
+			NO(ckt_lib_is_work(proc));
+			ends++;
+		}
+	}
+	YES(ends > 0 || !ckt_library_named("cufft"));
+}
+
 static void test_statistics(void)
 {
 	IS(ckt_stat_index(CKT_CUDA_PROG, 5), 5);
@@ -47,4 +66,4 @@ static void test_statistics(void)
 		YES(ckt_stat_name(i) == ckt_cuda_procs[i].name);
 }
 
-UNIT_SUITE(registry, {"programs", test_programs}, {"statistics", test_statistics})
+UNIT_SUITE(registry, {"programs", test_programs}, {"ends are marked", test_ends_are_marked}, {"statistics", test_statistics})

@@ -214,6 +214,7 @@ static void test_lies(void)
 	LIE(set, proc, TOY_WRITE, "its procedure does nothing of that kind");
 	LIE(captured, proc, TOY_ASK, "its procedure does nothing of that kind");
 	LIE(captured, proc, TOY_CREATE, "its procedure does nothing of that kind");
+	LIE(captured, proc, TOY_DESTROY, "its procedure does nothing of that kind");
 	LIE(create, id, OBJECT(8), "for another object");
 	LIE(create, args.args_len, 7, "for another object");
 	LIE(captured, id, OBJECT(8), "of another kind");
