@@ -55,10 +55,10 @@ int main()
 {
 	const size_t bytes = N * N * sizeof(float);
 	float *a, *b, *c, *d, host[N * N], one = 1, zero = 0, two = 2;
-	cudaStream_t s;
+	cudaStream_t s, gone;
 	cudaGraph_t graph;
 	cudaGraphExec_t exec;
-	handle_t handle, other;
+	handle_t handle, other, idle;
 
 	open_library();
 	CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
@@ -77,6 +77,11 @@ int main()
 	BLAS(create(&other));
 	BLAS(set_stream(handle, s));
 	BLAS(set_stream(other, s));
+	/* Its stream has ended before the program is saved. */
+	CHECK(cudaStreamCreate(&gone));
+	BLAS(create(&idle));
+	BLAS(set_stream(idle, gone));
+	CHECK(cudaStreamDestroy(gone));
 	for (int i = 0; i < STEPS; i++) {
 		BLAS(sgemm(handle, 0, i & 1, N, N, N, &two, a, N, b, N, &zero, c, N));
 		reduce<<<(N * N + 127) / 128, 128, 0, s>>>(c, N * N, i);
@@ -106,6 +111,8 @@ int main()
 		BLAS(sgemm(handle, 0, i & 1, N, N, N, &two, a, N, b, N, &zero, c, N));
 		reduce<<<(N * N + 127) / 128, 128, 0, s>>>(c, N * N, i);
 	}
+	BLAS(set_stream(idle, s));
+	BLAS(sgemm(idle, 0, 0, N, N, N, &one, a, N, b, N, &zero, c, N));
 	CHECK(cudaStreamSynchronize(s));
 	phase();
 	CHECK(cudaMemcpy(host, a, bytes, cudaMemcpyDeviceToHost));
@@ -114,5 +121,6 @@ int main()
 	print_checksum("c", host, bytes);
 	CHECK(cudaGraphExecDestroy(exec));
 	BLAS(destroy(handle));
+	BLAS(destroy(idle));
 	return finish();
 }

@@ -5,6 +5,7 @@
 
 #include "rpc/log.h"
 #include "server/worker/libs/beside.h"
+#include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
 
 /* Beside the genuine handle. */
@@ -202,6 +203,16 @@ static int set_stream(struct ckt_object *object, CUstream stream, const struct c
 	return status;
 }
 
+/* A program may have ended the stream that it set before it was saved.  The handle then is as it was: a call that uses it fails by the stream's id. */
+static CUresult find_stream(const struct ckt_wcall *call, uint64_t id, CUstream *ret_stream)
+{
+	CUresult result = ckt_object_stream(call->worker, id, ret_stream);
+	if (result != CUDA_ERROR_INVALID_HANDLE || !ckt_lib_is_replay())
+		return result;
+	*ret_stream = NULL;
+	return CUDA_SUCCESS;
+}
+
 int ckt_worker_cublas_set(struct ckt_wcall *call)
 {
 	static bool once;
@@ -210,7 +221,7 @@ int ckt_worker_cublas_set(struct ckt_wcall *call)
 	if (!ckt_cublas_set_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
 	struct ckt_object *object = ckt_library_object_find(call->worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, args.handle);
-	CUresult result = object ? ckt_object_stream(call->worker, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = object ? find_stream(call, args.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
 	if (result)
 		return result;
 	struct notes *notes = object->library->data;

@@ -318,6 +318,11 @@ void ckt_lib_replay_set(const struct ckt_lib_replay *replay)
 	state.replay = replay;
 }
 
+bool ckt_lib_is_replay(void)
+{
+	return state.replay != NULL;
+}
+
 bool ckt_lib_replay_is_dead(void)
 {
 	return state.replay && state.replay->dead;

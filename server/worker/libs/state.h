@@ -99,6 +99,7 @@ struct ckt_lib_replay {
 };
 /* NULL: none is under way. */
 void ckt_lib_replay_set(const struct ckt_lib_replay *replay);
+bool ckt_lib_is_replay(void);
 bool ckt_lib_replay_is_dead(void);
 /* Objects that are there for captured calls alone, while a restore lasts. */
 /* false: no memory. */

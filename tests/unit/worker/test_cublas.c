@@ -1,5 +1,6 @@
 /* server/worker/libs/cublas.c: handles of cuBLAS, made and set, on a double of the genuine library (tests/unit/libs/double_cublas.h). */
 #include "server/worker/libs/cublas.h"
+#include "server/worker/libs/state.h"
 
 #include <stdlib.h>
 
@@ -82,6 +83,24 @@ static void test_streams(void)
 	ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, stream));
 }
 
+/* A program may end a stream that a handle is still set to.  A restore sets the handle again all the same, and a call on it fails as it did before. */
+static void test_stream_has_ended(void)
+{
+	uint64_t id = ID(LIB_OBJECT, 62), gone = ID(STREAM, 62);
+	struct ckt_lib_replay how = {0};
+	double_basics();
+	MUST(RUN(CUBLASCREATE_V2, cublasCreate_v2, false, .handle = id)->result, CUDA_SUCCESS);
+	struct ckt_object *object = ckt_library_object_find(&ckt_worker, CKT_LIB_CUBLAS, CKT_CUBLAS_TYPE_HANDLE, id);
+	CUstream stream;
+	ckt_lib_replay_set(&how);
+	IS(RUN(CUBLAS_SET, cublas_set, true, .handle = id, .stream = gone, .math_mode = 2)->result, CUDA_SUCCESS);
+	ckt_lib_replay_set(NULL);
+	IS(double_cublas.math_mode, 2);
+	YES(double_cublas.stream == NULL);
+	IS(ckt_object_stream(&ckt_worker, object->library->stream, &stream), CUDA_ERROR_INVALID_HANDLE);
+	IS(RUN(CUBLASDESTROY_V2, cublasDestroy_v2, true, .handle = id)->result, CUDA_SUCCESS);
+}
+
 static void test_cut(void)
 {
 	uint8_t bytes[256] = {0};
@@ -92,4 +111,4 @@ static void test_cut(void)
 	}
 }
 
-UNIT_SUITE(cublas, {"handle", test_handle}, {"streams", test_streams}, {"cut off", test_cut})
+UNIT_SUITE(cublas, {"handle", test_handle}, {"streams", test_streams}, {"a stream has ended", test_stream_has_ended}, {"cut off", test_cut})
