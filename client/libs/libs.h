@@ -123,12 +123,15 @@ bool ckt_lib_scalar_or_zero(uint8_t *field, size_t room, uint32_t pointer_mode, 
 	({                                                                                                                                \
 		size_t bytes_ = ckt_##name##_args_size(args);                                                                             \
 		uint8_t *message_ = malloc(bytes_ + 1);                                                                                   \
-		bool captured_;                                                                                                           \
+		bool captured_ = false;                                                                                                   \
 		CUresult done_ = CUDA_ERROR_OUT_OF_MEMORY;                                                                                \
 		if (message_) {                                                                                                           \
 			ckt_##name##_args_put(message_, args);                                                                            \
 			done_ = (client)->capture((object)->stream, proc, message_, bytes_, (object)->workspace, &captured_);                                           \
 			free(message_);                                                                                                   \
+			/* Another thread ended the capture in between. */                                                                \
+			if (!done_ && !captured_)                                                                                         \
+				done_ = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;                                                            \
 		}                                                                                                                         \
 		done_;                                                                                                                    \
 	})

@@ -13,18 +13,18 @@ static cufftResult send(const struct ckt_fft_plan *plan, int function, void *in,
 		return CUFFT_INVALID_DEVICE;
 	if (client->stream((CUstream)plan->stream, &stream) != CUDA_SUCCESS)
 		return CUFFT_EXEC_FAILED;
+	CUresult result = client->before_work(stream, addresses, 2);
 	struct ckt_fft_execute_args args = {.plan = plan->id, .function = (uint32_t)function, .stream = stream, .in = addresses[0], .out = addresses[1],
 		.direction = direction};
-	uint8_t bytes[64];
-	size_t size = (size_t)(ckt_fft_execute_args_put(bytes, &args) - bytes);
-	if (client->capture(stream, CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_FFT_EXECUTE), bytes, size, 0, &captured) != CUDA_SUCCESS)
+	if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
+		uint8_t bytes[64];
+		size_t size = (size_t)(ckt_fft_execute_args_put(bytes, &args) - bytes);
+		result = client->capture(stream, CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_FFT_EXECUTE), bytes, size, 0, &captured);
+		/* Or another thread ended the capture in between. */
+		return !result && captured ? CUFFT_SUCCESS : CUFFT_EXEC_FAILED;
+	}
+	if (result)
 		return CUFFT_EXEC_FAILED;
-	if (captured)
-		return CUFFT_SUCCESS;
-	if (client->before_work(stream, addresses, 2) != CUDA_SUCCESS)
-		return CUFFT_EXEC_FAILED;
-	args.in = addresses[0];
-	args.out = addresses[1];
 	status = CKT_FFT_QUEUE(FFT_EXECUTE, fft_execute, &args);
 	/* What does not travel is work that was not done. */
 	return status == CUFFT_INTERNAL_ERROR ? CUFFT_EXEC_FAILED : status;

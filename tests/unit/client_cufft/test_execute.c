@@ -79,7 +79,12 @@ static void test_stream(void)
 	unsigned batched = double_batched;
 	IS(cufftSetStream(plan, (cudaStream_t)7), CUFFT_SUCCESS);
 	IS(cufftExecC2C(plan, IN, OUT, CUFFT_FORWARD), CUFFT_SUCCESS);
-	TEXT(double_calls(), "capture(3001e 40)\n");
+	/* With the addresses that the device has. */
+	TEXT(double_calls(), "capture(3001e 40 1100 2100)\n");
+	double_capture_ended = true;
+	IS(cufftExecC2C(plan, IN, OUT, CUFFT_FORWARD), CUFFT_EXEC_FAILED);
+	double_capture_ended = false;
+	double_calls();
 	IS(double_batched, batched);
 	IS(cufftSetStream(plan, (cudaStream_t)0xbad), CUFFT_SUCCESS);
 	IS(cufftExecC2C(plan, IN, OUT, CUFFT_FORWARD), CUFFT_EXEC_FAILED);
@@ -103,9 +108,12 @@ static void test_refused(void)
 	IS(cufftExecC2C(plan, IN, OUT, CUFFT_FORWARD), CUFFT_INVALID_DEVICE);
 	double_context = ckt_handle_primary(0);
 	TEXT(double_calls(), "");
+	IS(cufftSetStream(plan, (cudaStream_t)7), CUFFT_SUCCESS);
 	double_capture = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	IS(cufftExecC2C(plan, IN, OUT, CUFFT_FORWARD), CUFFT_EXEC_FAILED);
 	double_capture = CUDA_SUCCESS;
+	IS(cufftSetStream(plan, NULL), CUFFT_SUCCESS);
+	double_calls();
 	double_before_work = CUDA_ERROR_LAUNCH_FAILED;
 	IS(cufftExecC2C(plan, IN, OUT, CUFFT_FORWARD), CUFFT_EXEC_FAILED);
 	double_before_work = CUDA_SUCCESS;

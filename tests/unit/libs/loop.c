@@ -11,7 +11,7 @@ bool loop_sync;
 CUresult loop_error;
 CUDA_MEMCPY2D loop_copy;
 bool loop_copy_async;
-bool loop_captures;
+bool loop_captures, loop_capture_ended;
 uint32_t loop_captured;
 uint64_t loop_captured_workspace;
 static CUresult deferred;
@@ -155,7 +155,7 @@ static CUresult capture(uint64_t stream, uint32_t proc, const void *args, size_t
 {
 	loop_captured = proc;
 	loop_captured_workspace = workspace;
-	*ret_captured = true;
+	*ret_captured = !loop_capture_ended;
 	return CUDA_SUCCESS;
 }
 

@@ -20,7 +20,8 @@ extern CUresult loop_error;
 extern CUDA_MEMCPY2D loop_copy;
 extern bool loop_copy_async;
 /* Streams capture; what call was captured last, and the workspace that it uses. */
-extern bool loop_captures;
+/* With loop_capture_ended the capture has ended when the call comes to it. */
+extern bool loop_captures, loop_capture_ended;
 extern uint32_t loop_captured;
 extern uint64_t loop_captured_workspace;
 /* Of the session: changes where it is restored. */

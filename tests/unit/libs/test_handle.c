@@ -148,6 +148,10 @@ static void test_capture(void)
 	IS(loop_captured, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLASSGEMM_V2));
 	IS(loop_captured_workspace, (uintptr_t)double_cublas.workspace);
 	IS(cublasSdot_v2(handle, 4, NULL, 1, NULL, 1, &dot), CUBLAS_STATUS_NOT_SUPPORTED);
+	/* What was neither captured nor done did not succeed. */
+	loop_capture_ended = true;
+	YES(cublasSgemm_v2(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, NULL, 2, NULL, 2, &one, NULL, 2) != CUBLAS_STATUS_SUCCESS);
+	loop_capture_ended = false;
 	loop_captures = false;
 	IS(loop_waited + loop_batched, 0);
 	cublasDestroy_v2(handle);

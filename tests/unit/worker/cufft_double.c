@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rpc/gen/cufft_codec.h"
+#include "server/worker/aside.h"
 #include "server/worker/libs/state.h"
 
 cufftResult double_status;
@@ -13,6 +14,7 @@ size_t double_bytes = 4096;
 CUresult double_wait_fails, double_before_work, double_begin_fails, double_capture;
 uint64_t double_context;
 unsigned double_waited, double_batched;
+bool double_capture_ended;
 
 static char text[8192];
 static size_t length;
@@ -329,6 +331,8 @@ static CUresult queue(struct ckt_call *call)
 	struct ckt_cursor none;
 	double_batched++;
 	IS(sent(call, true, &none), 0);
+	/* Plans end beside the executor. */
+	ckt_aside_drain(&ckt_worker, -1);
 	return CUDA_SUCCESS;
 }
 
@@ -356,15 +360,19 @@ static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count
 	/* As of pinned memory: the device's address is another. */
 	for (unsigned i = 0; i < count; i++)
 		addresses[i] += 0x100;
+	if (stream == 7)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	return double_before_work;
 }
 
 /* 7: a stream that captures. */
 static CUresult capture(uint64_t id, uint32_t proc, const void *args, size_t size, uint64_t workspace, bool *ret_captured)
 {
-	*ret_captured = id == 7;
-	if (id == 7)
-		record("capture(%x %zu)\n", proc, size);
+	struct ckt_fft_execute_args sent;
+	struct ckt_cursor cursor = {.p = args, .end = (const uint8_t *)args + size};
+	*ret_captured = id == 7 && !double_capture_ended;
+	if (id == 7 && ckt_fft_execute_args_get(&cursor, &sent))
+		record("capture(%x %zu %llx %llx)\n", proc, size, (unsigned long long)sent.in, (unsigned long long)sent.out);
 	return double_capture;
 }
 

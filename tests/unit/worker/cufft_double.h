@@ -22,6 +22,8 @@ extern CUresult double_wait_fails, double_before_work, double_begin_fails, doubl
 extern uint64_t double_context;
 /* How many messages of each class went. */
 extern unsigned double_waited, double_batched;
+/* The stream that captures has ended its capture when the call comes to it. */
+extern bool double_capture_ended;
 /* What a batched call left behind, and forgets. */
 CUresult double_deferred(void);
 /* Runs a handler on bytes as they are; its CUresult, or INSIDE_GARBAGE. */
