@@ -66,6 +66,16 @@ void ckt_exec_settle(const struct ckt_exec *exec)
 
 /* ---- Changes */
 
+/* Nothing that the driver could refuse: XLA gives each kernel of a graph the addresses of a step's buffers before it launches the graph. */
+static bool changes_arguments_only(const struct ckt_node *node, const struct ckt_node *to)
+{
+	const struct ckt_kernel_node *a = &node->kernel, *b = &to->kernel;
+	return node->type == CU_GRAPH_NODE_TYPE_KERNEL && to->context == node->context && a->function == b->function &&
+	       !memcmp(a->grid, b->grid, sizeof a->grid) && !memcmp(a->block, b->block, sizeof a->block) && a->shared_bytes == b->shared_bytes &&
+	       a->param_bytes == b->param_bytes && a->attribute_count == b->attribute_count &&
+	       (!a->attribute_count || !memcmp(a->attributes, b->attributes, a->attribute_count * sizeof *a->attributes));
+}
+
 CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node, const struct ckt_node *to)
 {
 	/* What a host node calls is known here alone. */
@@ -77,8 +87,12 @@ CUresult ckt_exec_change_node(struct ckt_exec *exec, const struct ckt_node *node
 		return size > CKT_DATA_MAX ? CKT_DRIVER_UNSUPPORTED("a change of more than 1 MiB to a node of an executable graph") : CUDA_ERROR_OUT_OF_MEMORY;
 	ckt_node_wire_put(data, to);
 	CKT_ROUTE_CONTEXT(exec->object.context);
-	CUresult result = CKT_WAITED(graph_exec_set_node, GRAPH_EXEC_SET_NODE, CKT_CALL_F_NUMBERED, NULL, .exec = exec->object.id, .node = data,
-				     .node_len = (uint32_t)size);
+	CUresult result;
+	if (changes_arguments_only(node, to))
+		result = CKT_BATCHED(graph_exec_set_node, GRAPH_EXEC_SET_NODE, .exec = exec->object.id, .node = data, .node_len = (uint32_t)size);
+	else
+		result = CKT_WAITED(graph_exec_set_node, GRAPH_EXEC_SET_NODE, CKT_CALL_F_NUMBERED, NULL, .exec = exec->object.id, .node = data,
+				    .node_len = (uint32_t)size);
 	free(data);
 	return result;
 }

@@ -52,6 +52,42 @@ int main()
 	phase();
 	CHECK(cudaMemcpy(host, p, n * 4, cudaMemcpyDeviceToHost));
 	EXPECT(host[7] == 9 + 7);
+	/* As XLA does: before each launch every kernel gets its arguments, which are of another buffer each time. */
+	unsigned *buffers[2] = {p, NULL}, count = n;
+	cudaGraphNode_t node;
+	cudaGraph_t single;
+	cudaGraphExec_t changed;
+	CHECK(cudaMalloc(&buffers[1], n * 4));
+	CHECK(cudaMemset(buffers[0], 0, n * 4));
+	CHECK(cudaMemset(buffers[1], 0, n * 4));
+	void *arguments[] = {&buffers[0], &count};
+	cudaKernelNodeParams params = {};
+	params.func = (void *)step;
+	params.gridDim = dim3(2);
+	params.blockDim = dim3(128);
+	params.kernelParams = arguments;
+	CHECK(cudaGraphCreate(&single, 0));
+	CHECK(cudaGraphAddKernelNode(&node, single, NULL, 0, &params));
+	CHECK(cudaGraphInstantiate(&changed, single, 0));
+	CHECK(cudaStreamSynchronize(s));
+	phase();
+	for (unsigned i = 0; i < 100; i++) {
+		arguments[0] = &buffers[i % 2];
+		CHECK(cudaGraphExecKernelNodeSetParams(changed, node, &params));
+		CHECK(cudaGraphLaunch(changed, s));
+	}
+	CHECK(cudaStreamSynchronize(s));
+	phase();
+	for (unsigned *buffer : buffers) {
+		CHECK(cudaMemcpy(host, buffer, n * 4, cudaMemcpyDeviceToHost));
+		EXPECT(host[7] == 7 * 50);
+	}
+	/* What the driver may refuse is asked, and its answer is the call's. */
+	params.blockDim = dim3(2048);
+	EXPECT(cudaGraphExecKernelNodeSetParams(changed, node, &params) != cudaSuccess);
+	CHECK(cudaGraphExecDestroy(changed));
+	CHECK(cudaGraphDestroy(single));
+	CHECK(cudaFree(buffers[1]));
 	CHECK(cudaGraphExecDestroy(exec));
 	CHECK(cudaGraphExecDestroy(copies));
 	return finish();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A graph launch is one batched message, and one more for a piece of the program's memory that its nodes read; a call of a library is one
-batched message too, and none where it is part of a graph: counted by the worker.
+batched message too, and none where it is part of a graph; new arguments of a graph's kernel are one, too: counted by the worker.
 
 	launches.py BUILD PROGRAM		the program is graph_launches or blas_graph
 """
@@ -39,7 +39,7 @@ def main(build, path):
         program = runner.launch(tree, arg, directory, [os.path.abspath(path)], server.address, {"CKT_TEST_PHASE_FILE": point})
         seen = []
         blas = "blas" in os.path.basename(path)
-        for suffix in ("", "2") if blas else ("", "2", "3", "4"):
+        for suffix in ("", "2") if blas else ("", "2", "3", "4", "5", "6"):
             program.wait_ready(f"{point}.ready{suffix}", arg.timeout)
             session = runner.sessions_of(tree, server)[0]["session"]
             seen.append(counts(tree, server, session))
@@ -59,9 +59,12 @@ def main(build, path):
         return 0 if right else 1
     plain, with_memory = between(seen[0], seen[1]), between(seen[2], seen[3])
     print("plain:", plain)
+    changed = between(seen[4], seen[5])
     print("with memory:", with_memory)
+    print("changed:", changed)
     right = plain == {"graph_launch": (500, 500), "stream_synchronize": (1, 0)} and \
-        with_memory == {"graph_launch": (10, 10), "graph_host_data": (10, 10), "stream_synchronize": (1, 0)}
+        with_memory == {"graph_launch": (10, 10), "graph_host_data": (10, 10), "stream_synchronize": (1, 0)} and \
+        changed == {"graph_exec_set_node": (100, 100), "graph_launch": (100, 100), "stream_synchronize": (1, 0)}
     return 0 if right else 1
 
 
