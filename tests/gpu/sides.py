@@ -3,6 +3,8 @@
 import argparse
 import contextlib
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -55,6 +57,17 @@ class Sides:
         if side == "native":
             return [self.tree.tool("cricket-run"), "--soft"] if self.arg.driver == "soft" else []
         return [self.tree.tool("cricket-run"), "--server", "unix:" + self.server.socket if self.arg.mode == "unix" else self.server.address]
+
+    def stacks(self, path, *pids):
+        """Writes what the threads of the workers and of these processes are doing."""
+        debugger = shutil.which("gdb") or shutil.which("cuda-gdb")
+        with open(path, "w", encoding="utf-8") as out:
+            for pid in (*pids, *self.server.workers()):
+                print(f"--- process {pid}", file=out, flush=True)
+                if debugger:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        subprocess.run([debugger, "-p", str(pid), "-batch", "-nx", "-ex", "thread apply all bt 24"], stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=subprocess.STDOUT, timeout=60, check=False)
 
     @contextlib.contextmanager
     def serving(self):

@@ -2,7 +2,7 @@
 """What tests/gpu/jax runs on both sides: products, convolutions, transforms, linear algebra and trainings, each a case with a name.
 
 	jax_cases.py --list				the groups
-	jax_cases.py GROUP --save DIR [--only CASE,...]	runs the group's cases; each leaves its arrays in DIR/CASE.npz and prints a line
+	jax_cases.py GROUP --save DIR [--only CASE,...] [--skip CASE,...]	runs the group's cases; each leaves its arrays in DIR/CASE.npz and prints a line
 	jax_cases.py --compare NATIVE AGAIN REMOTE	compares three such folders, a line for each case
 
 With its deterministic operations and without its tuning XLA takes the same kernels in every run, so the same bits can be asked for.
@@ -235,7 +235,7 @@ GROUPS = {f.__name__: f for f in (matmul, conv, fft, linalg, other, mlp, cnn, tr
 
 # ---------------------------------------------------------------- one process, and the comparison of three
 
-def run(group, folder, only):
+def run(group, folder, only, skip):
     import jax
     jax.config.update("jax_enable_x64", True)
     platform = os.environ.get("JAX_CASES_PLATFORM", "gpu")
@@ -243,7 +243,7 @@ def run(group, folder, only):
         sys.exit(f"JAX has no {platform}")
     for name, function in GROUPS[group]():
         case = f"{group}.{name}"
-        if only and case not in only and group not in only:
+        if case in skip or only and case not in only and group not in only:
             continue
         print(json.dumps({"begin": case}), flush=True)
         train.milliseconds = None
@@ -306,8 +306,8 @@ def main():
     elif sys.argv[1] == "--compare":
         compare(sys.argv[2:5])
     else:
-        only = set(filter(None, sys.argv[5].split(","))) if len(sys.argv) > 5 else set()
-        run(sys.argv[1], sys.argv[3], only)
+        words = dict(zip(sys.argv[4::2], sys.argv[5::2]))
+        run(sys.argv[1], sys.argv[3], *(set(filter(None, words.get(name, "").split(","))) for name in ("--only", "--skip")))
 
 
 if __name__ == "__main__":
