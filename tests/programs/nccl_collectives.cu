@@ -233,6 +233,7 @@ int main(int argc, char **argv)
 	all_of<uint32_t>();
 	all_of<int64_t>();
 	all_of<uint64_t>();
+	phase_ranks();
 	all_of<__half>();
 	all_of<__nv_bfloat16>();
 	all_of<float>();

@@ -95,6 +95,7 @@ int main(int argc, char **argv)
 	compare("captured");
 	launch(graph, LAUNCHES);
 	compare("launched");
+	phase_ranks();
 	NCCL(ncclAllReduce(data, sum, N, ncclUint32, ncclSum, comm, stream));
 	launch(graph, LAUNCHES);
 	compare("and again");

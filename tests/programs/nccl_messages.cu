@@ -168,6 +168,7 @@ int main(int argc, char **argv)
 	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	one_way();
 	ring();
+	phase_ranks();
 	exchange();
 	groups();
 	broken_group();

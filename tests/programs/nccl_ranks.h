@@ -95,6 +95,21 @@ static inline void say(const char *format, ...)
 	va_end(arguments);
 }
 
+/* The mid point of all ranks: the first one says so, and all go on together. */
+static inline void phase_ranks(void)
+{
+	const char *path = getenv("CKT_TEST_PHASE_FILE");
+	char go[4096];
+
+	if (rank == 0)
+		phase();
+	if (rank == 0 || !path || !*path)
+		return;
+	snprintf(go, sizeof(go), "%s.go", path);
+	while (access(go, F_OK) != 0)
+		usleep(5000);
+}
+
 /* The last statement of main(). */
 static inline int finish_ranks(void)
 {

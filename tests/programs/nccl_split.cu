@@ -63,8 +63,11 @@ static void splits(ncclComm_t world)
 	NCCL(ncclGroupEnd());
 	check(at_once[0], "first of two", rank, RANKS, 1 + 4);
 	check(at_once[1], "second of two", RANKS - 1 - rank, RANKS, 2 + 2);
-	/* The parent goes first; its children stay. */
+	/* The parent goes first; its children stay, also over a checkpoint. */
 	NCCL(ncclCommDestroy(turned));
+	phase_ranks();
+	check(same, "same", rank, RANKS, 1 + 4);
+	check(at_once[1], "second of two", RANKS - 1 - rank, RANKS, 2 + 2);
 	check(alone, "alone without its parent", 0, 1, rank + 1);
 	NCCL(ncclCommDestroy(alone));
 	NCCL(ncclCommDestroy(at_once[1]));

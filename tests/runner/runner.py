@@ -14,6 +14,7 @@ Modes:
   migrate     moved --moves times between two servers while the program works
   pause       paused and resumed 100 times, its memory with the host in between
   memory      stopped with its image in the server's memory, and restored from there, three times
+  job         the program's sessions (its processes') are one job, checkpointed and stopped together, their server killed, all restored on a second one
   refused     its checkpoint and its pause must be refused at the mid point, with --refusal in the message, and it goes on
   hop         moved four times between the first two GPUs of one server while the program works
   card        with nothing set, stopped on purpose, its server killed, --pause seconds later restored elsewhere
@@ -450,19 +451,25 @@ class Journey:
 
     def start(self, server, standby=()):
         """The program up to its mid point; gives its session."""
+        self.start_program(server, standby)
+        sessions = self.sessions(server)
+        if len(sessions) != 1:
+            raise Failure(f"the server lists {len(sessions)} sessions instead of one")
+        return sessions[0]["session"]
+
+    def start_program(self, server, standby=(), job=None):
+        """The program up to its mid point."""
         env = {"CKT_TEST_PHASE_FILE": self.point, **self.token()[0]}
         if self.state:
             env["CRICKET_STATE_DIR"] = self.state
         if standby:
             env["CRICKET_STANDBY"] = ",".join(self.address(s) for s in standby)
+        if job:
+            env["CRICKET_JOB"] = job
         for n in range(1, self.arg.at):
             self.go(n)
         self.program = launch(self.tree, self.arg, self.directory, self.command, self.address(server), env)
         self.program.wait_ready(f"{self.point}.ready{self.suffix(self.arg.at)}", self.arg.timeout)
-        sessions = self.sessions(server)
-        if len(sessions) != 1:
-            raise Failure(f"the server lists {len(sessions)} sessions instead of one")
-        return sessions[0]["session"]
 
     @staticmethod
     def suffix(n):
@@ -520,6 +527,19 @@ def route_checkpoint(j):
     first, second = j.server(), j.server()
     image = j.stop(first, j.start(first), "image")
     j.ctl(second, "restore", image)
+    j.finish(second)
+
+
+def route_job(j):
+    first, second = j.server(), j.server()
+    j.start_program(first, job="test.job")
+    image = os.path.join(j.directory, "image")
+    workers = first.workers()
+    j.started += workers
+    j.ctl(first, "checkpoint", "--job", "test.job", image, "--stop")
+    first.kill()
+    end_all(workers, "their server was killed")
+    j.ctl(second, "restore", "--job", image)
     j.finish(second)
 
 
@@ -640,7 +660,7 @@ def route_card(j):
         os.environ["HOME"] = before
 
 
-ROUTES = {"refused": route_refused, "hop": route_hop, "card": route_card, "checkpoint": route_checkpoint, "again": route_again, "twice": route_twice, "migrate": route_migrate,
+ROUTES = {"refused": route_refused, "hop": route_hop, "card": route_card, "checkpoint": route_checkpoint, "job": route_job, "again": route_again, "twice": route_twice, "migrate": route_migrate,
           "pause": route_pause, "memory": route_memory}
 
 
@@ -661,7 +681,7 @@ def arguments(argv):
     parser.add_argument("--driver", default="soft", help="of the servers: soft (default), a path, or an empty text for what the server chooses")
     parser.add_argument("--launcher", choices=("cricket-run", "preload"), default="cricket-run")
     parser.add_argument("--pause", type=float, default=90, metavar="SECONDS", help="of card (default 90)")
-    parser.add_argument("--transport", choices=("tcp", "unix", "far", "leave"), default="tcp", help="of checkpoint, again, twice and migrate")
+    parser.add_argument("--transport", choices=("tcp", "unix", "far", "leave"), default="tcp", help="of checkpoint, job, again, twice and migrate")
     parser.add_argument("--moves", type=int, default=10, metavar="N", help="of migrate (default 10)")
     parser.add_argument("--clients", type=int, default=1, metavar="N", help="so many at once (tcp, unix)")
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
