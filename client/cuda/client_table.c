@@ -129,6 +129,18 @@ static uint64_t generation(uint64_t id)
 	return ckt_context_conn(id)->generation;
 }
 
+static const struct ckt_client_devices devices = {
+	.count = cuDeviceGetCount,
+	.retain = cuDevicePrimaryCtxRetain,
+	.release = cuDevicePrimaryCtxRelease_v2,
+	.push = cuCtxPushCurrent_v2,
+	.pop = cuCtxPopCurrent_v2,
+	.stream_create = cuStreamCreate,
+	.stream_wait = cuStreamSynchronize,
+	.stream_destroy = cuStreamDestroy_v2,
+	.pointer_attribute = cuPointerGetAttribute,
+};
+
 CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.version = CKT_CLIENT_TABLE_VERSION,
 	.size = sizeof(struct ckt_client_table),
@@ -149,6 +161,7 @@ CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.queue_status = queue_status,
 	.copy_2d = copy_2d,
 	.capability = capability,
+	.devices = &devices,
 	.device = device,
 	.device_context = device_context,
 	.use_context = ckt_context_use,

@@ -25,6 +25,20 @@
 enum { CKT_CLIENT_TABLE_VERSION = 1 };
 #define CKT_CLIENT_TABLE_SYMBOL "ckt_client_table"
 
+/* The driver API's own functions, for what spreads its work over devices. */
+struct ckt_client_devices {
+	CUresult (*count)(int *ret_count);
+	/* The primary context of the device with that ordinal; its end for the library. */
+	CUresult (*retain)(CUcontext *ret_context, int ordinal);
+	CUresult (*release)(int ordinal);
+	CUresult (*push)(CUcontext context);
+	CUresult (*pop)(CUcontext *ret_context);
+	CUresult (*stream_create)(CUstream *ret_stream, unsigned flags);
+	CUresult (*stream_wait)(CUstream stream);
+	CUresult (*stream_destroy)(CUstream stream);
+	CUresult (*pointer_attribute)(void *ret_value, CUpointer_attribute attribute, CUdeviceptr address);
+};
+
 struct ckt_client_table {
 	uint32_t version;
 	uint32_t size;
@@ -64,6 +78,7 @@ struct ckt_client_table {
 	CUresult (*copy_2d)(const CUDA_MEMCPY2D *copy, CUstream stream, bool async);
 	/* Of the current context's device: 90 for 9.0. */
 	int (*capability)(void);
+	const struct ckt_client_devices *devices;
 	/* The current context's device, as the program counts; negative: there is none. */
 	int (*device)(void);
 	/* The id of a device's primary context, which is retained. */
