@@ -5,6 +5,7 @@
  *	main		watches: timeouts, a client that hung up while the executor is stuck, the end
  *	control (some)	serve the UNIX control socket, a connection each
  *	executor	the only one that reads commands, calls the driver for them and touches objects, blobs and the journal
+ *	one for a call	that waits for other workers (apart.h)
  *	waiters		block in the driver for calls that are not done at once, and answer them
  *	the driver's	run host functions: they hand a call to the executor and sleep (hostfunc.h)
  *	printer		moves what kernels printed from the pipes to the client
