@@ -90,16 +90,6 @@ CKT_LIB_EXPORT const char *ncclGetLastError(ncclComm_t comm)
 }
 CKT_NCCL_DOUBLED(ncclGetLastError)
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-CKT_LIB_EXPORT void ncclResetDebugInit(void)
-{
-	static bool once;
-	ckt_nccl_unsupported("ncclResetDebugInit", &once);
-}
-CKT_NCCL_DOUBLED(ncclResetDebugInit)
-#pragma GCC diagnostic pop
-
 /* ---- Memory: the session's, as any other */
 
 enum { GRANULARITY = 2 << 20, ALIGNMENT = NCCL_WIN_REQUIRED_ALIGNMENT };
