@@ -249,6 +249,8 @@ CUresult CUDAAPI cuFuncLoad(CUfunction function)
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = ckt_soft_function_usable(f->info, &f->refusal_said);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_function_load(f);
 	ckt_soft_object_put(&f->object);
 	return result;
 }

@@ -243,7 +243,7 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 	if (!ckt_soft_in_graph)
 		context = stream->context;
 	result = ckt_soft_function_get(request->function, context, &function);
-	if (result == CUDA_SUCCESS && (result = ckt_soft_function_usable(function->info, &function->refusal_said)))
+	if (result == CUDA_SUCCESS && ((result = ckt_soft_function_usable(function->info, &function->refusal_said)) || (result = ckt_soft_function_load(function))))
 		ckt_soft_object_put(&function->object);
 	if (result != CUDA_SUCCESS) {
 		ckt_soft_object_put(&stream->object);

@@ -286,6 +286,11 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	if (made->next)
 		made->next->link = &made->next;
 	libraries = made;
+	struct ckt_soft_context *context;
+	struct ckt_soft_module *module;
+	/* What cannot be loaded shows when something of it is asked for. */
+	if (ckt_soft_is_eager() && ckt_soft_enter(&context) == CUDA_SUCCESS)
+		instance_get(made, context, &module);
 	pthread_mutex_unlock(&library_lock);
 	*library = ckt_soft_object_handle(&made->object);
 	return CUDA_SUCCESS;
@@ -487,6 +492,8 @@ CUresult CUDAAPI cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = ckt_soft_function_usable(function->info, &function->refusal_said);
+	if (result == CUDA_SUCCESS)
+		result = ckt_soft_function_load(function);
 	if (result == CUDA_SUCCESS)
 		*pFunc = ckt_soft_object_handle(&function->object);
 	ckt_soft_object_put(&function->object);

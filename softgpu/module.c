@@ -39,6 +39,9 @@ static void module_free(struct ckt_soft_object *object)
 static void function_free(struct ckt_soft_object *object)
 {
 	struct ckt_soft_function *function = (struct ckt_soft_function *)object;
+	struct ckt_soft_range range;
+	if (function->code_base && ckt_soft_range_remove(function->code_base, 1u << CKT_SOFT_RANGE_GLOBAL, &range))
+		ckt_soft_memory_release(&range);
 	ckt_soft_object_put(&function->module->object);
 	free(function);
 }
@@ -194,6 +197,47 @@ struct ckt_soft_function *ckt_soft_module_function(struct ckt_soft_module *modul
 	return NULL;
 }
 
+/* ---- Lazy loading */
+
+static bool loading_is(const char *mode)
+{
+	const char *told = getenv("CUDA_MODULE_LOADING");
+	return told && strcmp(told, mode) == 0;
+}
+
+bool ckt_soft_is_eager(void)
+{
+	static atomic_int answer = -1;
+	if (atomic_load(&answer) < 0)
+		atomic_store(&answer, loading_is("EAGER"));
+	return atomic_load(&answer);
+}
+
+/* Code takes memory where it is asked for: as a real driver's, it then lies among the variables, in the order of first uses. */
+static bool code_takes_memory(void)
+{
+	static atomic_int answer = -1;
+	if (atomic_load(&answer) < 0)
+		atomic_store(&answer, loading_is("LAZY"));
+	return atomic_load(&answer);
+}
+
+CUresult ckt_soft_function_load(struct ckt_soft_function *function)
+{
+	enum { CODE_BYTES = 4096 };
+	CUresult result = CUDA_SUCCESS;
+	if (!code_takes_memory() || atomic_load_explicit(&function->loaded, memory_order_acquire))
+		return CUDA_SUCCESS;
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_lock(&lock);
+	if (!atomic_load(&function->loaded)) {
+		result = ckt_soft_memory_alloc(function->module->context, CODE_BYTES, CKT_SOFT_RANGE_GLOBAL, &function->code_base);
+		atomic_store(&function->loaded, result == CUDA_SUCCESS);
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
 /* ---- API */
 
 CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
@@ -347,6 +391,6 @@ CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 		return result;
 	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
-	*mode = CU_MODULE_LAZY_LOADING;
+	*mode = ckt_soft_is_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
 	return CUDA_SUCCESS;
 }

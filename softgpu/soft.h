@@ -371,7 +371,8 @@ struct ckt_soft_function {
 	unsigned capability;			/* of the device */
 	atomic_int max_dynamic_shared, carveout, non_portable_cluster, cluster_policy;
 	atomic_int cluster_set[3];
-	atomic_bool refusal_said;
+	atomic_bool refusal_said, loaded;
+	uint64_t code_base;			/* of what a lazy driver has loaded; 0: nothing */
 };
 
 struct ckt_soft_module {
@@ -430,6 +431,10 @@ CUresult ckt_soft_module_create(struct ckt_soft_context *context, struct ckt_ptx
 void ckt_soft_module_close(struct ckt_soft_module *module);
 /* Whether a managed variable of the context's modules lies there. */
 bool ckt_soft_module_managed_at(struct ckt_soft_context *context, uint64_t address);
+/* CUDA_MODULE_LOADING=EAGER. */
+bool ckt_soft_is_eager(void);
+/* Before the function is used: a lazy driver loads it now. */
+CUresult ckt_soft_function_load(struct ckt_soft_function *function);
 CUresult ckt_soft_module_global(struct ckt_soft_module *module, const char *name, bool managed_only, CUdeviceptr *ret_address,
 				size_t *ret_size);
 struct ckt_soft_function *ckt_soft_module_function(struct ckt_soft_module *module, const char *name);
