@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/libs/common/code.h"
 #include "softgpu/libs/common/driver.h"
 
 static struct ckt_softlib_driver driver;
 static bool driver_found;
+static void *driver_library;
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 
 static const struct {
@@ -59,7 +61,13 @@ static void find_driver(void)
 		}
 		memcpy((char *)&driver + driver_names[i].offset, &function, sizeof function);
 	}
+	driver_library = library;
 	driver_found = true;
+}
+
+void *ckt_softlib_symbol(const char *name)
+{
+	return ckt_softlib_driver() ? dlsym(driver_library, name) : NULL;
 }
 
 const struct ckt_softlib_driver *ckt_softlib_driver(void)
@@ -84,9 +92,13 @@ CUresult ckt_softlib_context(CUcontext *ret_context)
 		if (result == CUDA_SUCCESS)
 			result = d->ctx_set_current(context);
 	}
-	if (result == CUDA_SUCCESS)
-		*ret_context = context;
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	static atomic_bool begun;
+	if (!atomic_exchange(&begun, true))
+		ckt_softlib_code_begin();
+	*ret_context = context;
+	return CUDA_SUCCESS;
 }
 
 struct work {
@@ -140,6 +152,7 @@ CUresult ckt_softlib_enqueue(CUstream stream, void (*run)(const void *data), con
 		return result;
 	if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	ckt_softlib_code_use(run);
 	struct work *work = malloc(sizeof *work + size);
 	if (!work)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -38,6 +38,8 @@ struct ckt_softlib_driver {
 /* The process's libcuda.so.1; NULL where it has none, or one that lacks a function, which is logged once.  Lives as long as the process. */
 const struct ckt_softlib_driver *ckt_softlib_driver(void);
 
+/* A function of it that not every driver has. */
+void *ckt_softlib_symbol(const char *name);
 /* The calling thread's context; without one the first device's primary context becomes it, as the CUDA runtime has it. */
 CUresult ckt_softlib_context(CUcontext *ret_context);
 
