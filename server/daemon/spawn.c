@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rpc/module_loading.h"
 #include "server.h"
 
 extern char **environ;
@@ -39,8 +40,13 @@ static void make_environment(const struct ckt_server *server, const char **ret)
 {
 	size_t count = 0;
 	ret[count++] = "GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296";
-	/* Lazily loaded modules would land at addresses that depend on the order of first launches. */
-	ret[count++] = "CUDA_MODULE_LOADING=EAGER";
+	static char loading[64];
+	const char *told = getenv("CUDA_MODULE_LOADING");
+	snprintf(loading, sizeof loading, "CUDA_MODULE_LOADING=%s", told ? told : CKT_MODULE_LOADING_DEFAULT);
+	ret[count++] = loading;
+	static char gpus[32];
+	snprintf(gpus, sizeof gpus, "CRICKET_GPUS=%u", server->driver.gpu_count);
+	ret[count++] = gpus;
 	for (unsigned i = 0; i < server->library_variable_count; i++)
 		ret[count++] = server->library_variables[i];
 	if (*server->inside_path)

@@ -283,7 +283,7 @@ static int status(struct ckt_request *request)
 				     .client_pid = worker->client_pid,
 				     .uid = worker->uid,
 				     .worker_pid = (u_int)getpid(),
-				     .gpu = worker->device_count ? worker->devices[0].ordinal : -1,
+				     .gpu = worker->device_count ? (int)worker->devices[0].number : -1,
 				     .memory_bytes = memory,
 				     .started = worker->started,
 				     .generation = worker->generation,
@@ -302,7 +302,7 @@ static int gpus(struct ckt_request *request)
 	ckt_worker_gpus_res res = {.gpus = {.gpus_val = list}};
 	for (unsigned d = 0; d < worker->device_count && d < CKT_DEVICES_MAX; d++) {
 		struct ckt_worker_device *device = &worker->devices[d];
-		list[res.gpus.gpus_len++] = (ckt_worker_gpu){.gpu = device->ordinal, .memory_bytes = device->memory.ops ? ckt_memory_used(&device->memory) : 0};
+		list[res.gpus.gpus_len++] = (ckt_worker_gpu){.gpu = (int)device->number, .memory_bytes = device->memory.ops ? ckt_memory_used(&device->memory) : 0};
 	}
 	pthread_mutex_lock(&worker->mail_lock);
 	res.client = worker->client;

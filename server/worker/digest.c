@@ -7,6 +7,7 @@
 #include "rpc/log.h"
 #include "server/worker/digest_kernel.h"
 #include "server/worker/driver.h"
+#include "server/worker/loading.h"
 #include "server/worker/worker.h"
 
 enum { THREADS = 256, UNIT = 1024, SIZE_MAX_ITEM = 2 << 20 };
@@ -39,6 +40,8 @@ void ckt_digest_load(struct ckt_worker *worker, unsigned device)
 		return;
 	CUresult result = ckt_driver.cuModuleLoadDataEx(&module, digest_kernel, 0, NULL, NULL);
 	ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .device = device});
+	if (!result)
+		result = ckt_loading_whole(module);
 	if (!result)
 		result = ckt_driver.cuModuleGetFunction(&kernels[device].function, module, "ckt_digest");
 	kernels[device].context = context->real;

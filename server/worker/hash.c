@@ -6,6 +6,7 @@
 
 #include "rpc/log.h"
 #include "server/worker/driver.h"
+#include "server/worker/loading.h"
 #include "server/worker/worker.h"
 
 enum { THREADS = 256 };
@@ -102,6 +103,8 @@ void ckt_hash_load(struct ckt_worker *worker, unsigned device)
 	if (!hashes.reserved || worker->old_image)
 		return;
 	CUresult result = ckt_driver.cuModuleLoadDataEx(&module, kernel, 0, NULL, NULL);
+	if (!result)
+		result = ckt_loading_whole(module);
 	if (!result)
 		result = ckt_driver.cuModuleGetFunction(&hashes.functions[device], module, "ckt_hash");
 	if (result)

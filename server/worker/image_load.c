@@ -15,6 +15,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
 #include "server/worker/image_load.h"
+#include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/preload.h"
 
@@ -168,6 +169,18 @@ static int open_image(struct ckt_loading *l, const int *places, unsigned place_c
 						  l->message_size);
 }
 
+unsigned ckt_load_start(struct ckt_worker *worker, int image_fd)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	const int place = worker->image_count ? worker->image_places[0] : image_fd;
+	ckt_image image = {0};
+	int error = worker->memory_count ? ckt_image_read_open(worker->memory_fds, worker->memory_count, &image, message, sizeof message)
+					 : ckt_image_read(place, &image, message, sizeof message);
+	unsigned start = error ? 0 : image.start;
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
+	return start;
+}
+
 static void close_image(struct ckt_loading *l)
 {
 	struct ckt_worker *worker = l->worker;
@@ -192,6 +205,8 @@ int ckt_worker_preload(struct ckt_worker *worker, int broker, const ckt_worker_s
 	error = ckt_load_check(&l, args);
 	if (!error)
 		error = ckt_lib_load_check(&l);
+	if (!error)
+		error = ckt_code_check(&l);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++)
 		error = steps[i](&l);
 	if (!error)
@@ -222,6 +237,8 @@ int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_star
 	error = ckt_load_check(&l, args);
 	if (!error)
 		error = ckt_lib_load_check(&l);
+	if (!error)
+		error = ckt_code_check(&l);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_CHECKED);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++) {

@@ -30,6 +30,8 @@ struct ckt_loading {
 	uint64_t manifest_bytes;	/* charged for the manifest */
 };
 
+/* How the worker that wrote the image was started (CKT_IMAGE_START_*); 0 for images before 1.15.  Before anything is opened. */
+unsigned ckt_load_start(struct ckt_worker *worker, int image_fd);
 /* Says why, and returns the error. */
 int ckt_load_refuse(struct ckt_loading *l, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The same where the driver did not do it. */

@@ -9,6 +9,7 @@
 #include "server/worker/fault.h"
 #include "server/worker/heap.h"
 #include "server/worker/image_save.h"
+#include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"
 
 static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)
@@ -91,6 +92,8 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 		result = ckt_save_notifications(&s);
 	if (!result)
 		result = ckt_lib_save(&s);
+	if (!result)
+		result = ckt_code_save(&s);
 	if (!result)
 		result = ckt_save_vmm(&s);
 	if (!result)

@@ -124,6 +124,19 @@ void ckt_journal_local(struct ckt_worker *worker, const struct ckt_object *funct
 	context->ctx.journal_stack_bytes = value;
 }
 
+void ckt_journal_grown(struct ckt_worker *worker, struct ckt_object *context)
+{
+	CUcontext current;
+	if (!context || ckt_driver.cuCtxGetCurrent(&current) || current != context->real)
+		return;
+	size_t value = current_limit(CU_LIMIT_STACK_SIZE);
+	if (value <= context->ctx.journal_stack_bytes)
+		return;
+	ckt_journal_add(worker, (struct ckt_journal_entry){
+					.kind = CKT_JOURNAL_LIMIT, .id = value, .context = context->id, .flags = CU_LIMIT_STACK_SIZE});
+	context->ctx.journal_stack_bytes = value;
+}
+
 void ckt_journal_context(struct ckt_object *context)
 {
 	size_t value;

@@ -29,6 +29,7 @@ enum ckt_journal_kind {
 	CKT_JOURNAL_ARRAY_CREATE = 9,	/* flags: levels; the image has a list of arrays */
 	CKT_JOURNAL_ARRAY_DESTROY = 10,
 	CKT_JOURNAL_LIBRARY = 12,	/* flags: enum ckt_lib, id: number of the step that made its first object in the context; see libs/state.h */
+	CKT_JOURNAL_CODE = 13,		/* id: a first use of a library's code, see libs/code.h */
 	CKT_JOURNAL_PRIMARY = 11,	/* device: its primary context; the first device's is made at the start */
 };
 
@@ -48,6 +49,8 @@ void ckt_journal_context(struct ckt_object *context);
 /* A kernel with more local memory than any before was launched in the current context. */
 void ckt_journal_local(struct ckt_worker *worker, const struct ckt_object *function);
 
+/* Local memory that kernels of a library have made the driver take stands in the journal before what comes now. */
+void ckt_journal_grown(struct ckt_worker *worker, struct ckt_object *context);
 /* Before such a launch: its local memory counts.  CUDA_ERROR_OUT_OF_MEMORY where the session may not have it. */
 CUresult ckt_journal_local_charge(struct ckt_worker *worker, const struct ckt_object *function);
 

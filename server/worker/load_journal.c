@@ -8,6 +8,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
 #include "server/worker/image_load.h"
+#include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/preload.h"
 
@@ -130,6 +131,9 @@ int ckt_load_journal(struct ckt_loading *l)
 			break;
 		case CKT_JOURNAL_LIBRARY:
 			error = ckt_lib_load_first(l, entry);
+			break;
+		case CKT_JOURNAL_CODE:
+			error = ckt_code_again(l, entry);
 			break;
 		case CKT_JOURNAL_ARRAY_CREATE:
 			error = replay_array(l, entry->id);

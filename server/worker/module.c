@@ -10,6 +10,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/heap.h"
 #include "server/worker/jit.h"
+#include "server/worker/loading.h"
 #include "server/worker/module_bytes.h"
 #include "server/worker/module_check.h"
 #include "server/worker/worker.h"
@@ -122,6 +123,8 @@ static void load_run(struct ckt_aside_job *job)
 		return;
 	}
 	load->result = ckt_driver.cuModuleLoadDataEx(&load->module, load->blob->data, load->jit.count, load->jit.keys, load->jit.values);
+	if (!load->result && (load->result = ckt_loading_whole(load->module)))
+		ckt_driver.cuModuleUnload(load->module);
 	if (load->result)
 		ckt_memory_uncharge(load->memory, load->device_bytes);
 }
@@ -157,6 +160,7 @@ static CUresult load_enter(struct ckt_worker *worker, const struct load *load, s
 	memcpy(object->module.option_values, load->values, count * sizeof *load->values);
 	struct ckt_journal_entry entry = {.kind = CKT_JOURNAL_MODULE_LOAD, .id = id, .context = object->context};
 	memcpy(entry.hash, load->hash, CKT_HASH_SIZE);
+	ckt_journal_grown(worker, ckt_objects_find(&worker->objects, object->context));
 	ckt_journal_add(worker, entry);
 	*ret_object = object;
 	return CUDA_SUCCESS;

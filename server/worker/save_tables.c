@@ -195,6 +195,7 @@ static void prepare_digests(struct ckt_saving *s)
 int ckt_save_tables(struct ckt_saving *s)
 {
 	s->image.chain = s->save->keep_hashes;
+	s->image.start = s->worker->start;
 	int error = take_identity(s);
 	if (!error)
 		error = take_replies(s);

@@ -22,12 +22,17 @@
 #include "server/worker/aside.h"
 #include "server/worker/budget.h"
 #include "server/worker/driver.h"
+#include "server/worker/image_load.h"
+#include "server/worker/loading.h"
+#include "server/worker/narrow.h"
 #include "server/worker/rescue.h"
 #include "server/worker/hash.h"
 #include "server/worker/worker.h"
 
 /* Since this minor version of images the hash kernel is part of a session's history. */
 enum { MINOR_WITH_HASHES = 3 };
+/* Since this one an image says how its worker was started. */
+enum { MINOR_WITH_START = 15 };
 
 struct ckt_worker ckt_worker;
 
@@ -79,7 +84,7 @@ static int fail(CUresult result, const char *what, char *ret_message, size_t mes
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -ENODEV;
 }
 
-static int open_device(struct ckt_worker *worker, int ordinal, char *ret_message, size_t message_size)
+static int open_device(struct ckt_worker *worker, int ordinal, unsigned number, char *ret_message, size_t message_size)
 {
 	struct ckt_worker_device *device = &worker->devices[worker->device_count];
 	CUresult result = ckt_driver.cuDeviceGet(&device->ordinal, ordinal);
@@ -94,7 +99,7 @@ static int open_device(struct ckt_worker *worker, int ordinal, char *ret_message
 		result = ckt_driver.cuDeviceGetAttribute(&device->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device->ordinal);
 	if (result) {
 		char what[64];
-		snprintf(what, sizeof what, "opening GPU %d", ordinal);
+		snprintf(what, sizeof what, "opening GPU %u", number);
 		return fail(result, what, ret_message, message_size);
 	}
 	int processors = 0, threads = 0;
@@ -102,11 +107,12 @@ static int open_device(struct ckt_worker *worker, int ordinal, char *ret_message
 	ckt_driver.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device->ordinal);
 	device->threads = (uint64_t)processors * (uint64_t)threads;
 	device->total = total;
+	device->number = number;
 	worker->device_count++;
 	return 0;
 }
 
-static int open_devices(struct ckt_worker *worker, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
+static int open_devices(struct ckt_worker *worker, const ckt_worker_start_args *args, bool narrow, char *ret_message, size_t message_size)
 {
 	int count = 0;
 	CUresult result = ckt_driver.cuDeviceGetCount(&count);
@@ -116,25 +122,31 @@ static int open_devices(struct ckt_worker *worker, const ckt_worker_start_args *
 		return fail(result, "counting the GPUs", ret_message, message_size);
 	if (args->gpus.gpus_len) {
 		for (unsigned i = 0; i < args->gpus.gpus_len && i < CKT_DEVICES_MAX; i++) {
-			int error = open_device(worker, (int)args->gpus.gpus_val[i], ret_message, message_size);
+			unsigned number = args->gpus.gpus_val[i];
+			int error = open_device(worker, narrow ? (int)i : (int)number, number, ret_message, message_size);
 			if (error)
 				return error;
 		}
 		return 0;
 	}
 	for (int i = 0; i < count && i < CKT_DEVICES_MAX; i++) {
-		int error = open_device(worker, i, ret_message, message_size);
+		int error = open_device(worker, i, (unsigned)i, ret_message, message_size);
 		if (error)
 			return error;
 	}
 	return 0;
 }
 
-static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *args, char *ret_message, size_t message_size)
+/* start: of the image that is to be restored; NULL where there is none. */
+static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *args, const unsigned *start, char *ret_message, size_t message_size)
 {
-	/* Lazy loading would place a module's code and variables at its first launch, at an address that depends on the timing.  The server says
-	   the same (spawn.c); tests of a GPU say otherwise, to measure it. */
-	setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+	bool lazy = start && *start & CKT_IMAGE_START_LAZY;
+	bool narrow = !start || *start & CKT_IMAGE_START_NARROW;
+	ckt_loading_prepare(start ? &lazy : NULL);
+	if (narrow)
+		worker->start |= CKT_IMAGE_START_NARROW;
+	const char *total = getenv("CRICKET_GPUS");
+	narrow = narrow && ckt_narrow_devices(args->gpus.gpus_val, args->gpus.gpus_len, total ? (unsigned)strtoul(total, NULL, 10) : 0);
 	ckt_rescue_init(args->driver);
 	int error = ckt_driver_open(args->driver, ret_message, message_size);
 	if (error)
@@ -143,8 +155,10 @@ static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *a
 	if (result)
 		return fail(result, "cuInit", ret_message, message_size);
 	ckt_driver.cuDriverGetVersion(&worker->driver_version);
+	if (ckt_loading_is_lazy())
+		worker->start |= CKT_IMAGE_START_LAZY;
 	ckt_journal_watch(worker);
-	return open_devices(worker, args, ret_message, message_size);
+	return open_devices(worker, args, narrow, ret_message, message_size);
 }
 
 static int make_pools(struct ckt_worker *worker, char *ret_message, size_t message_size)
@@ -203,13 +217,15 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 		return -ENOMEM;
 	ckt_output_init(&worker->output);
 	ckt_replies_init(&worker->replies);
-	int error = open_driver(worker, args, ret_message, message_size);
+	unsigned minor = args->restore ? image_minor(worker, image_fd) : CKT_IMAGE_MINOR;
+	unsigned start = args->restore && minor >= MINOR_WITH_START ? ckt_load_start(worker, image_fd) : 0;
+	int error = open_driver(worker, args, args->restore ? &start : NULL, ret_message, message_size);
 	if (!error && ckt_window_reserve(worker, ret_message, message_size))
 		error = -ENOMEM;
 	if (!error)
 		ckt_hostmem_reserve(worker);
 	if (!error) {
-		worker->old_image = args->restore && image_minor(worker, image_fd) < MINOR_WITH_HASHES;
+		worker->old_image = minor < MINOR_WITH_HASHES;
 		ckt_hash_reserve(worker);
 	}
 	if (!error)

@@ -63,6 +63,7 @@ enum {
 
 struct ckt_worker_device {
 	CUdevice ordinal;
+	unsigned number;		/* the server's; the driver's numbers are the session's where it sees these GPUs alone (narrow.h) */
 	uint64_t total;			/* the driver's */
 	char name[256];
 	int major, minor;
@@ -110,6 +111,7 @@ struct ckt_worker {
 
 	/* The executor's. */
 	struct ckt_objects objects;
+	unsigned start;			/* CKT_IMAGE_START_*: how this process was started */
 	struct ckt_object *current;	/* context object whose real context is current on the executor, or NULL */
 	struct ckt_blobs blobs;
 	struct ckt_journal_entry *journal;

@@ -14,10 +14,12 @@
 
 #include "rpc/log.h"
 #include "server/worker/driver.h"
+#include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/loading.h"
 #include "server/worker/worker.h"
 
-enum { HOOKS_MAX = 64 };
+enum { HOOKS_MAX = 96 };
 
 static struct {
 	char file[PATH_MAX];
@@ -165,6 +167,9 @@ static int set_hooks(void *handle, char *ret_message, size_t message_size)
 	size_t count = add_hooks(hooks, 0, ckt_inside_memory_hooks);
 	count = add_hooks(hooks, count, ckt_inside_host_hooks);
 	count = add_hooks(hooks, count, ckt_inside_object_hooks);
+	/* Behind the others, as they take the place of some. */
+	if (ckt_loading_is_lazy())
+		count = add_hooks(hooks, count, ckt_inside_code_hooks);
 	ckt_inside_set_fn *set;
 	*(void **)&set = dlsym(handle, CKT_INSIDE_SET);
 	const char *wrong = CKT_INSIDE_SET;

@@ -67,12 +67,13 @@ uint64_t ckt_inside_captured_call(void);
 void ckt_inside_free_waiting(struct ckt_worker *worker, uint64_t call);
 
 /* What a library did at the driver that the journal must know. */
-enum ckt_inside_note_kind { CKT_NOTE_STREAM, CKT_NOTE_STREAM_END, CKT_NOTE_EVENT, CKT_NOTE_EVENT_END };
+enum ckt_inside_note_kind { CKT_NOTE_STREAM, CKT_NOTE_STREAM_END, CKT_NOTE_EVENT, CKT_NOTE_EVENT_END, CKT_NOTE_CODE };
 struct ckt_inside_note {
 	enum ckt_inside_note_kind kind;
 	CUcontext context;
 	unsigned flags;
 	int priority;
+	uint32_t use;			/* of code; see code.h */
 };
 /* From a thread that may not touch the tables; entered by the next _settle. */
 void ckt_inside_note(struct ckt_inside_note note);

@@ -11,6 +11,7 @@
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/grow.h"
+#include "server/worker/libs/code.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/worker.h"
 
@@ -281,6 +282,7 @@ void ckt_inside_owner_ended(struct ckt_worker *worker, uint64_t owner, uint64_t 
 void ckt_inside_context_ended(struct ckt_worker *worker, const struct ckt_object *context)
 {
 	forget_waiting(context->real);
+	ckt_code_forget_context(context->real);
 	for (unsigned d = 0; d < worker->device_count; d++)
 		ckt_memory_free_owned(&worker->devices[d].memory, context->id | CKT_MEMORY_LIBRARY);
 }

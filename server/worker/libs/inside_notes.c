@@ -10,6 +10,7 @@
 #include "rpc/log.h"
 #include "server/worker/grow.h"
 #include "server/worker/journal.h"
+#include "server/worker/libs/code.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/worker.h"
 
@@ -55,6 +56,11 @@ static void enter(struct ckt_worker *worker, const struct ckt_inside_note *note)
 	case CKT_NOTE_STREAM_END:
 	case CKT_NOTE_EVENT_END:
 		ckt_journal_gone(context, note->kind == CKT_NOTE_EVENT_END);
+		break;
+	case CKT_NOTE_CODE:
+		ckt_code_keep(worker, note->use);
+		ckt_journal_grown(worker, context);
+		ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_CODE, .id = note->use, .context = context->id});
 		break;
 	}
 }

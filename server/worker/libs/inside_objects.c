@@ -103,6 +103,26 @@ static CUresult CUDAAPI set_limit(CUlimit limit, size_t value)
 	return real(limit, value);
 }
 
+/* ---- Devices: the session's, by its numbers, also where the process sees more (narrow.h) */
+
+static CUresult CUDAAPI device_count(int *count)
+{
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = (int)ckt_worker.device_count;
+	return CUDA_SUCCESS;
+}
+
+static CUresult CUDAAPI device_get(CUdevice *device, int ordinal)
+{
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ordinal < 0 || ordinal >= (int)ckt_worker.device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*device = ckt_worker.devices[ordinal].ordinal;
+	return CUDA_SUCCESS;
+}
+
 /* ---- Modules: placed by the driver, in the order of these calls */
 
 static CUresult counted(CUresult result)
@@ -151,6 +171,8 @@ const struct ckt_inside_hook ckt_inside_object_hooks[] = {
 	{"cuEventCreate", (void *)event_create},
 	{"cuEventDestroy_v2", (void *)event_destroy},
 	{"cuCtxSetLimit", (void *)set_limit},
+	{"cuDeviceGetCount", (void *)device_count},
+	{"cuDeviceGet", (void *)device_get},
 	{"cuModuleLoad", (void *)module_load},
 	{"cuModuleLoadData", (void *)module_load_data},
 	{"cuModuleLoadDataEx", (void *)module_load_data_ex},

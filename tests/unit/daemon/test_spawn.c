@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rpc/module_loading.h"
 #include "inside.h"
 
 static int listener(void)
@@ -41,6 +42,7 @@ static void test_start(void)
 	setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
 	setenv("SECRET", "x", 1);
 	server.options.log_level = (char *)"info";
+	server.driver.gpu_count = 3;
 	MUST(ckt_spawn_worker(&server, fd, &pid, message, sizeof message), 0);
 	IS(waitpid(pid, &status, 0), pid);
 	IS(status, 0);
@@ -48,8 +50,9 @@ static void test_start(void)
 	HAS(text, "args: --log-level info\n");
 	HAS(text, "CUDA_VISIBLE_DEVICES=7\n");
 	HAS(text, "CUDA_CACHE_PATH=/x\n");
-	HAS(text, "CUDA_MODULE_LOADING=EAGER\n");
+	HAS(text, "CUDA_MODULE_LOADING=" CKT_MODULE_LOADING_DEFAULT "\n");
 	HAS(text, "GLIBC_TUNABLES=");
+	HAS(text, "CRICKET_GPUS=3\n");
 	HAS(text, "cwd: /\n8192\n0\n");
 	HAS(text, "socket\n");
 	HAS(text, "NoNewPrivs:\t1");

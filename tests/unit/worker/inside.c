@@ -21,26 +21,35 @@ void (*inside_watch)(bool runs);
 static int sent;	/* our end */
 static sem_t stop;
 
-/* `--start DRIVER GPU`: how a fresh worker's start goes, on a line. */
-static int only_start(const char *driver, const char *gpu)
+/* `--start DRIVER GPUS TOTAL`: how a fresh worker's start goes, on a line, and the devices that its process and its session have. */
+static int only_start(const char *driver, char *list, const char *total)
 {
 	struct ckt_worker *worker = &ckt_worker;
 	char message[CKT_MESSAGE_MAX] = "";
-	u_int gpus[] = {(u_int)atoi(gpu)};
-	ckt_worker_start_args args = {.session = (char *)"0123456789ab", .socket = (char *)"", .driver = (char *)driver, .gpus = {1, gpus}};
+	u_int gpus[CKT_DEVICES_MAX], count = 0;
+	for (char *gpu = strtok(list, ","); gpu && count < CKT_DEVICES_MAX; gpu = strtok(NULL, ","))
+		gpus[count++] = (u_int)atoi(gpu);
+	setenv("CRICKET_SOFT_DEVICES", "12.0:4G:1G,12.0:1G", 1);
+	ckt_worker_start_args args = {.session = (char *)"0123456789ab", .socket = (char *)"", .driver = (char *)driver, .gpus = {count, gpus}};
+	setenv("CRICKET_GPUS", total, 1);
 	pthread_mutex_init(&worker->mail_lock, NULL);
 	pthread_cond_init(&worker->mail_cond, NULL);
 	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd = worker->client_process = -1;
 	int status = ckt_worker_start(worker, &args, -1, message, sizeof message);
 	printf("%d %s\n", status, message);
+	int devices = 0;
+	if (!status && !ckt_driver.cuDeviceGetCount(&devices))
+		for (unsigned d = 0; d < worker->device_count; d++)
+			printf("%d: %u is %d, the server's %u, %llu GiB\n", devices, d, worker->devices[d].ordinal, worker->devices[d].number,
+			       (unsigned long long)worker->devices[d].total >> 30);
 	fflush(stdout);
 	_exit(0);
 }
 
 int unit_setup(int argc, char **argv)
 {
-	if (argc == 4 && !strcmp(argv[1], "--start"))
-		return only_start(argv[2], argv[3]);
+	if (argc == 5 && !strcmp(argv[1], "--start"))
+		return only_start(argv[2], argv[3], argv[4]);
 	struct ckt_worker *worker = &ckt_worker;
 	char message[CKT_MESSAGE_MAX] = "";
 	int ends[2], output[2];

@@ -73,4 +73,33 @@ static void test_modules(void)
 	IS(toy->toy_free(address, 0), CUDA_SUCCESS);
 }
 
-UNIT_SUITE(libs_inside_objects, {"streams and events", test_streams_and_events}, {"limits", test_limits}, {"modules", test_modules})
+/* Devices have the session's numbers, whatever the driver's are. */
+static void test_devices(void)
+{
+	const struct toy *toy = toy_library();
+	struct ckt_worker_device *devices = ckt_worker.devices;
+	int count, first, current;
+	MUST(ckt_worker.device_count, 2);
+	CUdevice ordinals[] = {devices[0].ordinal, devices[1].ordinal};
+	IS(toy->toy_devices(&count, &first, &current), CUDA_SUCCESS);
+	IS(count, 2);
+	IS(first, ordinals[0]);
+	IS(current, 0);
+	/* As in a session of the second GPU and the first. */
+	devices[0].ordinal = ordinals[1];
+	devices[1].ordinal = ordinals[0];
+	IS(toy->toy_devices(&count, &first, &current), CUDA_SUCCESS);
+	IS(first, ordinals[1]);
+	IS(current, 1);
+	/* Of the first alone. */
+	devices[0].ordinal = ordinals[0];
+	devices[1].ordinal = ordinals[1];
+	ckt_worker.device_count = 1;
+	IS(toy->toy_devices(&count, &first, &current), CUDA_SUCCESS);
+	IS(count, 1);
+	IS(current, 0);
+	ckt_worker.device_count = 2;
+}
+
+UNIT_SUITE(libs_inside_objects, {"streams and events", test_streams_and_events}, {"limits", test_limits}, {"devices", test_devices},
+	   {"modules", test_modules})

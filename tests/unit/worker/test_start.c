@@ -36,17 +36,41 @@ static void test_devices(void)
 }
 
 /* A fresh worker in a process of its own, which inside.c makes of us: its status, and what it says. */
-static int start(const char *driver, const char *gpu, char ret_message[CKT_MESSAGE_MAX])
+static int start_of(const char *driver, const char *gpus, unsigned total, char ret_message[CKT_MESSAGE_MAX], char ret_devices[CKT_MESSAGE_MAX])
 {
 	char command[1024], line[CKT_MESSAGE_MAX + 16] = "";
 	int status = -1, at = 0;
-	snprintf(command, sizeof command, "/proc/%d/exe --start '%s' %s 2>/dev/null", (int)getpid(), driver, gpu);
+	snprintf(command, sizeof command, "/proc/%d/exe --start '%s' %s %u 2>/dev/null", (int)getpid(), driver, gpus, total);
 	FILE *pipe = popen(command, "r");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(pipe);
 	YES(fgets(line, sizeof line, pipe) && sscanf(line, "%d %n", &status, &at) == 1);
+	size_t size = fread(ret_devices, 1, CKT_MESSAGE_MAX - 1, pipe);
+	ret_devices[size] = 0;
 	pclose(pipe);
 	snprintf(ret_message, CKT_MESSAGE_MAX, "%s", line + at);
 	return status;
+}
+
+static int start(const char *driver, const char *gpu, char ret_message[CKT_MESSAGE_MAX])
+{
+	char devices[CKT_MESSAGE_MAX];
+	return start_of(driver, gpu, 2, ret_message, devices);
+}
+
+/* The driver numbers the session's GPUs as the session does, where it is told how many there are; else libraries are (inside_objects.c). */
+static void test_numbers(void)
+{
+	char message[CKT_MESSAGE_MAX], devices[CKT_MESSAGE_MAX];
+	IS(start_of(inside_driver, "1", 2, message, devices), 0);
+	TEXT(devices, "1: 0 is 0, the server's 1, 1 GiB\n");
+	IS(start_of(inside_driver, "1,0", 2, message, devices), 0);
+	TEXT(devices, "2: 0 is 0, the server's 1, 1 GiB\n2: 1 is 1, the server's 0, 4 GiB\n");
+	IS(start_of(inside_driver, "0", 2, message, devices), 0);
+	TEXT(devices, "1: 0 is 0, the server's 0, 4 GiB\n");
+	IS(start_of(inside_driver, "0,1", 2, message, devices), 0);
+	TEXT(devices, "2: 0 is 0, the server's 0, 4 GiB\n2: 1 is 1, the server's 1, 1 GiB\n");
+	IS(start_of(inside_driver, "1", 0, message, devices), 0);
+	TEXT(devices, "2: 0 is 1, the server's 1, 1 GiB\n");
 }
 
 static void test_refused(void)
@@ -61,4 +85,4 @@ static void test_refused(void)
 	IS(start(inside_driver, "1", message), 0);
 }
 
-UNIT_SUITE(start, {"note", test_note}, {"devices", test_devices}, {"refused", test_refused})
+UNIT_SUITE(start, {"note", test_note}, {"devices", test_devices}, {"numbers", test_numbers}, {"refused", test_refused})

@@ -4,6 +4,7 @@
  */
 #include <cuda.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/worker/toy.h"
@@ -126,6 +127,71 @@ TOY int toy_event_destroy(void *event)
 TOY int toy_limit(size_t stack_bytes)
 {
 	return cuCtxSetLimit(CU_LIMIT_STACK_SIZE, stack_bytes);
+}
+
+/* ---- Code as a runtime has it: a library of kernels, from the file or made at run time */
+
+static const char code[] = ".version 7.8\n.target sm_80\n.address_size 64\n.visible .global .align 4 .u32 code_variable = 4;\n"
+			   ".visible .entry first()\n{\nret;\n}\n.visible .entry second()\n{\nret;\n}\n";
+
+TOY int toy_code_load(int heap, void **ret_library)
+{
+	CUlibrary library = NULL;
+	char *copy = heap ? strdup(code) : NULL;
+	CUlibraryOption options[] = {CU_LIBRARY_BINARY_IS_PRESERVED};
+	void *values[] = {(void *)1};
+	CUresult result = cuLibraryLoadData(&library, copy ? copy : code, NULL, NULL, 0, options, values, !copy);
+	free(copy);
+	*ret_library = library;
+	return result;
+}
+
+TOY int toy_code_run(void *library, const char *name)
+{
+	CUkernel kernel;
+	CUresult result = cuLibraryGetKernel(&kernel, library, name);
+	if (!result)
+		result = cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+	return result ? result : cuCtxSynchronize();
+}
+
+TOY int toy_code_variable(void *library, uint64_t *ret_address)
+{
+	CUdeviceptr address = 0;
+	size_t size;
+	CUresult result = cuLibraryGetGlobal(&address, &size, library, "code_variable");
+	*ret_address = address;
+	return result;
+}
+
+TOY int toy_code_unload(void *library)
+{
+	return cuLibraryUnload(library);
+}
+
+TOY int toy_code_module(void **ret_module)
+{
+	return cuModuleLoadData((CUmodule *)ret_module, code);
+}
+
+TOY int toy_code_module_unload(void *module)
+{
+	return cuModuleUnload(module);
+}
+
+/* As a runtime numbers devices; first: -1 where there is none. */
+TOY int toy_devices(int *ret_count, int *ret_first, int *ret_current)
+{
+	CUdevice device, current;
+	CUresult result = cuDeviceGetCount(ret_count);
+	*ret_first = cuDeviceGet(&device, 0) ? -1 : device;
+	if (!result)
+		result = cuCtxGetDevice(&current);
+	*ret_current = -1;
+	for (int i = 0; i < *ret_count && !result; i++)
+		if (!cuDeviceGet(&device, i) && device == current)
+			*ret_current = i;
+	return result ? result : cuDeviceGet(&device, *ret_count) == CUDA_ERROR_INVALID_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 
 TOY int toy_range(uint64_t address, uint64_t *ret_start, size_t *ret_size)

@@ -22,6 +22,13 @@ enum { TOY_HOWS = TOY_PITCH + 1 };
 	TOY_FUNCTION(int, toy_event, void **ret_event)                                                                                    \
 	TOY_FUNCTION(int, toy_event_destroy, void *event)                                                                                 \
 	TOY_FUNCTION(int, toy_limit, size_t stack_bytes)                                                                                  \
+	TOY_FUNCTION(int, toy_code_load, int heap, void **ret_library)                                                                    \
+	TOY_FUNCTION(int, toy_code_run, void *library, const char *kernel)                                                                \
+	TOY_FUNCTION(int, toy_code_variable, void *library, uint64_t *ret_address)                                                        \
+	TOY_FUNCTION(int, toy_code_unload, void *library)                                                                                 \
+	TOY_FUNCTION(int, toy_code_module, void **ret_module)                                                                             \
+	TOY_FUNCTION(int, toy_code_module_unload, void *module)                                                                           \
+	TOY_FUNCTION(int, toy_devices, int *ret_count, int *ret_first, int *ret_current)                                                  \
 	TOY_FUNCTION(int, toy_range, uint64_t address, uint64_t *ret_start, size_t *ret_size)                                             \
 	TOY_FUNCTION(int, toy_run, uint64_t address, uint32_t value, uint64_t *ret_variable)
 

@@ -1,0 +1,7 @@
+/*
+ * How the driver of a new session's worker loads modules, EAGER or LAZY, where the operator's CUDA_MODULE_LOADING does not say it; what that means is in
+ * server/worker/loading.h.
+ */
+#pragma once
+
+#define CKT_MODULE_LOADING_DEFAULT "EAGER"
