@@ -11,7 +11,7 @@
 
 #include "server/worker/worker.h"
 
-enum { PIPE_SIZE = 1 << 20, PIECE = 32768, DATA_WAITING_MAX = 4 << 20 };
+enum { PIPE_SIZE = 1 << 20, DATA_WAITING_MAX = 4 << 20 };
 
 static int replace(int fd, int *ret_read_end)
 {
@@ -44,19 +44,23 @@ int ckt_printed_init(struct ckt_printed *printed)
 /* Precondition: locked. True where more may be there. */
 static bool send_piece(struct ckt_worker *worker, unsigned stream, uint64_t epoch)
 {
-	char data[PIECE];
-	ssize_t n = read(worker->printed.pipes[stream], data, sizeof data);
+	struct ckt_printed_piece *piece = &worker->printed.pieces[stream];
+	bool kept = piece->size > 0;
+	ssize_t n = kept ? piece->size : read(worker->printed.pipes[stream], piece->data, sizeof piece->data);
 	if (n <= 0)
 		return false;
+	/* Where the connection ends just now it is the first of the next one. */
+	piece->size = n;
 	size_t size = CKT_CALL_HEADER_SIZE + 8 + ckt_padded((size_t)n);
 	uint8_t *p = ckt_output_begin(&worker->output, epoch, size);
 	if (!p)
 		return false;
+	piece->size = 0;
 	p = ckt_call_header_put(p, &(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_OUTPUT});
 	p = ckt_put_u32(p, stream + 1);
-	ckt_put_opaque(p, data, (uint32_t)n);
+	ckt_put_opaque(p, piece->data, (uint32_t)n);
 	ckt_output_end(&worker->output);
-	return n == PIECE;
+	return kept || n == sizeof piece->data;
 }
 
 static void send_all(struct ckt_worker *worker)

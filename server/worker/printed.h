@@ -8,12 +8,19 @@
 #pragma once
 
 #include <pthread.h>
+#include <sys/types.h>
 
 struct ckt_worker;
+
+struct ckt_printed_piece {
+	char data[32768];
+	ssize_t size;		/* not sent yet; 0: nothing */
+};
 
 struct ckt_printed {
 	pthread_mutex_t lock;
 	int pipes[2];		/* reading ends of stdout's and stderr's */
+	struct ckt_printed_piece pieces[2];	/* read from there */
 };
 
 /* Replaces stdout and stderr; the log must go elsewhere before.  0 or -errno. */

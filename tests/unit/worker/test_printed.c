@@ -63,6 +63,16 @@ static void test_send(void)
 	ckt_printed_send(&ckt_worker);
 	IS(texts(text, 1), 1);
 	TEXT(text, "later");
+	/* The connection breaks between the reading and the sending: the next one gets it, before what came then. */
+	ckt_worker.output.broken = true;
+	IS(write(ends[1], "kept ", 5), 5);
+	ckt_printed_send(&ckt_worker);
+	ckt_output_connect(&ckt_worker.output, -1, 0, NULL, 0);
+	IS(write(ends[1], "too", 3), 3);
+	ckt_output_connect(&ckt_worker.output, fd, 1, NULL, 0);
+	ckt_printed_send(&ckt_worker);
+	IS(texts(text, 1), 2);
+	TEXT(text, "kept too");
 	/* stderr has a number of its own. */
 	ckt_worker.printed.pipes[0] = kept;
 	ckt_worker.printed.pipes[1] = ends[0];
