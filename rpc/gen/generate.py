@@ -31,7 +31,7 @@ import table
 def message_outputs(name):
     """Of a library that has messages of its own: its codecs, and what proves them against rpcgen's."""
     return {f"{name}_codec.h": emit_codec.header, f"{name}_codec.c": emit_codec.source, f"{name}_api.x": emit_x.specification,
-            "codec_messages.inc": emit_test.messages}
+            "codec_messages.inc": emit_test.messages, f"{name}_messages.inc": emit_test.messages}
 
 
 def forwarded_outputs(name):

@@ -5,6 +5,7 @@
  *	1..	the messages of the CUDA program, flat coders; what is accepted must encode to the same bytes again and rpcgen's routine
  *		must accept it too
  *	then	the messages of the hand-written protocols through rpcgen's routines
+ *	then	the messages of the forwarded libraries that the build has, as those of the CUDA program
  *
  * The seeds, one valid message of each kind, come from the target itself: see LLVMFuzzerInitialize.
  */
@@ -22,6 +23,48 @@
 #include "rpc/gen/codec_messages.inc"
 
 enum { CHOICE_BYTES = 2, MESSAGES = sizeof(messages) / sizeof(messages[0]) };
+
+/* Each file calls its list "messages". */
+#ifdef FUZZ_CUBLAS
+#define messages cublas_messages
+#include "cublas_messages.inc"
+#undef messages
+#endif
+#ifdef FUZZ_CUBLASLT
+#define messages cublasLt_messages
+#include "cublasLt_messages.inc"
+#undef messages
+#endif
+#ifdef FUZZ_CUFFT
+#define messages cufft_messages
+#include "cufft_messages.inc"
+#undef messages
+#endif
+#ifdef FUZZ_NCCL
+#define messages nccl_messages
+#include "nccl_messages.inc"
+#undef messages
+#endif
+
+#define SET(list) {list, sizeof(list) / sizeof(list[0])}
+static const struct set {
+	const struct message *list;
+	unsigned count;
+} libraries[] = {
+#ifdef FUZZ_CUBLAS
+	SET(cublas_messages),
+#endif
+#ifdef FUZZ_CUBLASLT
+	SET(cublasLt_messages),
+#endif
+#ifdef FUZZ_CUFFT
+	SET(cufft_messages),
+#endif
+#ifdef FUZZ_NCCL
+	SET(nccl_messages),
+#endif
+	{NULL, 0},
+};
 
 static const struct {
 	xdrproc_t xdr;
@@ -101,6 +144,18 @@ static const struct {
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };
 
+/* NULL behind the last one. */
+static const struct message *find_message(unsigned choice)
+{
+	if (choice - 1 < MESSAGES)
+		return &messages[choice - 1];
+	choice -= 1 + MESSAGES + PROTOCOLS;
+	for (const struct set *set = libraries; set->list; choice -= set->count, set++)
+		if (choice < set->count)
+			return &set->list[choice];
+	return NULL;
+}
+
 static void insist(bool good, const char *what)
 {
 	if (!good) {
@@ -164,35 +219,45 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes)
 	memcpy(bytes, data + CHOICE_BYTES, size_bytes);
 	if (kind == 0)
 		try_headers(bytes, size_bytes);
-	else if (kind - 1 < MESSAGES)
-		try_message(&messages[kind - 1], bytes, size_bytes);
-	else if (kind - 1 - MESSAGES < PROTOCOLS)
+	else if (kind > MESSAGES && kind - 1 - MESSAGES < PROTOCOLS)
 		try_protocol(kind - 1 - MESSAGES, bytes, size_bytes);
+	else if (find_message(kind))
+		try_message(find_message(kind), bytes, size_bytes);
 	free_owned();
 	return 0;
+}
+
+static void write_seed(const char *directory, unsigned choice, const struct message *message)
+{
+	char path[4096];
+	void *flat = own(message->flat_bytes), *x = own(message->x_bytes);
+	message->fill(flat, x);
+	size_t size = message->size(flat);
+	uint8_t *bytes = own(size);
+	message->put(bytes, flat);
+	snprintf(path, sizeof(path), "%s/%s", directory, message->name);
+	FILE *file = fopen(path, "wb");
+	if (!file || fputc((int)choice >> 8, file) == EOF || fputc((int)choice & 255, file) == EOF || (size && fwrite(bytes, size, 1, file) != 1) ||
+	    fclose(file) != 0) {
+		perror(path);
+		exit(1);
+	}
 }
 
 /* Called once: with CKT_FUZZ_SEEDS=DIR, writes one valid message of every kind there and ends. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	_Static_assert(1 + MESSAGES + PROTOCOLS <= 65536, "two bytes choose the decoder");
+	unsigned last = MESSAGES + PROTOCOLS;
+	for (const struct set *set = libraries; set->list; set++)
+		last += set->count;
+	insist(last < 65536, "two bytes choose the decoder");
 	const char *directory = getenv("CKT_FUZZ_SEEDS");
 	if (!directory)
 		return 0;
-	for (unsigned i = 0; i < MESSAGES; i++) {
-		char path[4096];
-		void *flat = own(messages[i].flat_bytes), *x = own(messages[i].x_bytes);
-		messages[i].fill(flat, x);
-		size_t size = messages[i].size(flat);
-		uint8_t *bytes = own(size);
-		messages[i].put(bytes, flat);
-		snprintf(path, sizeof(path), "%s/%s", directory, messages[i].name);
-		FILE *file = fopen(path, "wb");
-		if (!file || fputc((int)(1 + i) >> 8, file) == EOF || fputc((int)(1 + i) & 255, file) == EOF || (size && fwrite(bytes, size, 1, file) != 1) || fclose(file) != 0) {
-			perror(path);
-			exit(1);
-		}
+	for (unsigned choice = 1; choice <= last; choice++) {
+		if (find_message(choice))
+			write_seed(directory, choice, find_message(choice));
 		free_owned();
 	}
 	exit(0);
