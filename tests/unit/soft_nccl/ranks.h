@@ -9,7 +9,8 @@
 
 enum { RANKS_MOST = 5 };
 
-#define OK(call) MUST(call, 0)
+/* Not MUST: a thread cannot leave its test. */
+#define OK(call) IS(call, 0)
 
 struct rank {
 	int rank, count;

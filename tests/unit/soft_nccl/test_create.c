@@ -156,15 +156,17 @@ static void in_background(struct rank *rank)
 	ncclResult_t state = ncclInProgress;
 	ncclComm_t comm, child;
 	config.blocking = 0;
-	/* The last one comes late: until then the others are in progress. */
-	if (rank->rank == 1)
-		usleep(100000);
+	/* The last one comes when the first has asked: until then it is in progress. */
+	static atomic_bool asked;
+	while (rank->rank == 1 && !atomic_load(&asked))
+		usleep(1000);
 	IS(ncclCommInitRankConfig(&comm, rank->count, rank->id, rank->rank, &config), ncclInProgress);
 	if (rank->rank == 0) {
 		OK(ncclCommGetAsyncError(comm, &state));
 		IS(state, ncclInProgress);
 		IS(ncclAllReduce(NULL, NULL, 0, ncclInt32, ncclSum, comm, NULL), ncclInvalidArgument);
 		IS(ncclCommCount(comm, (int *)&state), ncclInvalidArgument);
+		atomic_store(&asked, true);
 	}
 	do {
 		usleep(1000);

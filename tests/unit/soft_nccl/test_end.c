@@ -81,6 +81,33 @@ static void test_gone(void)
 	ranks_with_comms(3, gone);
 }
 
+/* The first waits for the second only, which has given up because of the third, and is still there. */
+static void given_up(struct rank *rank)
+{
+	static atomic_bool done;
+	ncclResult_t state;
+	int *own = ranks_ints(1, 1, 0);
+	if (rank->rank == 2) {
+		OK(ncclCommAbort(rank->comm));
+		rank->comm = NULL;
+	} else {
+		OK(ncclRecv(own, 1, ncclInt32, rank->rank + 1, rank->comm, (cudaStream_t)rank->stream));
+		OK(cuStreamSynchronize(rank->stream));
+		OK(ncclCommGetAsyncError(rank->comm, &state));
+		IS(state, ncclRemoteError);
+	}
+	if (rank->rank == 0)
+		atomic_store(&done, true);
+	while (rank->rank == 1 && !atomic_load(&done))
+		usleep(1000);
+	ranks_free(own);
+}
+
+static void test_given_up(void)
+{
+	ranks_with_comms(3, given_up);
+}
+
 static void finalize(struct rank *rank)
 {
 	int *own = ranks_ints(1, rank->rank + 1, 0);
@@ -129,5 +156,6 @@ static void test_revoke(void)
 }
 
 /* softgpu/libs/nccl/end.c */
-UNIT_SUITE(end, {"aborted under work", test_abort}, {"aborted alone", test_abort_init}, {"a peer that goes", test_gone}, {"finalized", test_finalize},
+UNIT_SUITE(end, {"aborted under work", test_abort}, {"aborted alone", test_abort_init}, {"a peer that goes", test_gone},
+	   {"a peer that gives up", test_given_up}, {"finalized", test_finalize},
 	   {"revoked", test_revoke})

@@ -21,15 +21,20 @@ struct guest {
 static void *join(void *data)
 {
 	struct guest *guest = data;
-	OK(ckt_mesh_init(&guest->mesh));
-	OK(ckt_mesh_set_size(&guest->mesh, guest->rank, guest->size));
 	guest->result = ckt_root_join(&guest->id, &guest->mesh, guest->device, &guest->why);
 	return NULL;
 }
 
-static void start(struct guest *guest, const ncclUniqueId *id, int rank, int size, int device)
+static void prepare(struct guest *guest, const ncclUniqueId *id, int rank, int size, int device)
 {
 	*guest = (struct guest){.id = *id, .rank = rank, .size = size, .device = device};
+	OK(ckt_mesh_init(&guest->mesh));
+	OK(ckt_mesh_set_size(&guest->mesh, rank, size));
+}
+
+static void start(struct guest *guest, const ncclUniqueId *id, int rank, int size, int device)
+{
+	prepare(guest, id, rank, size, device);
 	MUST(pthread_create(&guest->thread, NULL, join, guest), 0);
 }
 
@@ -105,18 +110,27 @@ static void test_gone(void)
 	ckt_mesh_stop(&guest.mesh, CKT_PLANE_CONTROL);
 	end(&guest, ncclSystemError);
 	OK(ckt_root_make(&id));
-	pid_t child = fork();
-	if (child == 0) {
-		struct guest mine = {.id = id, .rank = 1, .size = 3, .device = 1};
-		join(&mine);
-		_exit(0);
-	}
-	usleep(30000);
 	start(&guest, &id, 0, 3, 0);
-	usleep(30000);
-	kill(child, SIGKILL);
-	end(&guest, ncclRemoteError);
-	waitpid(child, NULL, 0);
+	pid_t child;
+	/* A child that is killed before it was there tells nobody anything: the next one has longer. */
+	for (unsigned wait_ms = 30;; wait_ms *= 2) {
+		child = fork();
+		if (child == 0) {
+			struct guest mine;
+			prepare(&mine, &id, 1, 3, 1);
+			join(&mine);
+			_exit(0);
+		}
+		usleep(1000 * wait_ms);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		usleep(1000 * wait_ms);
+		if (pthread_tryjoin_np(guest.thread, NULL) == 0)
+			break;
+	}
+	IS(guest.result, ncclRemoteError);
+	HAS(guest.why, "a rank went");
+	ckt_mesh_fini(&guest.mesh);
 	/* The child's root is its own, and goes with it. */
 	OK(pipe(fds));
 	child = fork();
