@@ -31,7 +31,7 @@ def numbers(n, dtype=torch.float32, of=None):
 def hashed(case, *tensors):
     digest = hashlib.sha256()
     for tensor in tensors:
-        digest.update(tensor.detach().contiguous().cpu().view(torch.uint8).numpy().tobytes())
+        digest.update(tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
     say(case, hash=digest.hexdigest()[:16])
 
 
