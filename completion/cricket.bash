@@ -26,8 +26,8 @@ _cricketctl() {
 		mapfile -t COMPREPLY < <(compgen -W "$commands $options --version" -- "$cur")
 	elif [[ $cur == -* ]]; then
 		case $command in
-		checkpoint) options+=" --stop --with-client --deadline --compress --server-side --incremental --every --keep --to-memory" ;;
-		restore) options+=" --gpu --server-side --client-address --with-client" ;;
+		checkpoint) options+=" --stop --with-client --deadline --compress --server-side --incremental --every --keep --to-memory --job" ;;
+		restore) options+=" --gpu --server-side --client-address --with-client --job" ;;
 		redirect) options+=" --to" ;;
 		migrate) options+=" --to --gpu --client-address --deadline" ;;
 		pause) options+=" --for --until --deadline" ;;

@@ -20,6 +20,7 @@ static const struct option options[] = {
 	{"version", true, FLAG(version), "print the version, and end"},
 	{"stop", false, FLAG(stop), "end the session once its image is complete"},
 	{"with-client", false, FLAG(with_client), "the program's process too, by CRIU"},
+	{"job", false, VALUE(job, "NAME"), "all sessions of a job together (restore: DIR that holds them); --server may be given several times"},
 	{"deadline", false, VALUE(deadline, "SECONDS"), "how long the GPU may take to finish what it is doing (default 60)"},
 	{"server-side", false, VALUE(server_side, "NAME"), "an image in the server's --image-dir instead of DIR"},
 	{"to-memory", false, FLAG(to_memory), "keep the image in the memory of the server's host"},
@@ -99,6 +100,11 @@ static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args
 	if (!value || !*value)
 		return usage("--%s needs a value%s", option->name, "");
 	*(const char **)((char *)args + option->value_offset) = value;
+	if (option->value_offset == offsetof(struct ckt_ctl_args, server)) {
+		if (args->server_count == CKT_CTL_SERVERS_MAX)
+			return usage("--server: '%s' is one too many%s", value, "");
+		args->servers[args->server_count++] = value;
+	}
 	return CKT_EXIT_DONE;
 }
 

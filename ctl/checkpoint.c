@@ -14,6 +14,7 @@
 #include "chain.h"
 #include "checkpoint/broker.h"
 #include "client.h"
+#include "job.h"
 #include "rpc/fault.h"
 
 /* Of --with-client. */
@@ -254,6 +255,8 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 {
 	struct ckt_ctl_server server;
 	unsigned deadline_ms;
+	if (args->job)
+		return ckt_ctl_job_checkpoint(args);
 	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
 	if (status == CKT_EXIT_DONE && args->to_memory) {
 		if (args->server_side || args->every || args->incremental) {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "rpc/control.h"
+#include "rpc/job.h"
 #include "rpc/net.h"
 
 /* The contract with scripts. */
@@ -24,13 +25,18 @@ enum {
 	CKT_EXIT_NO_SESSION = 4,
 };
 
+enum { CKT_CTL_SERVERS_MAX = 16 };
+
 struct ckt_ctl_args {
-	const char *server;		/* --server; NULL: REMOTE_GPU_ADDRESS, then the local socket */
+	const char *server;		/* the last --server; NULL: REMOTE_GPU_ADDRESS, then the local socket */
+	const char *servers[CKT_CTL_SERVERS_MAX];	/* every one, for jobs */
+	unsigned server_count;
+	const char *job;		/* checkpoint --job NAME, restore --job DIR */
 	bool json, help, version;
 	bool stop;			/* checkpoint --stop */
 	bool with_client;		/* checkpoint, restore --with-client */
 	const char *deadline;		/* checkpoint --deadline SECONDS */
-	const char *gpu;		/* restore --gpu N */
+	const char *gpu;		/* restore --gpu N; of a job N,N,... */
 	const char *to;			/* redirect, migrate --to ADDRESS */
 	const char *client_address;	/* migrate, restore --client-address ADDRESS */
 	const char *incremental;	/* checkpoint --incremental BASE */
@@ -90,6 +96,8 @@ int ckt_ctl_connect(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_
 /* As above, and over the server's UNIX socket where it can be reached from here, so that descriptors can travel. */
 int ckt_ctl_connect_near(const struct ckt_ctl_args *args, struct ckt_ctl_server *ret_server);
 void ckt_ctl_disconnect(struct ckt_ctl_server *server);
+/* Ends the connection for whoever waits for an answer over it on another thread, whose it stays. */
+void ckt_ctl_hang_up(struct ckt_ctl_server *server);
 /* One call; ret_result is zeroed by the caller and freed with xdr_free.  timeout_ms -1: as long as it takes. An exit code; said. */
 int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_result, void *ret_result,
 		 int timeout_ms, int pass_fd);
@@ -219,6 +227,9 @@ int ckt_ctl_save(struct ckt_ctl_server *server, ckt_control_save_args *call, int
 int ckt_ctl_release(struct ckt_ctl_server *server, const char *session, bool end, bool parked, const char *moved_to);
 int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_stage_args *stages, unsigned count,
 			   char ret_session[CKT_SESSION_ID_SIZE + 1]);
+/* The session of an image in a directory here; progress: NULL for none.  Any thread. */
+int ckt_ctl_restore_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *path, int gpu,
+			  struct ckt_ctl_progress *progress, char ret_session[CKT_SESSION_ID_SIZE + 1]);
 /* What a restore or a move means to the client: its file is written where it is ours to write, else the line to run there is printed. */
 void ckt_ctl_tell_client(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *session);
 /* The text of the address at which clients on other hosts reach the server. */

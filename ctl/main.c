@@ -10,14 +10,16 @@ static const struct ckt_ctl_command commands[] = {
 	{"info", 0, 0, false, "", "info", "tell about the server, its driver and its GPUs", ckt_ctl_info},
 	{"kill", 1, 1, false, "", "kill SESSION", "end a session", ckt_ctl_kill},
 	{"stats", 1, 1, false, "", "stats SESSION", "calls of a session, by name", ckt_ctl_stats},
-	{"checkpoint", 1, 2, false, "stop with-client deadline server-side compress incremental every keep to-memory",
+	{"checkpoint", 1, 2, false, "stop with-client deadline server-side compress incremental every keep to-memory job",
 	 "checkpoint SESSION DIR|--to-memory [NAME] [--stop] [--with-client] [--incremental BASE]\n"
-	 "             [--every 30s [--keep 3]] [--compress] [--server-side NAME] [--deadline SECONDS]",
+	 "             [--every 30s [--keep 3]] [--compress] [--server-side NAME] [--deadline SECONDS]\n"
+	 "       checkpoint --job NAME DIR [--server ADDRESS ...] [--stop] [--compress] [--deadline SECONDS]",
 	 "write a session to DIR; --stop ends it then", ckt_ctl_checkpoint,
 	 "Images, those of --every too, do not rescue a program that has gone on since: when its worker dies, an older image of its session\n"
 	 "is refused.  Use migrate, --stop or --with-client.\n"},
-	{"restore", 0, 1, false, "gpu server-side client-address with-client",
-	 "restore DIR|memory:NAME|--server-side NAME [--with-client] [--gpu N] [--client-address ADDRESS]",
+	{"restore", 0, 1, false, "gpu server-side client-address with-client job",
+	 "restore DIR|memory:NAME|--server-side NAME [--with-client] [--gpu N] [--client-address ADDRESS]\n"
+	 "       restore --job DIR [--server ADDRESS ...] [--gpu N,N,...] [--client-address ADDRESS]",
 	 "bring a session back from DIR", ckt_ctl_restore},
 	{"redirect", 1, 1, false, "to", "redirect SESSION --to ADDRESS", "tell the client on this host where its session lives now",
 	 ckt_ctl_redirect},

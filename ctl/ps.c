@@ -6,7 +6,64 @@
 
 enum { TIMEOUT_MS = 15000 };
 
-static json_t *session_json(const ckt_control_session *session)
+/* Which sessions belong to a job; a server of an older version knows of none. */
+struct jobs {
+	ckt_control_job *list;
+	size_t count;
+};
+
+static void jobs_free(struct jobs *jobs)
+{
+	for (size_t i = 0; i < jobs->count; i++) {
+		free(jobs->list[i].session);
+		free(jobs->list[i].job);
+	}
+	free(jobs->list);
+}
+
+static bool jobs_add(struct jobs *jobs, const ckt_control_job *one)
+{
+	ckt_control_job *more = reallocarray(jobs->list, jobs->count + 1, sizeof *more);
+	if (!more)
+		return false;
+	jobs->list = more;
+	more[jobs->count] = (ckt_control_job){strdup(one->session), strdup(one->job)};
+	jobs->count++;
+	return more[jobs->count - 1].session && more[jobs->count - 1].job;
+}
+
+/* Over a connection of its own, which an older server ends. */
+static void jobs_read(const struct ckt_ctl_args *args, struct jobs *jobs)
+{
+	struct ckt_ctl_server server;
+	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	bool more = ckt_ctl_connect(args, &server) == CKT_EXIT_DONE, connected = more;
+	while (more) {
+		ckt_control_list_args call = {.after = after};
+		ckt_control_jobs_res res = {0};
+		more = ckt_net_call(server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_JOBS, (xdrproc_t)xdr_ckt_control_list_args, &call,
+				    (xdrproc_t)xdr_ckt_control_jobs_res, &res, ckt_net_now_ms() + TIMEOUT_MS, -1) == 0;
+		for (u_int i = 0; i < res.sessions.sessions_len && more; i++) {
+			snprintf(after, sizeof after, "%s", res.sessions.sessions_val[i].session);
+			more = jobs_add(jobs, &res.sessions.sessions_val[i]);
+		}
+		more = more && res.more && res.sessions.sessions_len;
+		xdr_free((xdrproc_t)xdr_ckt_control_jobs_res, (char *)&res);
+	}
+	if (connected)
+		ckt_ctl_disconnect(&server);
+}
+
+/* NULL: none. */
+static const char *job_of(const struct jobs *jobs, const char *session)
+{
+	for (size_t i = 0; i < jobs->count; i++)
+		if (jobs->list[i].session && strcmp(jobs->list[i].session, session) == 0)
+			return jobs->list[i].job;
+	return NULL;
+}
+
+static json_t *session_json(const ckt_control_session *session, const char *job)
 {
 	char started[64];
 	json_t *object = json_object();
@@ -18,16 +75,17 @@ static json_t *session_json(const ckt_control_session *session)
 	json_object_set_new(object, "memory_bytes", json_integer((json_int_t)session->memory_bytes));
 	json_object_set_new(object, "state", json_string(ckt_ctl_state_name(session->state)));
 	json_object_set_new(object, "started", json_string(ckt_ctl_time_text(session->started, started, sizeof started)));
+	json_object_set_new(object, "job", job ? ckt_ctl_json_text(job) : json_null());
 	return object;
 }
 
-static void session_line(const ckt_control_session *session)
+static void session_line(const ckt_control_session *session, const char *job)
 {
-	char program[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1], memory[32], started[64], note[CKT_MESSAGE_MAX + 1];
-	printf("%-12s  %-20s %-20s %7u %3d %9s  %-9s %s\n", session->session, ckt_ctl_clean(session->program_name, program, sizeof program),
+	char clean_job[CKT_JOB_NAME_MAX + 1], program[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1], memory[32], started[64], note[CKT_MESSAGE_MAX + 1];
+	printf("%-12s  %-20s %-20s %7u %3d %9s  %-9s %s%s%s\n", session->session, ckt_ctl_clean(session->program_name, program, sizeof program),
 	       ckt_ctl_clean(session->client, client, sizeof client), session->client_pid, session->gpu,
 	       ckt_ctl_size_text(session->memory_bytes, memory, sizeof memory), ckt_ctl_state_name(session->state),
-	       ckt_ctl_time_text(session->started, started, sizeof started));
+	       ckt_ctl_time_text(session->started, started, sizeof started), job ? "  " : "", job ? ckt_ctl_clean(job, clean_job, sizeof clean_job) : "");
 	if (*session->note)
 		printf("              note: %s\n", ckt_ctl_clean(session->note, note, sizeof note));
 }
@@ -37,6 +95,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	struct ckt_ctl_server server = {.fd = -1};
 	char after[CKT_SESSION_ID_SIZE + 1] = "";
 	json_t *list = json_array();
+	struct jobs jobs = {0};
 	bool more = true, any = false;
 	int status = ckt_ctl_connect(args, &server);
 	const char *token = getenv("CRICKET_TOKEN_FILE");
@@ -45,6 +104,8 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	else if (!server.is_unix && (!token || !*token))
 		fprintf(stderr, "cricketctl: the server at %s shows no sessions over TCP without a token: use its UNIX socket, or CRICKET_TOKEN_FILE\n",
 			server.address);
+	if (more)
+		jobs_read(args, &jobs);
 	while (more) {
 		ckt_control_list_args list_args = {.after = after};
 		ckt_control_list_res res = {0};
@@ -53,15 +114,15 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		if (status != CKT_EXIT_DONE)
 			break;
 		if (!any && !args->json)
-			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %s\n", "SESSION", "PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE",
-			       "STARTED");
+			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %-20s  %s\n", "SESSION", "PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE",
+			       "STARTED", "JOB");
 		any = true;
 		for (u_int i = 0; i < res.sessions.sessions_len; i++) {
 			const ckt_control_session *session = &res.sessions.sessions_val[i];
 			if (args->json)
-				json_array_append_new(list, session_json(session));
+				json_array_append_new(list, session_json(session, job_of(&jobs, session->session)));
 			else
-				session_line(session);
+				session_line(session, job_of(&jobs, session->session));
 			snprintf(after, sizeof after, "%s", session->session);
 		}
 		more = res.more && res.sessions.sessions_len;
@@ -72,6 +133,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	else if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_flush();
 	json_decref(list);
+	jobs_free(&jobs);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

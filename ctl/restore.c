@@ -13,6 +13,7 @@
 #include "chain.h"
 #include "checkpoint/broker.h"
 #include "client.h"
+#include "job.h"
 #include "rpc/identity.h"
 
 enum { ANSWER_MS = 15000 };
@@ -133,30 +134,44 @@ int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_s
 	return status;
 }
 
+/* A chain on its way. */
+struct passing {
+	struct ckt_ctl_chain chain;
+	char names[CKT_CONTROL_CHAIN_MAX + 1][CKT_CONTROL_NAME_MAX + 1];
+	ckt_control_stage_args stages[CKT_CONTROL_CHAIN_MAX];
+};
+
+int ckt_ctl_restore_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *path, int gpu,
+			  struct ckt_ctl_progress *progress, char ret_session[CKT_SESSION_ID_SIZE + 1])
+{
+	struct passing *p = calloc(1, sizeof *p);
+	struct ckt_broker *broker = NULL;
+	unsigned count = 0;
+	int status = p ? ckt_ctl_chain_open(path, false, &p->chain) : ckt_ctl_refuse(path, "out of memory");
+	if (status == CKT_EXIT_DONE && p->chain.count > CKT_CONTROL_CHAIN_MAX)
+		status = ckt_ctl_refuse(path, "builds on more images than can be: make one of them with 'cricketctl image flatten'");
+	if (status == CKT_EXIT_DONE)
+		status = server->is_unix ? ckt_ctl_chain_pass(server, p->chain.fds, p->chain.count, &broker)
+					 : chain_send(args, server, &p->chain, p->names, progress);
+	for (; status == CKT_EXIT_DONE && !server->is_unix && count < p->chain.count; count++)
+		p->stages[count].stage = p->names[count];
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_restore_stages(server, gpu, p->stages, count, ret_session);
+	ckt_broker_stop(broker);
+	if (p)
+		ckt_ctl_chain_close(&p->chain);
+	free(p);
+	return status;
+}
+
 static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, int gpu, char ret_session[CKT_SESSION_ID_SIZE + 1])
 {
-	static struct ckt_ctl_chain chain;
-	static char names[CKT_CONTROL_CHAIN_MAX + 1][CKT_CONTROL_NAME_MAX + 1];
-	ckt_control_stage_args stages[CKT_CONTROL_CHAIN_MAX];
-	unsigned count = 0;
-	int status = CKT_EXIT_DONE;
-	struct ckt_broker *broker = NULL;
+	const char *named = args->server_side ? args->server_side : ckt_ctl_kept_name(args->words[0]) ? args->words[0] : NULL;
+	ckt_control_stage_args stage = {.stage = (char *)named};
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, "");
-	if (args->server_side || ckt_ctl_kept_name(args->words[0]))
-		stages[count++].stage = (char *)(args->server_side ? args->server_side : args->words[0]);
-	else
-		status = ckt_ctl_chain_open(args->words[0], false, &chain);
-	if (status == CKT_EXIT_DONE && chain.count > CKT_CONTROL_CHAIN_MAX)
-		status = ckt_ctl_refuse(args->words[0], "builds on more images than can be: make one of them with 'cricketctl image flatten'");
-	if (status == CKT_EXIT_DONE && chain.count)
-		status = server->is_unix ? ckt_ctl_chain_pass(server, chain.fds, chain.count, &broker) : chain_send(args, server, &chain, names, progress);
-	for (; !server->is_unix && count < chain.count; count++)
-		stages[count].stage = names[count];
-	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_restore_stages(server, gpu, stages, count, ret_session);
-	ckt_broker_stop(broker);
+	int status = named ? ckt_ctl_restore_stages(server, gpu, &stage, 1, ret_session)
+			   : ckt_ctl_restore_image(args, server, args->words[0], gpu, progress, ret_session);
 	ckt_ctl_progress_end(progress);
-	ckt_ctl_chain_close(&chain);
 	return status;
 }
 
@@ -177,6 +192,8 @@ int ckt_ctl_restore(const struct ckt_ctl_args *args)
 	static struct ckt_ctl_client client = {.fd = -1};
 	struct ckt_ctl_server server;
 	char session[CKT_SESSION_ID_SIZE + 1];
+	if (args->job)
+		return ckt_ctl_job_restore(args);
 	int gpu, status = ckt_ctl_parse_gpu(args->gpu, &gpu);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_check_place(args, args->word_count == 1);

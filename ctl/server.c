@@ -83,6 +83,11 @@ void ckt_ctl_disconnect(struct ckt_ctl_server *server)
 	server->fd = -1;
 }
 
+void ckt_ctl_hang_up(struct ckt_ctl_server *server)
+{
+	shutdown(server->fd, SHUT_RDWR);
+}
+
 /* TCP, perhaps to this very host: then its UNIX socket leads to the same server, which knows there who we are. */
 static void go_near(struct ckt_ctl_server *server)
 {

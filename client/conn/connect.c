@@ -60,7 +60,7 @@ static uint8_t *put_hello(uint8_t *p, const struct ckt_greeting *greeting, const
 
 /* CUDA_VISIBLE_DEVICES is read by who knows the GPUs: it goes along in pieces. */
 struct visible {
-	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 1];
+	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 2];	/* and room for the job */
 	char names[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 1][64 + 1];
 	unsigned count;
 };
@@ -130,15 +130,15 @@ static int send_hello(const struct ckt_conn *conn, int fd, const struct ckt_gree
 	int result = kind == CKT_HELLO_NEW ? put_visible(conn->visible, &visible, ret_message, message_size) : 0;
 	if (result)
 		return result;
-	ckt_capability copies[] = {{(char *)CKT_CAPABILITY_COPY, conn->copy}, {(char *)CKT_CAPABILITY_ATTACHED, conn->offered_copy}};
-	if (kind == CKT_HELLO_RESUME && conn->copy) {
-		hello.capabilities.capabilities_val = copies;
-		hello.capabilities.capabilities_len = 2;
-	}
-	if (kind == CKT_HELLO_NEW) {
-		hello.capabilities.capabilities_val = visible.pieces;
-		hello.capabilities.capabilities_len = visible.count;
-	}
+	ckt_capability resume[3] = {{(char *)CKT_CAPABILITY_COPY, conn->copy}, {(char *)CKT_CAPABILITY_ATTACHED, conn->offered_copy}};
+	bool is_new = kind == CKT_HELLO_NEW;
+	hello.capabilities.capabilities_val = is_new ? visible.pieces : resume;
+	hello.capabilities.capabilities_len = is_new ? visible.count : kind == CKT_HELLO_RESUME && conn->copy ? 2 : 0;
+	/* A restored session's server and worker may be new ones, which learn the job here. */
+	char job[sizeof CKT_JOB_CAPABILITY + CKT_JOB_NAME_MAX];
+	snprintf(job, sizeof job, "%s%s", CKT_JOB_CAPABILITY, ckt_settings.job);
+	if (*ckt_settings.job && kind != CKT_HELLO_DATA)
+		hello.capabilities.capabilities_val[hello.capabilities.capabilities_len++] = (ckt_capability){.name = job};
 	XDR xdr;
 	xdrmem_create(&xdr, (char *)args, sizeof args, XDR_ENCODE);
 	if (!xdr_ckt_hello_args(&xdr, &hello))

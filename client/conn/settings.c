@@ -76,6 +76,36 @@ static void load_state_dir(void)
 		snprintf(ckt_settings.state_dir, sizeof ckt_settings.state_dir, "%s/.local/state/cricket", home);
 }
 
+/* The variable's value as the job's name; false where it is unset. */
+static bool take_job(const char *name, const char *text)
+{
+	if (!text || !*text)
+		return false;
+	if (ckt_job_name_good(text))
+		snprintf(ckt_settings.job, sizeof ckt_settings.job, "%s", text);
+	else
+		ckt_log_user("%s=%.64s: a job's name is at most %d letters, digits and . _ : -, a letter or digit first; the session belongs to no job: set "
+			     "CRICKET_JOB to such a name", name, text, CKT_JOB_NAME_MAX);
+	return true;
+}
+
+/* What the launcher calls the run that this process is a part of, where the user says nothing. */
+static void load_job(void)
+{
+	const char *slurm = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID"), *torchrun = getenv("TORCHELASTIC_RUN_ID");
+	char text[128];
+	ckt_settings.job[0] = 0;
+	if (take_job("CRICKET_JOB", getenv("CRICKET_JOB")))
+		return;
+	if (slurm && *slurm) {
+		snprintf(text, sizeof text, "%.60s%s%.60s", slurm, step && *step ? "." : "", step ? step : "");
+		take_job("SLURM_JOB_ID", text);
+	} else if (torchrun && strcmp(torchrun, "none") != 0) {
+		/* torchrun's default for a run that nobody named. */
+		take_job("TORCHELASTIC_RUN_ID", torchrun);
+	}
+}
+
 static void load_address(void)
 {
 	const char *text = getenv("REMOTE_GPU_ADDRESS");
@@ -103,6 +133,7 @@ void ckt_settings_load(void)
 	ckt_environment_check();
 	load_address();
 	load_standby();
+	load_job();
 	const char *token = getenv("CRICKET_TOKEN_FILE");
 	ckt_settings.token_file = token && *token ? token : NULL;
 	ckt_settings.sync = load_number("CRICKET_SYNC", 0, 1, 0);

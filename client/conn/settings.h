@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "rpc/job.h"
 #include "rpc/net.h"
 
 enum { CKT_STANDBY_MAX = 16 };
@@ -24,6 +25,7 @@ struct ckt_settings {
 	int connect_timeout_ms;
 	int64_t reconnect_timeout_ms;		/* CRICKET_RECONNECT_TIMEOUT, in seconds */
 	int64_t park_timeout_ms;		/* CRICKET_PARK_TIMEOUT, in seconds; 0: no limit */
+	char job[CKT_JOB_NAME_MAX + 1];		/* CRICKET_JOB, else the launcher's; empty: none */
 	char state_dir[CKT_ADDRESS_TEXT_MAX];	/* CRICKET_STATE_DIR, else ~/.local/state/cricket; empty where there is no home */
 };
 

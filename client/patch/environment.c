@@ -13,6 +13,7 @@ static const char prefix[] = "CRICKET_";
 
 const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_FAULT", "number of a point that fails on purpose, for tests"},
+	{"CRICKET_JOB", "the job whose part the program's session is, for cricketctl checkpoint --job; SLURM's job or torchrun's run unless given"},
 	{"CRICKET_LIBDIR", "where cricket-run finds the client libraries"},
 	{"CRICKET_LIBEXEC", "where cricket-server finds cricket-worker and the soft GPU"},
 	{"CRICKET_LIBRARIES", "which libraries' shims take the genuine ones' place: names such as cublas,cufft, -NAME for all but one, none; all unless given"},

@@ -8,6 +8,7 @@
 
 #include "checkpoint/broker.h"
 #include "control.h"
+#include "job.h"
 #include "kept.h"
 #include "marks.h"
 #include "nvml.h"
@@ -370,6 +371,8 @@ static void call_checkpoint(struct ckt_peer *peer, void *decoded, int *passed_fd
 	struct ckt_session *session = ckt_control_select(peer, args->session, &res.result, buffer);
 	if (session && session->phase != CKT_SESSION_LIVE) {
 		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s is starting or ending: try again", session->id);
+	} else if (session && ckt_job_is_foreign(session, peer)) {
+		ckt_control_result_set(&res.result, buffer, CKT_CONTROL_REFUSED, "session %s is held by a checkpoint of its job: try again", session->id);
 	} else if (session && !ckt_broker_is(broker_fd)) {
 		res.result = (ckt_control_result){CKT_CONTROL_REFUSED, (char *)CKT_NO_BROKER};
 	} else if (session) {
@@ -463,6 +466,9 @@ union control_args {
 	ckt_control_keep_args keep;
 	ckt_control_nvml_args nvml;
 	ckt_control_gpu_args gpu;
+	ckt_control_job_args job;
+	ckt_control_job_look_args job_look;
+	ckt_control_job_key_args job_key;
 };
 
 /* passed_fd: what came along; set to -1 by who takes it over. */
@@ -500,6 +506,11 @@ static const struct call calls[] = {
 	[CKT_CONTROL_DEVICES] = {NULL, ckt_control_devices},
 	[CKT_CONTROL_NVML] = {(xdrproc_t)xdr_ckt_control_nvml_args, ckt_control_nvml},
 	[CKT_CONTROL_GPU_USE] = {(xdrproc_t)xdr_ckt_control_gpu_args, ckt_control_gpu_use},
+	[CKT_CONTROL_JOBS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_jobs},
+	[CKT_CONTROL_JOB_HOLD] = {(xdrproc_t)xdr_ckt_control_job_args, ckt_control_job_hold},
+	[CKT_CONTROL_JOB_LOOK] = {(xdrproc_t)xdr_ckt_control_job_look_args, ckt_control_job_look},
+	[CKT_CONTROL_JOB_END] = {NULL, ckt_control_job_end},
+	[CKT_CONTROL_JOB_KEY_SHOW] = {(xdrproc_t)xdr_ckt_control_job_key_args, ckt_control_job_key},
 };
 
 void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int passed_fd)

@@ -14,6 +14,7 @@
 #include "checkpoint/broker.h"
 #include "control.h"
 #include "events.h"
+#include "job.h"
 #include "kept.h"
 #include "marks.h"
 #include "restore_claim.h"
@@ -214,6 +215,8 @@ void ckt_control_save(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		snprintf(buffer, sizeof buffer, "session %s is starting or ending: try again", session->id);
 	else if (session->holder)
 		snprintf(buffer, sizeof buffer, "session %s is held by another checkpoint or migration: try again", session->id);
+	else if (ckt_job_is_foreign(session, peer))
+		snprintf(buffer, sizeof buffer, "session %s is held by a checkpoint of its job: try again", session->id);
 	else if (*args->stage && !stage && !args->to_memory)
 		snprintf(buffer, sizeof buffer, "there is no stage '%s' here", args->stage);
 	else if (stage && !ckt_stage_has_room(peer, stage, session->status.memory_bytes, buffer))

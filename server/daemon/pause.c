@@ -30,7 +30,7 @@ static struct ckt_session *select_live(struct ckt_peer *peer, const char *prefix
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_result result = {0};
 	struct ckt_session *session = ckt_control_select(peer, prefix, &result, buffer);
-	if (session && session->phase == CKT_SESSION_LIVE && !session->holder)
+	if (session && session->phase == CKT_SESSION_LIVE && !session->holder && !session->job_hold)
 		return session;
 	if (session)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s is starting, ending or being saved: try again",

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "job.h"
 #include "marks.h"
 #include "rpc/log.h"
 #include "server_key.h"
@@ -22,6 +23,7 @@ enum {
 	SLOT_TIMEOUT_MS = 2000,
 	SECRET_TIMEOUT_MS = 2000,
 	CONTROL_IDLE_MS = 60000,	/* an idle cricketctl costs a descriptor */
+	JOB_IDLE_MS = 10000,		/* and one that holds a job costs its programs' time */
 	CONTROL_MAX = 64 << 10,		/* every control call is far smaller */
 	HELLO_HEADER_SIZE = 40,		/* a call with an empty credential */
 	VERSION = 1,			/* of CRICKET_SESSION_PROG */
@@ -62,6 +64,7 @@ void ckt_peer_close(struct ckt_peer *peer)
 	peer_unlink(peer);
 	peer->gone = true;
 	ckt_image_peer_gone(peer);
+	ckt_job_peer_gone(peer);
 	ckt_stage_peer_gone(peer);
 	if (!peer->holds)
 		peer_free(peer);
@@ -115,7 +118,7 @@ void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result)
 	if (peer->phase == CKT_PEER_CONTROL) {
 		ckt_stream_pause(&peer->stream, false);
 		peer->timer.fire = idle_late;
-		ckt_timer_set(&peer->server->loop, &peer->timer, CONTROL_IDLE_MS);
+		ckt_timer_set(&peer->server->loop, &peer->timer, peer->holds_job ? JOB_IDLE_MS : CONTROL_IDLE_MS);
 	}
 }
 

@@ -37,6 +37,10 @@ struct ckt_peer {
 	int memory_fd;			/* came with the hello: the client's pinned memory; -1 */
 	int *images;			/* what IMAGE passed: file brokers */
 	unsigned image_count;
+	bool holds_job;			/* see job.h */
+	char job_key[CKT_CONTROL_JOB_KEY];	/* of what it holds */
+	bool shows_job_key;
+	char job_key_shown[CKT_CONTROL_JOB_KEY];
 	bool wants_events;		/* waits for one beyond events_after */
 	uint64_t events_after;
 };

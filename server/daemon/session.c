@@ -15,6 +15,7 @@
 
 #include "control.h"
 #include "events.h"
+#include "job.h"
 #include "kept.h"
 #include "marks.h"
 #include "pause.h"
@@ -138,6 +139,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	if (fd >= 0)
 		close(fd);
 	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, &session->status);
+	free(session->job_hold);
 	free(session);
 }
 
@@ -631,6 +633,7 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 	if (session->visible_count)
 		session->status.gpu = (int)session->visible[0];
 	if (spec->hello) {
+		ckt_job_of_hello(spec->hello, session->job);
 		replace(&session->status.program_name, spec->hello->program_name);
 		replace(&session->status.client, spec->hello->host);
 		session->status.client_pid = spec->hello->pid;
@@ -695,6 +698,7 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	/* Restored by root for a user who has not come yet. */
 	session->unclaimed = status->state == CKT_STATE_RESTORED && (status->uid == 0 || status->uid == CKT_UID_UNKNOWN);
 	ckt_pause_adopt(session);
+	ckt_job_adopt(session);
 	/* Whoever had it frozen spoke to the server that died. */
 	if (status->state == CKT_STATE_FROZEN)
 		ckt_image_let_go(session);
@@ -759,6 +763,7 @@ int ckt_session_adopt_all(struct ckt_server *server)
 struct hand_over {
 	bool is_new;
 	uint32_t uid;	/* of the UNIX socket's peer */
+	char job[CKT_JOB_NAME_MAX + 1];
 };
 
 static void client_taken(struct ckt_session *session, void *context, int error, void *result)
@@ -775,6 +780,8 @@ static void client_taken(struct ckt_session *session, void *context, int error, 
 		session->unclaimed = false;
 		tell_owner(session);
 	}
+	if (!error && status == CKT_HELLO_OK && *hand_over->job)
+		strcpy(session->job, hand_over->job);
 	free(hand_over);
 }
 
@@ -800,6 +807,7 @@ int ckt_session_hand_over(struct ckt_session *session, uint32_t xid, const struc
 		return -ENOMEM;
 	}
 	hand_over->is_new = is_new;
+	ckt_job_of_hello(hello, hand_over->job);
 	hand_over->uid = peer->kind == CKT_PEER_UNIX ? peer->uid : CKT_UID_UNKNOWN;
 	struct ckt_worker_client_args args = {.xid = xid, .hello = *hello, .peer_uid = peer->uid, .peer = (char *)peer->text};
 	int result = ckt_session_call(session, CKT_WORKER_CLIENT, (xdrproc_t)xdr_ckt_worker_client_args, &args, fd,

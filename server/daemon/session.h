@@ -9,6 +9,7 @@
 #pragma once
 
 #include "admission.h"
+#include "rpc/job.h"
 #include "rpc/session.h"
 #include "rpc/worker.h"
 #include "server.h"
@@ -76,6 +77,8 @@ struct ckt_session {
 	struct ckt_peer *preloader;	/* whose connection it is taken ahead for; STARTING until that is done */
 	bool preloading;		/* an answer is awaited */
 	struct ckt_timer pause_timer;	/* see pause.c */
+	char job[CKT_JOB_NAME_MAX + 1];	/* as its client said last; empty: none */
+	struct ckt_job_hold *job_hold;	/* stopped with its job, see job.c; NULL: not */
 	char successor_of[CKT_SESSION_ID_SIZE + 1];	/* takes that name once the session that has it now is gone */
 	/* The latest answer to STATUS; filled in from the hello until then. */
 	struct ckt_worker_status_res status;

@@ -118,13 +118,15 @@ static void count_bytes(struct ckt_worker *worker, uint32_t proc, size_t size)
 static bool send_reply(struct ckt_worker *worker, uint64_t epoch, uint32_t proc, const struct ckt_reply_header *header, const uint8_t *body,
 		       size_t size)
 {
-	uint8_t *p = ckt_output_begin(&worker->output, epoch, CKT_REPLY_HEADER_SIZE + size);
-	if (!p)
-		return false;
-	p = ckt_reply_header_put(p, header);
-	if (size)
-		memcpy(p, body, size);
-	ckt_output_end(&worker->output);
+	if (!ckt_hold_keep(worker, epoch, header, body, size)) {
+		uint8_t *p = ckt_output_begin(&worker->output, epoch, CKT_REPLY_HEADER_SIZE + size);
+		if (!p)
+			return false;
+		p = ckt_reply_header_put(p, header);
+		if (size)
+			memcpy(p, body, size);
+		ckt_output_end(&worker->output);
+	}
 	count_bytes(worker, proc, CKT_MARK_SIZE + CKT_REPLY_HEADER_SIZE + size);
 	return true;
 }

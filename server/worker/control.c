@@ -116,6 +116,16 @@ static bool went_elsewhere(const struct ckt_worker *worker, const ckt_hello_args
 	return hello->generation + 1 == worker->generation && copy != before && attached != before;
 }
 
+/* Precondition: mail_lock held.  A client that names none leaves it as it is. */
+static void take_job(struct ckt_worker *worker, const ckt_hello_args *hello)
+{
+	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
+		const char *job = ckt_job_of_capability(hello->capabilities.capabilities_val[i].name);
+		if (job)
+			snprintf(worker->job, sizeof worker->job, "%s", job);
+	}
+}
+
 static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_args *hello, char *ret_message, size_t message_size)
 {
 	uint8_t hash[CKT_SECRET_HASH_SIZE];
@@ -178,6 +188,7 @@ static void adopt_client(struct ckt_worker *worker, struct ckt_request *request,
 	snprintf(worker->program_name, sizeof worker->program_name, "%s", args->hello.program_name);
 	snprintf(worker->client, sizeof worker->client, "%s", args->hello.host[0] ? args->hello.host : args->peer);
 	worker->client_pid = args->hello.pid;
+	take_job(worker, &args->hello);
 	if (worker->client_process >= 0)
 		close(worker->client_process);
 	worker->client_process = ckt_client_process_open(request->passed_fd, args->hello.pid);
@@ -295,6 +306,38 @@ static int status(struct ckt_request *request)
 	return result;
 }
 
+static int job(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	pthread_mutex_lock(&worker->mail_lock);
+	ckt_worker_job_res res = {.job = worker->job};
+	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_job_res, &res);
+	pthread_mutex_unlock(&worker->mail_lock);
+	return result;
+}
+
+static int hold(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_hold_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_hold_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_hold_res res = {.status = -EINVAL};
+	if (!ckt_control_started())
+		snprintf(message, sizeof message, "the worker has no session yet");
+	else if (args.action > CKT_HOLD_END)
+		snprintf(message, sizeof message, "there is no such way to hold a session");
+	else
+		res.status = args.action == CKT_HOLD_LOOK ? 0 : ckt_hold_set(worker, args.action, args.commands, args.issued, message, sizeof message);
+	request->stopped = !res.status && args.action == CKT_HOLD_STOP;
+	res.message = message;
+	if (!res.status)
+		ckt_hold_look(worker, &res, message);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_hold_res, &res);
+}
+
 static int gpus(struct ckt_request *request)
 {
 	struct ckt_worker *worker = request->worker;
@@ -357,6 +400,10 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return stats(request);
 	case CKT_WORKER_GPUS:
 		return gpus(request);
+	case CKT_WORKER_HOLD:
+		return hold(request);
+	case CKT_WORKER_JOB:
+		return job(request);
 	case CKT_WORKER_OWNER:
 		return owner(request);
 	case CKT_WORKER_ORIGIN:
@@ -380,7 +427,7 @@ static bool may_control(int connection)
 
 /* What a connection's end brings about: a session that it pre-loaded or held has nobody else to speak for it. */
 struct bond {
-	bool preloaded, held;
+	bool preloaded, held, stopped;
 };
 
 static struct bond serve(struct ckt_worker *worker, int connection, int *memory_fd)
@@ -409,6 +456,7 @@ static struct bond serve(struct ckt_worker *worker, int connection, int *memory_
 			ckt_worker_end(started ? "the server said so" : "it could not start");
 		bond.preloaded |= request.ahead;
 		bond.held |= request.held;
+		bond.stopped |= request.stopped;
 		if (result)
 			return bond;
 	}
@@ -434,6 +482,8 @@ static void *control_thread(void *opaque)
 			ckt_worker_end("the session that it was to get stays where it is");
 		if (bond.held)
 			ckt_operation_let_go(opaque);
+		if (bond.stopped)
+			ckt_hold_set(opaque, CKT_HOLD_END, 0, 0, NULL, 0);
 		close(connection);
 	}
 	return NULL;

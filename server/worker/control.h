@@ -18,6 +18,7 @@ struct ckt_request {
 	int *memory_fd;		/* what HOST_MEMORY brought over this connection; owned by it, -1 when taken */
 	bool end;		/* after the answer */
 	bool ahead;		/* a session was pre-loaded: it goes with this connection */
+	bool stopped;		/* commands wait until HOLD's END: they go on when this connection ends without */
 	bool held;		/* the session was frozen until RELEASE: it goes on when this connection ends without */
 };
 

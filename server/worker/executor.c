@@ -33,6 +33,8 @@ enum { COMMANDS_PER_POLL = 32 };
 /* Calls of one client that wait at one time: one for each of its threads. */
 enum { CALLS_MAX = 16384 };
 enum { ACCEPT_SYSTEM_ERROR = 5 };
+/* Between two looks at what a session that is held has not finished. */
+enum { HOLD_LOOK_MS = 1 };
 
 enum progress { PROGRESS_MORE, PROGRESS_NEED_INPUT, PROGRESS_BROKEN, PROGRESS_BYE };
 
@@ -142,6 +144,7 @@ static void take_mail(struct ckt_worker *worker)
 	ckt_aside_finish(worker);
 	ckt_apart_finish(worker);
 	pthread_mutex_lock(&worker->mail_lock);
+	ckt_hold_take(worker);
 	bool freeze = worker->freeze;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (freeze)
@@ -439,6 +442,11 @@ static int receive(struct ckt_worker *worker)
 static enum progress run_input(struct ckt_worker *worker)
 {
 	for (unsigned n = 0; !atomic_load_explicit(&worker->mail, memory_order_relaxed); n++) {
+		if (worker->hold.on) {
+			if (ckt_hold_stops(worker))
+				return PROGRESS_NEED_INPUT;
+			ckt_hold_spend(worker);
+		}
 		enum progress progress = next_command(worker);
 		if (progress != PROGRESS_MORE)
 			return progress;
@@ -456,7 +464,9 @@ static void sleep_until_something(struct ckt_worker *worker, bool want_input)
 	bool want_output = ckt_output_waiting(&worker->output) > 0;
 	struct pollfd fds[2] = {{.fd = worker->wake_fd, .events = POLLIN}, {.fd = worker->client_fd}};
 	fds[1].events = (short)((want_input ? POLLIN : 0) | (want_output ? POLLOUT : 0));
-	poll(fds, worker->client_fd >= 0 ? 2 : 1, -1);
+	/* A client that hangs up is none of our business while its commands wait. */
+	bool listen = worker->client_fd >= 0 && fds[1].events;
+	poll(fds, listen ? 2 : 1, ckt_hold_check(worker) ? HOLD_LOOK_MS : -1);
 	if (fds[0].revents & POLLIN) {
 		uint64_t number;
 		ssize_t ignored = read(worker->wake_fd, &number, sizeof number);
@@ -472,6 +482,8 @@ static void serve(struct ckt_worker *worker)
 			take_mail(worker);
 			continue;
 		}
+		if (worker->hold.on)
+			ckt_hold_refresh(worker);
 		bool full = ckt_output_waiting(&worker->output) > CKT_OUTPUT_HIGH;
 		enum progress progress = full ? PROGRESS_NEED_INPUT : run_input(worker);
 		if (progress == PROGRESS_BYE) {
@@ -485,7 +497,8 @@ static void serve(struct ckt_worker *worker)
 		}
 		if (progress == PROGRESS_MORE && !full)
 			continue;
-		int got = full ? 0 : receive(worker);
+		bool stopped = worker->hold.on && ckt_hold_stops(worker);
+		int got = full || stopped ? 0 : receive(worker);
 		if (got < 0) {
 			ckt_executor_disconnect(worker, "its connection was closed");
 			return;
@@ -505,10 +518,10 @@ static void serve(struct ckt_worker *worker)
 		int64_t now = ckt_now_ns();
 		if (!active_until_ns)
 			active_until_ns = now + CKT_SPIN_NS;
-		if (full || now >= active_until_ns) {
+		if (full || stopped || now >= active_until_ns) {
 			if (worker->pools.synchronized)
 				ckt_pools_poll(worker);
-			sleep_until_something(worker, !full);
+			sleep_until_something(worker, !full && !stopped);
 		}
 	}
 }

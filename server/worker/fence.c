@@ -175,3 +175,21 @@ CUresult ckt_fences_collect(struct ckt_fences *fences, CUevent **events, unsigne
 	}
 	return c.result;
 }
+
+bool ckt_fences_busy(struct ckt_fences *fences, uint64_t *ret_stream)
+{
+	for (size_t i = 0; i < fences->dirty_count; i++)
+		if (ckt_driver.cuStreamQuery(fences->dirty[i]->real) == CUDA_ERROR_NOT_READY) {
+			*ret_stream = fences->dirty[i]->id;
+			return true;
+		}
+	*ret_stream = 0;
+	if (fences->legacy && ckt_driver.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY)
+		return true;
+	if (fences->per_thread && ckt_driver.cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY)
+		return true;
+	for (size_t i = 0; i < fences->orphan_count; i++)
+		if (ckt_driver.cuEventQuery(fences->orphans[i]) == CUDA_ERROR_NOT_READY)
+			return true;
+	return false;
+}

@@ -40,6 +40,8 @@ int ckt_fences_expect(struct ckt_fences *fences);
 void ckt_fences_mark(struct ckt_fences *fences, struct ckt_object *stream);
 /* The stream goes: what it still does stays known, or is waited for where there is no memory to know it. */
 void ckt_fences_forget(struct ckt_fences *fences, struct ckt_object *stream);
+/* Whether any stream has unfinished work; *ret_stream: the id of one that has, 0 for the default streams. */
+bool ckt_fences_busy(struct ckt_fences *fences, uint64_t *ret_stream);
 /*
  * Appends an event behind the work of every stream that is not done (malloc'd array, grown).  Streams found done are no longer
  * dirty.  Where there is no memory for an event it is waited for.  Returns the first device error met; CUDA_SUCCESS otherwise.

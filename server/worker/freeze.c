@@ -211,6 +211,7 @@ static void quiesce(struct ckt_worker *worker)
 
 void ckt_executor_freeze(struct ckt_worker *worker)
 {
+	ckt_hold_give(worker);
 	/* What other ranks do may depend on commands of this session that are still to come: we go on serving, and the call's end is our next attempt. */
 	if (ckt_apart_is_busy(worker) && ckt_net_now_ms() < worker->freeze_deadline_ms) {
 		snprintf(worker->freeze_message, sizeof worker->freeze_message,

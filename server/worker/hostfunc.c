@@ -94,6 +94,11 @@ void ckt_hostcalls_resend(struct ckt_worker *worker)
 	ckt_hostcalls_send(worker);
 }
 
+uint64_t ckt_hostcalls_ended(void)
+{
+	return calls.ended;
+}
+
 bool ckt_hostcalls_waiting(struct ckt_worker *worker)
 {
 	return calls.count > 0;
@@ -145,6 +150,7 @@ int ckt_worker_host_func_done(struct ckt_wcall *call)
 		(*c)->done = true;
 		*c = (*c)->next;
 		calls.count--;
+		calls.ended++;
 		pthread_cond_broadcast(&calls.done);
 		break;
 	}

@@ -22,6 +22,7 @@ struct ckt_host_calls {
 	pthread_cond_t done;
 	struct ckt_host_call *first;	/* on the stacks of the driver's threads, in the order of their coming */
 	_Atomic unsigned count;
+	_Atomic uint64_t ended;		/* since the worker began */
 	uint64_t next_instance;
 };
 
@@ -33,6 +34,8 @@ void ckt_hostcalls_send(struct ckt_worker *worker);
 void ckt_hostcalls_resend(struct ckt_worker *worker);
 /* True while a host function waits for the client: the GPU will not become idle before it is answered. */
 bool ckt_hostcalls_waiting(struct ckt_worker *worker);
+/* How many have ended so far. */
+uint64_t ckt_hostcalls_ended(void);
 /*
  * A moment's rest for who waits for the GPU until deadline_ms: 0, -ETIMEDOUT, or -EAGAIN where a host function waits for the client, whose
  * answer is a command that only the executor can take.  deadline_ms -1: always 0.

@@ -74,6 +74,7 @@ static void let_go(struct ckt_save *save, struct ckt_worker *worker)
 	save->stopped_us = (uint64_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
 	save->gone = true;
 	thaw(worker);
+	ckt_hold_copied(worker);
 }
 
 static int save(struct ckt_request *request)
@@ -147,6 +148,8 @@ static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args
 	request->held = !error && args->hold;
 	if (!save.gone)
 		thaw(worker);
+	if (!error)
+		ckt_hold_copied(worker);
 	memcpy(res->image, save.image, sizeof res->image);
 	res->bytes = save.bytes;
 	res->memory_bytes = save.memory_bytes;

@@ -20,11 +20,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "rpc/job.h"
 #include "rpc/session.h"
 #include "rpc/worker.h"
 #include "server/worker/blob.h"
 #include "server/worker/call.h"
 #include "server/worker/handlers.h"
+#include "server/worker/hold.h"
 #include "server/worker/hostmem.h"
 #include "server/worker/journal.h"
 #include "server/worker/memory.h"
@@ -161,6 +163,8 @@ struct ckt_worker {
 	struct ckt_parting parting;	/* what the client hears at the end */
 	bool paused;			/* frozen, and its memory in the host's */
 
+	struct ckt_hold hold;
+
 	/* Listings and identity, mail_lock. */
 	enum ckt_session_state state;
 	bool has_owner;
@@ -170,6 +174,7 @@ struct ckt_worker {
 	uint64_t copy, copy_before;	/* which of several with one generation this is, and which the image's was; 0: not known */
 	uint64_t generation;
 	char program_name[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1];
+	char job[CKT_JOB_NAME_MAX + 1];
 	uint32_t client_pid, uid;
 	int client_process;		/* see client_process.h; -1 */
 	int64_t detached_ms;		/* since when there is no client; CLOCK_MONOTONIC */

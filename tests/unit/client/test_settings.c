@@ -11,7 +11,8 @@
 #include "tests/unit/suite.h"
 
 static const char *const names[] = {"REMOTE_GPU_ADDRESS", "CRICKET_STANDBY", "CRICKET_TOKEN_FILE", "CRICKET_SYNC", "CRICKET_SPIN", "CRICKET_LOG",
-	"CRICKET_RECONNECT_TIMEOUT", "CRICKET_PARK_TIMEOUT", "CRICKET_STATE_DIR", "XDG_RUNTIME_DIR", "HOME"};
+	"CRICKET_RECONNECT_TIMEOUT", "CRICKET_PARK_TIMEOUT", "CRICKET_STATE_DIR", "XDG_RUNTIME_DIR", "HOME", "CRICKET_JOB", "SLURM_JOB_ID", "SLURM_STEP_ID",
+	"TORCHELASTIC_RUN_ID"};
 
 /* What is said while these variables, and no others, are read. */
 static const char *load(const char *name, const char *value, const char *name_2, const char *value_2)
@@ -198,5 +199,32 @@ static void test_name(void)
 	TEXT(small, "tes");
 }
 
-UNIT_SUITE(settings, {"numbers", test_numbers}, {"spin", test_spin}, {"standby", test_standby}, {"paths", test_paths}, {"address", test_address},
+static void test_job(void)
+{
+	static const struct {
+		const char *name, *text, *name_2, *text_2, *job, *says;
+	} rows[] = {
+		{NULL, NULL, NULL, NULL, "", ""},
+		{"CRICKET_JOB", "mine", "SLURM_JOB_ID", "7", "mine", ""},
+		{"CRICKET_JOB", "", "SLURM_JOB_ID", "7", "7", ""},
+		{"SLURM_JOB_ID", "7", "SLURM_STEP_ID", "0", "7.0", ""},
+		{"SLURM_JOB_ID", "7", "TORCHELASTIC_RUN_ID", "run", "7", ""},
+		{"SLURM_STEP_ID", "0", NULL, NULL, "", ""},
+		{"TORCHELASTIC_RUN_ID", "none", NULL, NULL, "", ""},
+		{"TORCHELASTIC_RUN_ID", "6f1b2c1e-0000-4000-8000-aaaaaaaaaaaa", NULL, NULL, "6f1b2c1e-0000-4000-8000-aaaaaaaaaaaa", ""},
+		{"TORCHELASTIC_RUN_ID", "a b", NULL, NULL, "", "TORCHELASTIC_RUN_ID=a b: a job's name is"},
+		{"CRICKET_JOB", "a/b", "SLURM_JOB_ID", "7", "", "the session belongs to no job: set CRICKET_JOB"},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const char *said = load(rows[i].name, rows[i].text, rows[i].name_2, rows[i].text_2);
+		if (*rows[i].says)
+			HAS(said, rows[i].says);
+		else
+			TEXT(said, "");
+		TEXT(ckt_settings.job, rows[i].job);
+	}
+	load(NULL, NULL, NULL, NULL);
+}
+
+UNIT_SUITE(settings, {"job", test_job}, {"numbers", test_numbers}, {"spin", test_spin}, {"standby", test_standby}, {"paths", test_paths}, {"address", test_address},
 	   {"log", test_log}, {"name", test_name})

@@ -25,11 +25,21 @@ static bool list(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret
 	return true;
 }
 
+static ckt_control_job job = {(char *)"0123456789ab", (char *)"mine"};
+static ckt_control_jobs_res jobs = {.sessions = {1, &job}};
+
+static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	(void)args, (void)fd, (void)ret_xdr, (void)ret_res;
+	return false;
+}
+
 static void test_json(void)
 {
-	static const char *const keys[] = {"session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started"};
+	static const char *const keys[] = {"session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started", "job"};
 	begin();
 	replies[CKT_CONTROL_LIST].answer = list;
+	replies[CKT_CONTROL_JOBS] = (struct reply){(xdrproc_t)xdr_ckt_control_jobs_res, &jobs, NULL};
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
 	json_t *json = json_loads(out, 0, NULL), *array = json_object_get(json, "sessions"), *first = json_array_get(array, 0);
 	IS(json_object_size(json), 1);
@@ -41,15 +51,23 @@ static void test_json(void)
 	TEXT(json_string_value(json_object_get(first, "state")), "running");
 	TEXT(json_string_value(json_object_get(first, "started")), "1970-01-01T00:00:00Z");
 	IS(json_integer_value(json_object_get(first, "memory_bytes")), 1536);
+	TEXT(json_string_value(json_object_get(first, "job")), "mine");
+	YES(json_is_null(json_object_get(json_array_get(array, 1), "job")));
 	json_decref(json);
-	IS(seen_count, 2);
+	IS(seen_count, 3);
 }
 
 static void test_text(void)
 {
 	begin();
 	replies[CKT_CONTROL_LIST].answer = list;
+	/* An older server knows nothing of jobs, and ends that connection. */
+	replies[CKT_CONTROL_JOBS].answer = hang_up;
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
+	HAS(out, "fffffffffff0");
+	replies[CKT_CONTROL_JOBS] = (struct reply){(xdrproc_t)xdr_ckt_control_jobs_res, &jobs, NULL};
+	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
+	HAS(out, "  mine\n");
 	HAS(out, "SESSION");
 	HAS(out, "0123456789ab");
 	HAS(out, "fffffffffff0");

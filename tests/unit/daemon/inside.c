@@ -113,12 +113,14 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					      .gpus = {worker.gpus, gpus}};
 	for (unsigned i = 0; i < worker.gpus; i++)
 		gpus[i] = (ckt_worker_gpu){.gpu = (int)i, .memory_bytes = worker.bytes * i};
+	struct ckt_worker_hold_res hold = {.status = worker.status, .message = result.message, .held = !worker.not_held, .drained = worker.drained};
+	bool is_hold = proc == CKT_WORKER_HOLD;
 	bool is_gpus = proc == CKT_WORKER_GPUS, is_save = proc == CKT_WORKER_SAVE2, is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
 	uint8_t *data;
 	size_t size;
-	if (ckt_net_encode_reply(xid, 0, is_gpus ? (xdrproc_t)xdr_ckt_worker_gpus_res : is_save ? (xdrproc_t)xdr_ckt_worker_save2_res : is_status ? (xdrproc_t)xdr_ckt_worker_status_res :
+	if (ckt_net_encode_reply(xid, 0, is_hold ? (xdrproc_t)xdr_ckt_worker_hold_res : is_gpus ? (xdrproc_t)xdr_ckt_worker_gpus_res : is_save ? (xdrproc_t)xdr_ckt_worker_save2_res : is_status ? (xdrproc_t)xdr_ckt_worker_status_res :
 				 is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res : (xdrproc_t)xdr_ckt_worker_result,
-				 is_gpus ? (void *)&on_gpus : is_save ? (void *)&saved : is_status ? (void *)&status : is_progress ? (void *)&progress : (void *)&result, &data, &size))
+				 is_hold ? (void *)&hold : is_gpus ? (void *)&on_gpus : is_save ? (void *)&saved : is_status ? (void *)&status : is_progress ? (void *)&progress : (void *)&result, &data, &size))
 		return;
 	if (worker.accept_stat)
 		ckt_reply_header_put(data, &(struct ckt_reply_header){.xid = xid, .accept_stat = worker.accept_stat});
@@ -140,6 +142,11 @@ static void serve(struct ckt_source *source, uint32_t events)
 		struct ckt_cursor c = {.p = data, .end = data + size};
 		struct ckt_call_header header = {0};
 		ckt_call_header_get(&c, &header);
+		struct ckt_worker_hold_args hold;
+		if (header.proc == CKT_WORKER_HOLD && !ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_hold_args, &hold) && hold.action == CKT_HOLD_STEP) {
+			worker.steps++;
+			worker.commands = hold.commands;
+		}
 		free(data);
 		if (passed >= 0) {
 			worker.descriptors++;

@@ -27,6 +27,9 @@ extern struct fake_worker {
 	const char *client;		/* on that host */
 	unsigned client_pid;
 	unsigned gpus;			/* 0 to gpus - 1, with `bytes` times its number more on each */
+	bool drained, not_held;		/* of a HOLD */
+	unsigned steps;			/* and what it said last */
+	uint64_t commands;
 	unsigned calls[64], descriptors;
 } worker;
 

@@ -1,0 +1,254 @@
+/*
+ * cricketctl checkpoint --job NAME DIR
+ *
+ *	hold all -> the cut (job_cut.c) -> every session is saved at one time, each into DIR/SESSION -> all have copied what they need
+ *		 -> all go on -> the images are whole -> DIR/job.json, and DIR gets its name
+ *
+ * With --stop they stand until DIR has its name, and end then.  Whatever fails before that leaves no DIR and lets all go on: by our word, or
+ * because our connections end.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "job.h"
+#include "rpc/fault.h"
+
+enum { ANSWER_MS = 15000, LOOK_NS = 2000000, KEEP_NS = 200000000 };
+
+/* One session's image. */
+struct saver {
+	struct ckt_ctl_job *job;
+	struct ckt_ctl_rank *rank;
+	unsigned deadline_ms;
+	int parent_fd;
+	pthread_t thread;
+	bool begun;
+	struct ckt_ctl_server server;	/* a connection of its own, which shows the key */
+	uint64_t bytes;
+	int status;
+	_Atomic bool over;
+};
+
+static int show_key(struct saver *saver, const char *key)
+{
+	ckt_control_job_key_args args;
+	ckt_control_result result = {0};
+	memcpy(args.key, key, sizeof args.key);
+	int status = ckt_ctl_call(&saver->server, CKT_CONTROL_JOB_KEY_SHOW, (xdrproc_t)xdr_ckt_control_job_key_args, &args,
+				  (xdrproc_t)xdr_ckt_control_result, &result, ANSWER_MS, -1);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_result(&result);
+	xdr_free((xdrproc_t)xdr_ckt_control_result, (char *)&result);
+	return status;
+}
+
+static int save_into(struct saver *saver, int directory)
+{
+	const struct ckt_ctl_args *args = &saver->job->servers[saver->rank->server].args;
+	char stage[CKT_CONTROL_NAME_MAX + 1] = "";
+	ckt_control_save_res res = {0};
+	int status = saver->server.is_unix ? CKT_EXIT_DONE : ckt_ctl_stage_make(&saver->server, stage);
+	ckt_control_save_args call = {.session = saver->rank->session, .stage = stage, .deadline_ms = saver->deadline_ms, .compress = args->compress,
+				      .hold = args->stop};
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_save(&saver->server, &call, saver->server.is_unix ? directory : -1, -1, &res);
+	if (status == CKT_EXIT_DONE && *stage)
+		status = ckt_ctl_fetch(args, &saver->server, stage, directory, true, NULL);
+	if (status == CKT_EXIT_DONE && *stage)
+		status = ckt_ctl_stage_remove(&saver->server, stage);
+	saver->bytes = res.bytes;
+	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
+	return status;
+}
+
+static int save(struct saver *saver)
+{
+	const char *session = saver->rank->session;
+	int status = ckt_ctl_connect_near(&saver->job->servers[saver->rank->server].args, &saver->server);
+	if (status == CKT_EXIT_DONE)
+		status = show_key(saver, saver->job->servers[saver->rank->server].key);
+	int directory = mkdirat(saver->parent_fd, session, 0700) ? -1 : openat(saver->parent_fd, session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (status == CKT_EXIT_DONE && directory < 0)
+		status = ckt_ctl_refuse(session, strerror(errno));
+	if (status == CKT_EXIT_DONE)
+		status = save_into(saver, directory);
+	if (status == CKT_EXIT_DONE && fsync(directory))
+		status = ckt_ctl_refuse(session, strerror(errno));
+	if (directory >= 0)
+		close(directory);
+	return status;
+}
+
+static void *save_thread(void *opaque)
+{
+	struct saver *saver = opaque;
+	saver->status = save(saver);
+	saver->over = true;
+	return NULL;
+}
+
+static void begin_all(struct ckt_ctl_job *job, struct saver *savers, unsigned deadline_ms, int parent_fd)
+{
+	for (unsigned i = 0; i < job->rank_count; i++) {
+		savers[i] = (struct saver){.job = job, .rank = &job->ranks[i], .deadline_ms = deadline_ms, .parent_fd = parent_fd, .server = {.fd = -1}};
+		int error = pthread_create(&savers[i].thread, NULL, save_thread, &savers[i]);
+		savers[i].begun = !error;
+		if (error) {
+			savers[i].status = ckt_ctl_refuse("checkpoint", strerror(error));
+			savers[i].over = true;
+		}
+	}
+}
+
+static bool has_failed(const struct ckt_ctl_job *job, const struct saver *savers)
+{
+	for (unsigned i = 0; i < job->rank_count; i++)
+		if (savers[i].over && savers[i].status != CKT_EXIT_DONE)
+			return true;
+	return false;
+}
+
+/* Nothing more is needed of the sessions, or it has failed; with --stop: all images are there. */
+static bool may_end(const struct ckt_ctl_job *job, const struct saver *savers)
+{
+	for (unsigned i = 0; i < job->rank_count; i++)
+		if (!savers[i].over && (job->args->stop || !job->ranks[i].copied))
+			return false;
+	return true;
+}
+
+/* While they are saved; held as long as anyone needs it. */
+static int watch_saves(struct ckt_ctl_job *job, struct saver *savers, double *ret_stopped_ms)
+{
+	int status = CKT_EXIT_DONE;
+	while (status == CKT_EXIT_DONE && !may_end(job, savers) && !has_failed(job, savers)) {
+		status = ckt_ctl_job_look(job);
+		nanosleep(&(struct timespec){.tv_nsec = job->args->stop ? KEEP_NS / 10 : LOOK_NS}, NULL);
+	}
+	/* Held to the end: with --stop until they have ended, else until here. */
+	if (status == CKT_EXIT_DONE)
+		status = job->args->stop ? ckt_ctl_job_look(job) : ckt_ctl_job_end(job);
+	*ret_stopped_ms = (double)(ckt_net_now_ms() - job->held_ms);
+	return status;
+}
+
+static int join_all(struct ckt_ctl_job *job, struct saver *savers, int status, uint64_t *ret_bytes)
+{
+	for (unsigned i = 0; i < job->rank_count; i++) {
+		if (savers[i].begun)
+			pthread_join(savers[i].thread, NULL);
+		status = status == CKT_EXIT_DONE ? savers[i].status : status;
+		*ret_bytes += savers[i].bytes;
+	}
+	return status;
+}
+
+static int end_sessions(struct ckt_ctl_job *job, struct saver *savers)
+{
+	int status = CKT_EXIT_DONE;
+	for (unsigned i = 0; i < job->rank_count; i++) {
+		int one = ckt_ctl_release(&savers[i].server, job->ranks[i].session, true, true, "");
+		status = status == CKT_EXIT_DONE ? one : status;
+	}
+	return status;
+}
+
+static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ctl_partial *partial, uint64_t *ret_bytes, double *ret_stopped_ms)
+{
+	struct saver *savers = calloc(job->rank_count, sizeof *savers);
+	if (!savers)
+		return ckt_ctl_refuse("checkpoint", "out of memory");
+	begin_all(job, savers, deadline_ms, partial->fd);
+	int status = watch_saves(job, savers, ret_stopped_ms);
+	/* What is still being written for nothing ends with its connection. */
+	for (unsigned i = 0; status != CKT_EXIT_DONE && i < job->rank_count; i++)
+		if (savers[i].server.fd >= 0)
+			ckt_ctl_hang_up(&savers[i].server);
+	status = join_all(job, savers, status, ret_bytes);
+	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
+	if (status == CKT_EXIT_DONE) {
+		int error = ckt_ctl_job_manifest_write(partial->fd, job);
+		status = error ? ckt_ctl_refuse(job->name, strerror(-error)) : ckt_ctl_partial_keep(partial);
+	}
+	if (status == CKT_EXIT_DONE && job->args->stop)
+		status = end_sessions(job, savers);
+	for (unsigned i = 0; i < job->rank_count; i++)
+		ckt_ctl_disconnect(&savers[i].server);
+	free(savers);
+	return status;
+}
+
+static int print(const struct ckt_ctl_job *job, const char *path, uint64_t bytes, double stopped_ms)
+{
+	char size[32];
+	if (job->args->json) {
+		json_t *list = json_array();
+		for (unsigned i = 0; i < job->rank_count; i++)
+			json_array_append_new(list, json_string(job->ranks[i].session));
+		return ckt_ctl_json_print(json_pack("{s:s, s:o, s:o, s:I, s:b, s:f}", "job", job->name, "sessions", list, "directory",
+						    ckt_ctl_json_text(path), "bytes", (json_int_t)bytes, "stopped", job->args->stop, "stopped_ms",
+						    stopped_ms));
+	}
+	printf("job %s: %u session%s written to %s, %s, ", job->name, job->rank_count, job->rank_count == 1 ? "" : "s", path,
+	       ckt_ctl_size_text(bytes, size, sizeof size));
+	if (job->args->stop)
+		printf("and ended\n");
+	else
+		printf("stopped for %.0f ms\n", stopped_ms);
+	return ckt_ctl_flush();
+}
+
+static int check_usage(const struct ckt_ctl_args *args)
+{
+	if (!ckt_job_name_good(args->job)) {
+		fprintf(stderr, "cricketctl: --job: '%s' is no name of a job: at most %d letters, digits and . _ : -, a letter or digit first\n", args->job,
+			CKT_JOB_NAME_MAX);
+		return CKT_EXIT_USAGE;
+	}
+	if (args->word_count != 1 || args->server_side || args->to_memory || args->every || args->keep || args->incremental || args->with_client) {
+		fprintf(stderr, "cricketctl: checkpoint --job NAME DIR goes with --server, --stop, --deadline and --compress alone\n");
+		return CKT_EXIT_USAGE;
+	}
+	return CKT_EXIT_DONE;
+}
+
+int ckt_ctl_job_checkpoint(const struct ckt_ctl_args *args)
+{
+	static struct ckt_ctl_job job;
+	char path[CKT_CTL_PATH_SIZE];
+	struct ckt_ctl_partial partial = {.fd = -1};
+	unsigned deadline_ms;
+	uint64_t bytes = 0;
+	double stopped_ms = 0;
+	job = (struct ckt_ctl_job){0};
+	int status = check_usage(args);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_path_copy(args->words[0], path);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	snprintf(job.name, sizeof job.name, "%s", args->job);
+	status = ckt_ctl_job_connect(args, &job);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	status = ckt_ctl_partial_make(path, &partial);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_job_hold(&job);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_job_cut(&job, deadline_ms);
+	if (status == CKT_EXIT_DONE)
+		status = save_all(&job, deadline_ms, &partial, &bytes, &stopped_ms);
+	if (status != CKT_EXIT_DONE)
+		ckt_ctl_partial_drop(&partial);
+	else
+		status = print(&job, path, bytes, stopped_ms);
+	ckt_ctl_job_close(&job);
+	return status;
+}

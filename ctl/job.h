@@ -1,0 +1,80 @@
+/*
+ * Jobs: sessions of one user, at one or several servers, that are saved as one cut and restored together (docs/ARCHITECTURE.md, "Jobs").
+ *
+ * Threading: the main thread, but for saving and restoring, where each session has one of its own.  Exit codes, said.
+ */
+#pragma once
+
+#include "ctl.h"
+
+enum { CKT_CTL_RANKS_MAX = CKT_CONTROL_JOB_SESSIONS };
+
+/* A session of the job, and what its server said last of it. */
+struct ckt_ctl_rank {
+	unsigned server;			/* which of the job's */
+	char session[CKT_SESSION_ID_SIZE + 1];
+	char program[CKT_NAME_MAX + 1], client[CKT_ADDRESS_MAX + 1];
+	char message[CKT_MESSAGE_MAX + 1];	/* what is not done */
+	uint32_t pid;
+	int gpu;
+	bool seen, held, drained, copied;
+	uint64_t memory_bytes, commands, issued, executed;
+	/* What it is to be told with the next look. */
+	bool step;
+	uint64_t step_commands, step_issued;
+	bool stuck;				/* was not drained when others were let on */
+};
+
+struct ckt_ctl_job {
+	const struct ckt_ctl_args *args;
+	char name[CKT_JOB_NAME_MAX + 1];
+	struct {
+		struct ckt_ctl_args args;	/* with --server of this one */
+		struct ckt_ctl_server server;	/* the connection that holds its sessions */
+		char key[CKT_CONTROL_JOB_KEY];
+		unsigned ranks;
+	} servers[CKT_CTL_SERVERS_MAX];
+	unsigned server_count;
+	struct ckt_ctl_rank *ranks;
+	unsigned rank_count;
+	int64_t held_ms;			/* since when the first stands */
+};
+
+/* ---- job_servers.c */
+/* Connects to every --server, or the one that is meant without. */
+int ckt_ctl_job_connect(const struct ckt_ctl_args *args, struct ckt_ctl_job *job);
+void ckt_ctl_job_close(struct ckt_ctl_job *job);
+/* Stops all sessions of the job, everywhere or nowhere. */
+int ckt_ctl_job_hold(struct ckt_ctl_job *job);
+/* Tells the steps and asks for all states. */
+int ckt_ctl_job_look(struct ckt_ctl_job *job);
+/* All go on; refused where one was not held all the time. */
+int ckt_ctl_job_end(struct ckt_ctl_job *job);
+/* "session 0123456789ab (program, process 7 on host)" */
+const char *ckt_ctl_rank_text(const struct ckt_ctl_rank *rank, char *buffer, size_t size);
+
+/* ---- job_cut.c: letting some on until none has anything left to do */
+struct ckt_ctl_cut {
+	bool stepping, counted;			/* some are let on; by their counts */
+	int64_t since_ms;			/* of this phase, or of the latest step */
+	int64_t grace_ms;			/* for which all stand before some are let on */
+	uint64_t quantum, idle_quantum;		/* commands of the latest step; of one for all */
+};
+void ckt_ctl_cut_begin(struct ckt_ctl_cut *cut, int64_t now_ms);
+/* True: all stand still and are done.  Else what they are to be told is in the ranks. */
+bool ckt_ctl_cut_decide(struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, int64_t now_ms);
+int ckt_ctl_job_cut(struct ckt_ctl_job *job, unsigned deadline_ms);
+
+/* ---- job_manifest.c: DIR/job.json */
+struct ckt_ctl_job_entry {
+	char session[CKT_SESSION_ID_SIZE + 1];	/* the name of its image's directory, too */
+	unsigned server;
+	int gpu;
+};
+/* 0 or -errno. */
+int ckt_ctl_job_manifest_write(int dir_fd, const struct ckt_ctl_job *job);
+int ckt_ctl_job_manifest_read(const char *path, char ret_job[CKT_JOB_NAME_MAX + 1], struct ckt_ctl_job_entry **ret_entries, unsigned *ret_count);
+
+/* ---- job.c, job_restore.c */
+int ckt_ctl_job_checkpoint(const struct ckt_ctl_args *args);
+int ckt_ctl_job_restore(const struct ckt_ctl_args *args);

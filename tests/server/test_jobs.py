@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+"""Jobs: ranks whose GPU work waits for each other's, saved as one cut and restored together, at one server and at two."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from whole import PROGRAM, Whole, runner  # noqa: E402
+
+
+class Jobs(Whole):
+    def ranks(self, servers, job="train", how="run", **env):
+        """Programs of a job, rank i at server i mod their number, all at work."""
+        self.work = os.path.join(self.dir, "work-" + job)
+        os.mkdir(self.work)
+        self.enough = os.path.join(self.work, "enough")
+        count = max(2, len(servers))
+        for a in range(count):
+            for b in range(count):
+                if a != b:
+                    os.mkfifo(os.path.join(self.work, "%d.%d" % (a, b)))
+        programs = []
+        for rank in range(count):
+            directory = os.path.join(self.dir, "%s-%d" % (job, rank))
+            os.mkdir(directory)
+            environment = runner.clean_environment()
+            environment.update({"HOME": self.home, "CRICKET_JOB": job}, **env)
+            command = [self.tree.tool("cricket-run"), "--server", servers[rank % len(servers)].address, PROGRAM, str(rank), str(count), self.work, how, self.enough]
+            programs.append(runner.Program(directory, command, environment))
+        self.programs += programs
+        self.wait(lambda: all(os.path.exists(os.path.join(self.work, "%d.going" % r)) for r in range(count)) or any(p.process.poll() is not None for p in programs))
+        for program in programs:
+            self.assertIsNone(program.process.poll(), self.stderr_of(program))
+        return programs
+
+    def all_end(self, programs):
+        for name in (self.enough, self.enough + ".on"):
+            open(name, "w", encoding="utf-8").close()
+        for program in programs:
+            code, out, err = program.wait(60)
+            self.assertEqual((code, out), (0, b"ok\n"), err)
+
+    def job_of(self, server):
+        return {s["session"]: s["job"] for s in runner.sessions_of(self.tree, server)}
+
+    def checkpoint(self, servers, *words):
+        options = [word for server in servers for word in ("--server", server.address)]
+        done = subprocess.run([self.tree.tool("cricketctl"), "checkpoint", *options, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=120,
+                              check=False)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def nothing_left(self, name):
+        self.assertEqual([e for e in os.listdir(self.dir) if e.startswith(name)], [])
+
+    def test_names(self):
+        """Which job a session says, and which names are none."""
+        server = self.server("s")
+        rows = [({"CRICKET_JOB": "mine", "SLURM_JOB_ID": "7"}, "mine"), ({"SLURM_JOB_ID": "7"}, "7"), ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "2"}, "7.2"),
+                ({"TORCHELASTIC_RUN_ID": "none"}, None), ({"TORCHELASTIC_RUN_ID": "4f-a"}, "4f-a"), ({"CRICKET_JOB": "a b"}, None),
+                ({"CRICKET_JOB": "x" * 49}, None), ({}, None)]
+        for i, (env, expected) in enumerate(rows):
+            directory = os.path.join(self.dir, "n%d" % i)
+            os.mkdir(directory)
+            for a, b in ((0, 1), (1, 0)):
+                os.mkfifo(os.path.join(directory, "%d.%d" % (a, b)))
+            environment = runner.clean_environment()
+            for name in ("SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID"):
+                environment.pop(name, None)
+            environment.update({"HOME": self.home}, **env)
+            program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, PROGRAM, "0", "2", directory, "run", "x"], environment)
+            self.programs.append(program)
+            self.wait(lambda: any(s["pid"] == program.process.pid for s in runner.sessions_of(self.tree, server)))
+            (session,) = [s for s in runner.sessions_of(self.tree, server) if s["pid"] == program.process.pid]
+            self.assertEqual(session["job"], expected, env)
+            if expected:
+                self.assertIn("  " + expected + "\n", self.ctl(server, "ps"))
+            elif "CRICKET_JOB" in env:
+                self.assertIn("belongs to no job", self.stderr_of(program))
+            program.process.kill()
+
+    def test_running(self):
+        """Saved while they run on, again and again; nobody is named by another job's."""
+        server = self.server("s")
+        programs = self.ranks([server])
+        for i in range(3):
+            path = os.path.join(self.dir, "image%d" % i)
+            code, out, err = self.checkpoint([server], "--job", "train", path, "--json")
+            self.assertEqual(code, 0, err)
+            told = json.loads(out)
+            self.assertEqual(sorted(told["sessions"]), sorted(self.job_of(server)))
+            self.assertEqual(sorted(os.listdir(path)), sorted(told["sessions"] + ["job.json"]))
+            for session in told["sessions"]:
+                self.assertTrue(self.image_is_whole(os.path.join(path, session)))
+        code, out, err = self.checkpoint([server], "--job", "other", os.path.join(self.dir, "no"))
+        self.assertEqual(code, 1, out)
+        self.assertIn("there is no session of a job 'other'", err)
+        self.nothing_left("no")
+        self.all_end(programs)
+
+    def moved(self, before, after):
+        programs = self.ranks(before)
+        path = os.path.join(self.dir, "image")
+        code, out, err = self.checkpoint(before, "--job", "train", path, "--stop")
+        self.assertEqual(code, 0, err)
+        for server in before:
+            self.assertEqual(runner.sessions_of(self.tree, server), [])
+            server.kill()
+        options = [word for server in after for word in ("--server", server.address)]
+        told = json.loads(runner.cricketctl(self.tree, "restore", *options, "--job", path, "--json"))
+        self.assertEqual(told["job"], "train")
+        self.assertEqual(len(told["sessions"]), 2)
+        self.wait(lambda: all(job == "train" for server in after for job in self.job_of(server).values()))
+        # Once more, where they are now.
+        code, out, err = self.checkpoint(after, "--job", "train", path + "2")
+        self.assertEqual(code, 0, err)
+        self.all_end(programs)
+
+    def test_restored(self):
+        self.moved([self.server("first")], [self.server("second")])
+
+    def test_two_servers(self):
+        self.moved([self.server("a"), self.server("b")], [self.server("c"), self.server("d")])
+
+    def test_two_servers_to_one(self):
+        self.moved([self.server("a"), self.server("b")], [self.server("c")])
+
+    def test_all_or_none(self):
+        """One image is damaged: the other session is not restored either, and once it is mended both are."""
+        first = self.server("first")
+        programs = self.ranks([first])
+        path = os.path.join(self.dir, "image")
+        self.assertEqual(self.checkpoint([first], "--job", "train", path, "--stop")[0], 0)
+        second = self.server("second")
+        victim = os.path.join(path, sorted(e for e in os.listdir(path) if e != "job.json")[0], "manifest")
+        os.rename(victim, victim + ".away")
+        code, _, err = self.may_fail(second, "restore", "--job", path)
+        self.assertEqual(code, 1, err)
+        self.assertIn("1 of 2 sessions could not be restored, so none is", err)
+        self.assertEqual(runner.sessions_of(self.tree, second), [])
+        os.rename(victim + ".away", victim)
+        first.kill()
+        self.assertEqual(self.may_fail(second, "restore", "--job", path)[0], 0)
+        self.all_end(programs)
+
+    def test_deadline(self):
+        """A host function and a kernel that wait for what does not come: named, nothing is left, all go on."""
+        server = self.server("s")
+        for how, says in (("hang", "a host function of the program does not return"), ("spin", "a kernel or copy on stream 0x")):
+            programs = self.ranks([server], job=how, how=how)
+            open(self.enough, "w", encoding="utf-8").close()
+            self.wait(lambda: os.path.exists(os.path.join(self.work, "stuck")))
+            code, _, err = self.checkpoint([server], "--job", how, os.path.join(self.dir, "late"), "--deadline", "1")
+            self.assertEqual(code, 1)
+            self.assertIn("did not drain within 1 s: " + says, err)
+            self.assertIn("process %d on " % programs[-1].process.pid, err)
+            self.nothing_left("late")
+            self.all_end(programs)
+
+    def test_killed(self):
+        """cricketctl dies or stops while it holds them: they go on by themselves."""
+        server = self.server("s")
+        programs = self.ranks([server], how="hang")
+        open(self.enough, "w", encoding="utf-8").close()
+        self.wait(lambda: os.path.exists(os.path.join(self.work, "stuck")))
+        command = [self.tree.tool("cricketctl"), "--server", server.address, "checkpoint", "--job", "train", os.path.join(self.dir, "dead")]
+        for number in (signal.SIGKILL, signal.SIGSTOP):
+            ctl = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(ctl.wait)
+            self.addCleanup(ctl.kill)
+            code = 0
+            # Another one is refused as long as the first has them.
+            end = time.monotonic() + 60
+            while code != 1 or "held by another checkpoint" not in err:
+                self.assertLess(time.monotonic(), end, "it never held them")
+                code, _, err = self.checkpoint([server], "--job", "nobody" if not os.path.exists("/proc/%d/fd/4" % ctl.pid) else "train", os.path.join(self.dir, "second"), "--deadline", "1")
+            session = next(iter(self.job_of(server)))
+            self.assertIn("held by a checkpoint of its job", self.may_fail(server, "checkpoint", session, os.path.join(self.dir, "one"))[2])
+            ctl.send_signal(number)
+            self.wait(lambda: "did not drain" in self.checkpoint([server], "--job", "train", os.path.join(self.dir, "third"), "--deadline", "1")[2])
+        self.nothing_left("second")
+        self.nothing_left("third")
+        self.all_end(programs)
+
+    def test_interrupted(self):
+        """A signal removes what was begun."""
+        server = self.server("s")
+        programs = self.ranks([server], how="hang")
+        open(self.enough, "w", encoding="utf-8").close()
+        self.wait(lambda: os.path.exists(os.path.join(self.work, "stuck")))
+        ctl = subprocess.Popen([self.tree.tool("cricketctl"), "--server", server.address, "checkpoint", "--job", "train", os.path.join(self.dir, "gone")],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.wait(lambda: any(e.startswith("gone.partial.") for e in os.listdir(self.dir)))
+        ctl.terminate()
+        ctl.wait(60)
+        self.nothing_left("gone")
+        self.all_end(programs)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
