@@ -161,10 +161,10 @@ CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.queue_status = queue_status,
 	.copy_2d = copy_2d,
 	.capability = capability,
-	.devices = &devices,
 	.device = device,
 	.device_context = device_context,
 	.use_context = ckt_context_use,
 	.node = ckt_context_node,
 	.generation = generation,
+	.devices = &devices,
 };

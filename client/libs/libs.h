@@ -78,7 +78,6 @@ struct ckt_client_table {
 	CUresult (*copy_2d)(const CUDA_MEMCPY2D *copy, CUstream stream, bool async);
 	/* Of the current context's device: 90 for 9.0. */
 	int (*capability)(void);
-	const struct ckt_client_devices *devices;
 	/* The current context's device, as the program counts; negative: there is none. */
 	int (*device)(void);
 	/* The id of a device's primary context, which is retained. */
@@ -89,6 +88,7 @@ struct ckt_client_table {
 	unsigned (*node)(uint64_t context);
 	/* Rises when the session at the context's server is another than before: restored or moved. */
 	uint64_t (*generation)(uint64_t context);
+	const struct ckt_client_devices *devices;
 };
 
 /* NULL, said once on stderr, where no libcuda.so.1 of ours is to be had. */
