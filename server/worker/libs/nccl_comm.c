@@ -53,7 +53,8 @@ static void drop_gone(struct ckt_nccl_comm *comm)
 void ckt_nccl_comm_end(struct ckt_object *object)
 {
 	struct ckt_nccl_comm *comm = object->real;
-	comm->gone = comm->ending = true;
+	comm->ending = true;
+	comm->gone = true;
 	drop_gone(comm);
 	ckt_nccl_comm_unref(comm);
 }
