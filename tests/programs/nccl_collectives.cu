@@ -134,7 +134,9 @@ template <typename T> static void multiplied(bool on_device)
 	T factor = make<T>(rank + 2), *place;
 
 	CHECK(cudaMalloc(&place, sizeof(T)));
+	/* `stream` does not wait for the legacy stream, on which such a copy may be still under way. */
 	CHECK(cudaMemcpy(place, &factor, sizeof(T), cudaMemcpyHostToDevice));
+	CHECK(cudaDeviceSynchronize());
 	NCCL(ncclRedOpCreatePreMulSum(&op, on_device ? place : &factor, type<T>::number, on_device ? ncclScalarDevice : ncclScalarHostImmediate, comm));
 	fill<T>(rank, N);
 	NCCL(ncclAllReduce(from, to, N, type<T>::number, op, comm, stream));
@@ -177,6 +179,7 @@ static void large(size_t factor)
 	for (size_t i = 0; i < n; i++)
 		host_data[i] = (float)((i + (size_t)rank) % 1024);
 	CHECK(cudaMemcpy(data, host_data, n * 4, cudaMemcpyHostToDevice));
+	CHECK(cudaDeviceSynchronize());
 	for (int round = 0; round < 3; round++)
 		NCCL(ncclAllReduce(data, data, n, ncclFloat32, ncclSum, comm, stream));
 	CHECK(cudaStreamSynchronize(stream));

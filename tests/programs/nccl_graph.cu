@@ -88,6 +88,8 @@ int main(int argc, char **argv)
 		for (unsigned i = 0; i < N; i++)
 			host_data[r][i] = i * 40503u + (unsigned)r;
 	CHECK(cudaMemcpy(data, host_data[rank], N * 4, cudaMemcpyHostToDevice));
+	/* `stream` does not wait for the legacy stream. */
+	CHECK(cudaDeviceSynchronize());
 	/* NCCL connects at the first use, which a capture cannot wait for. */
 	NCCL(ncclAllReduce(data, sum, N, ncclUint32, ncclSum, comm, stream));
 	CHECK(cudaStreamSynchronize(stream));

@@ -248,8 +248,8 @@ static ncclResult_t split(ncclComm_t handle, int color, int key, ncclComm_t *new
 	if (!parent)
 		return invalid("no such communicator");
 	ncclResult_t result = ckt_comm_state(parent);
-	if (!newcomm || color < NCCL_SPLIT_NOCOLOR)
-		result = invalid("no place for the communicator, or a negative color");
+	if (!newcomm)
+		result = invalid("no place for the communicator");
 	else if (result == ncclInProgress)
 		result = invalid("the parent is not ready");
 	if (result != ncclSuccess) {
