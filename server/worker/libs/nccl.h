@@ -76,8 +76,16 @@ void ckt_nccl_comm_end(struct ckt_object *object);
 void ckt_nccl_job_submit(struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job);
 
 /* ---- nccl_restore.c */
-/* The unique id that all ranks make it of: as was told, else one of our own, which is right where all of them are in this session. */
-CUresult ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id);
+/* Whether it was told of which unique id all ranks make it; where not, they meet for one.  Begins the time that they have. */
+bool ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id, int64_t *ret_deadline_ms);
+
+/* ---- nccl_meet.c */
+/* The id that rank 0 makes, which this may be; ncclRemoteError: it has made none by then. */
+ncclResult_t ckt_nccl_meet(const uint8_t *identity, int rank, int64_t deadline_ms, ncclUniqueId *ret_id);
+/* All ranks have it: rank 0's last word. */
+void ckt_nccl_met(const uint8_t *identity);
+
+/* ---- nccl_restore.c, again */
 /* Waits for a communicator that is pending; on the executor it does not wait: CUDA_ERROR_TIMEOUT, CUDA_ERROR_NOT_READY. */
 CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm);
 /* The library's `loaded`. */
@@ -94,7 +102,7 @@ size_t ckt_nccl_members(struct ckt_worker *worker, struct ckt_nccl_member *list,
 struct ckt_nccl_ids {
 	uint8_t identity[CKT_NCCL_ID_BYTES], id[CKT_NCCL_ID_BYTES];
 };
-/* Before a restore: of which unique ids communicators are made anew.  Identities that all their ranks are in the session of need none.  0 or -ENOMEM. */
+/* Before a restore: of which unique ids communicators are made anew.  Ranks whose sessions are restored at one server need none.  0 or -ENOMEM. */
 int ckt_nccl_ids_set(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count);
 /* Opens the library where it is not open yet.  0, or -errno and a sentence. */
 int ckt_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES], char *ret_message, size_t message_size);

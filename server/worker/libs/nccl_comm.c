@@ -125,6 +125,8 @@ struct making {
 	struct ckt_nccl_comm *made, *parent;	/* references; parent NULL: of unique ids */
 	uint32_t kind, id_count, excluded_count;
 	int color, key, flags, ranks, rank;
+	bool meets;			/* a restore's, of which nobody was told an id */
+	int64_t deadline_ms;
 	bool has_config;
 	struct ckt_nccl_config config;
 	char net[CKT_NCCL_NAME_MAX + 1], name[CKT_NCCL_NAME_MAX + 1];
@@ -178,7 +180,9 @@ static void making_run(struct ckt_nccl_job *job)
 {
 	struct making *m = (struct making *)job;
 	ncclComm_t made = NULL;
-	ncclResult_t status = m->parent ? make_of_parent(m, &made) : make_of_ids(m, &made);
+	ncclResult_t status = m->meets ? ckt_nccl_meet(m->made->identity, m->rank, m->deadline_ms, &m->ids[0]) : ncclSuccess;
+	if (!status)
+		status = m->parent ? make_of_parent(m, &made) : make_of_ids(m, &made);
 	/* A parent that does not block says so too, and may give its child only then. */
 	if (status == ncclInProgress && m->parent)
 		status = poll_until_made(m, m->parent->real);
@@ -194,6 +198,8 @@ static void making_run(struct ckt_nccl_job *job)
 	}
 	m->made->real = made;
 	job->status = (int)status;
+	if (m->meets && !m->rank)
+		ckt_nccl_met(m->made->identity);
 }
 
 /* In the log stands from now on what it is, and not how it came to be. */
@@ -299,7 +305,8 @@ static CUresult make_anew(struct ckt_worker *worker, struct making *m, const uin
 		return CUDA_ERROR_INVALID_VALUE;
 	m->kind = CKT_NCCL_INIT;
 	m->id_count = 1;
-	return ckt_nccl_new_id(worker, identity, &m->ids[0]);
+	m->meets = !ckt_nccl_new_id(worker, identity, &m->ids[0], &m->deadline_ms);
+	return CUDA_SUCCESS;
 }
 
 /* ---- Handlers */

@@ -8,13 +8,10 @@
 #include "server/worker/libs/nccl.h"
 #include "server/worker/worker.h"
 
-enum { RESTORE_MS = 120000 };
+enum { RESTORE_MS = 60000, GRACE_MS = 2000 };
 
 static struct {
-	struct pair {
-		struct ckt_nccl_ids ids;
-		bool own;		/* made here, so that no other session knows it */
-	} *pairs;
+	struct ckt_nccl_ids *pairs;
 	size_t count;
 	int64_t deadline_ms;		/* of the restore's communicators; 0: it has begun with none */
 } restore;
@@ -27,46 +24,30 @@ static bool is_made(void *data)
 
 int ckt_nccl_ids_set(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count)
 {
-	struct pair *copy = count ? calloc(count, sizeof *copy) : NULL;
+	struct ckt_nccl_ids *copy = count ? calloc(count, sizeof *copy) : NULL;
 	(void)worker;
 	if (count && !copy)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
-		copy[i].ids = pairs[i];
+		copy[i] = pairs[i];
 	free(restore.pairs);
 	restore.pairs = copy;
 	restore.count = count;
 	return 0;
 }
 
-static struct pair *find_pair(const uint8_t *identity)
+bool ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id, int64_t *ret_deadline_ms)
 {
-	for (size_t i = 0; i < restore.count; i++)
-		if (!memcmp(restore.pairs[i].ids.identity, identity, CKT_NCCL_ID_BYTES))
-			return &restore.pairs[i];
-	return NULL;
-}
-
-CUresult ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id)
-{
-	struct pair *pair = find_pair(identity);
 	(void)worker;
 	if (!restore.deadline_ms)
 		restore.deadline_ms = ckt_net_now_ms() + RESTORE_MS;
-	if (!pair) {
-		struct pair *grown = reallocarray(restore.pairs, restore.count + 1, sizeof *grown);
-		if (!grown)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		restore.pairs = grown;
-		pair = &grown[restore.count];
-		*pair = (struct pair){.own = true};
-		memcpy(pair->ids.identity, identity, CKT_NCCL_ID_BYTES);
-		if (!ckt_nccl.ncclGetUniqueId || ckt_nccl.ncclGetUniqueId((ncclUniqueId *)pair->ids.id))
-			return CUDA_ERROR_UNKNOWN;
-		restore.count++;
-	}
-	memcpy(ret_id, pair->ids.id, CKT_NCCL_ID_BYTES);
-	return CUDA_SUCCESS;
+	*ret_deadline_ms = restore.deadline_ms;
+	for (size_t i = 0; i < restore.count; i++)
+		if (!memcmp(restore.pairs[i].identity, identity, CKT_NCCL_ID_BYTES)) {
+			memcpy(ret_id, restore.pairs[i].id, CKT_NCCL_ID_BYTES);
+			return true;
+		}
+	return false;
 }
 
 static struct ckt_object *next_comm(struct ckt_worker *worker, uint32_t *cursor)
@@ -90,13 +71,6 @@ static int here(struct ckt_worker *worker, const uint8_t *identity)
 	return count;
 }
 
-/* Whether the others can come at all. */
-static bool is_lonely(struct ckt_worker *worker, const struct ckt_nccl_comm *comm)
-{
-	const struct pair *pair = find_pair(comm->identity);
-	return pair && pair->own && here(worker, comm->identity) < comm->ranks;
-}
-
 CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm)
 {
 	if (!comm->pending)
@@ -104,19 +78,16 @@ CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *
 	/* The executor waits for nobody: a client asks nothing of what is not made. */
 	if (worker->go)
 		return CUDA_ERROR_NOT_READY;
-	if (is_lonely(worker, comm))
-		return CUDA_ERROR_TIMEOUT;
-	return ckt_apart_wait(worker, is_made, comm, restore.deadline_ms) ? CUDA_ERROR_TIMEOUT : CUDA_SUCCESS;
+	/* Those that meet nobody say so themselves. */
+	return ckt_apart_wait(worker, is_made, comm, restore.deadline_ms + GRACE_MS) ? CUDA_ERROR_TIMEOUT : CUDA_SUCCESS;
 }
 
 static int report(struct ckt_worker *worker, const struct ckt_nccl_comm *comm, char *ret_message, size_t message_size)
 {
-	if (is_lonely(worker, comm))
-		snprintf(ret_message, message_size, "a communicator has %d ranks, and %d of them are in this session: restore all sessions of the job together",
-			 comm->ranks, here(worker, comm->identity));
-	else
-		snprintf(ret_message, message_size, "a communicator of %d ranks was not made anew: not all of them came within %d s; look for sessions of the job "
-			 "that could not be restored", comm->ranks, RESTORE_MS / 1000);
+	snprintf(ret_message, message_size,
+		 "a communicator of %d ranks was not made anew: %d of them are in this session, and the others did not come within %d s; restore all sessions of "
+		 "the job at one time, at one server",
+		 comm->ranks, here(worker, comm->identity), RESTORE_MS / 1000);
 	return -ETIMEDOUT;
 }
 
@@ -125,7 +96,7 @@ int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message
 	struct ckt_object *object;
 	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
 		struct ckt_nccl_comm *comm = object->real;
-		if (ckt_nccl_comm_settled(worker, comm))
+		if (ckt_nccl_comm_settled(worker, comm) || comm->status == ncclRemoteError)
 			return report(worker, comm, ret_message, message_size);
 		if (!comm->status)
 			continue;
