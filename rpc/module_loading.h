@@ -4,4 +4,4 @@
  */
 #pragma once
 
-#define CKT_MODULE_LOADING_DEFAULT "EAGER"
+#define CKT_MODULE_LOADING_DEFAULT "LAZY"
