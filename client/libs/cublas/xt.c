@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define MAGIC 0x434b547874303031ull
-enum { BLOCK = 2048 };	/* of a new handle, as the genuine library has it */
+enum { BLOCK = 1024 };	/* of a new handle, as the genuine library has it */
 
 /* ---- Handles */
 
