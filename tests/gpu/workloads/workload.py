@@ -245,6 +245,7 @@ def main():
     # Their backward passes add in another order each time, also where deterministic algorithms are asked for; the others' do not.
     torch.backends.cuda.enable_mem_efficient_sdp(False)
     torch.backends.cuda.enable_cudnn_sdp(False)
+    torch.backends.cuda.enable_flash_sdp(False)
     WORKLOADS[arg.name](arg)
     return 0
 
