@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """What the manual pages say must be what there is."""
+import collections
 import os
 import re
 import subprocess
@@ -61,8 +62,11 @@ class Papers(unittest.TestCase):
         self.assertIn("checkpoint", table)
         everywhere = {"server", "json", "help", "version"}
         page, completion = read("docs", "man", "cricketctl.1"), read("completion", "cricket.bash")
-        # The part of the page between a subcommand's head and the next.
-        parts = {re.match(r"\w+", part).group(): part for part in re.split(r"\.TP\n\.B[IR]? \"?", page) if re.match(r"\w+", part)}
+        # The parts of the page between a subcommand's head and the next; one with --job has a head of its own.
+        parts = collections.defaultdict(str)
+        for part in re.split(r"\.TP\n\.B[IR]? \"?", page):
+            if re.match(r"\w+", part):
+                parts[re.match(r"\w+", part).group()] += part
         completed = {name: set(re.findall(r"--([a-z-]+)", words)) for name, words in re.findall(r'^\t\t([a-z]+)\) options\+="([^"]*)"', completion, re.M)}
         for name, words in table.items():
             wanted = set(words.split())
