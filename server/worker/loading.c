@@ -40,8 +40,10 @@ CUresult ckt_loading_whole(CUmodule module)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (functions)
 		result = ckt_driver.cuModuleEnumerateFunctions(functions, count, module);
+	/* A function that cannot be loaded is its caller's to hear of, as from an eager driver: the others of the module run. */
 	for (unsigned i = 0; i < count && functions && !result; i++)
-		result = ckt_driver.cuFuncLoad(functions[i]);
+		if (ckt_driver.cuFuncLoad(functions[i]) == CUDA_ERROR_OUT_OF_MEMORY)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
 	free(functions);
 	return result;
 }
