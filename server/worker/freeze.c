@@ -213,12 +213,15 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 {
 	ckt_hold_give(worker);
 	/* What other ranks do may depend on commands of this session that are still to come: we go on serving, and the call's end is our next attempt. */
-	if (ckt_apart_is_busy(worker) && ckt_net_now_ms() < worker->freeze_deadline_ms) {
+	bool apart = ckt_apart_is_busy(worker);
+	if (apart)
 		snprintf(worker->freeze_message, sizeof worker->freeze_message,
 			 "a call of the program waits for other ranks that do not come: save the whole job, or give a longer deadline");
+	if (apart && ckt_net_now_ms() < worker->freeze_deadline_ms)
 		return;
-	}
-	int error = ckt_ipc_obstacle(worker->freeze_message, sizeof worker->freeze_message) ? -EOPNOTSUPP : 0;
+	int error = apart ? -ETIMEDOUT : 0;
+	if (!error && ckt_ipc_obstacle(worker->freeze_message, sizeof worker->freeze_message))
+		error = -EOPNOTSUPP;
 	if (!error)
 		error = ckt_aside_drain(worker, worker->freeze_deadline_ms);
 	if (!error)
@@ -233,7 +236,7 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 		return;
 	if (error == -EAGAIN)
 		snprintf(worker->freeze_message, sizeof worker->freeze_message, "a host function of the program does not return");
-	else if (error == -ETIMEDOUT)
+	else if (error == -ETIMEDOUT && !apart)
 		snprintf(worker->freeze_message, sizeof worker->freeze_message,
 			 "a call of the program waits for work on the GPU that does not finish: end it, or give a longer deadline");
 	if (!error) {
