@@ -376,7 +376,8 @@ def _handler(library, p):
     return lines + _finish(library, p) + ["}", ""]
 
 
-_EFFECT_FLAGS = {"creates": "CKT_PROC_CREATES", "destroys": "CKT_PROC_DESTROYS", "sets": "CKT_PROC_SETS", "stateless": "CKT_PROC_STATELESS"}
+_EFFECT_FLAGS = {"creates": "CKT_PROC_CREATES", "destroys": "CKT_PROC_DESTROYS", "sets": "CKT_PROC_SETS",
+                 "seals": "CKT_PROC_SETS | CKT_PROC_SEALS", "stateless": "CKT_PROC_STATELESS"}
 
 
 def _row(model, p):

@@ -13,7 +13,7 @@ from library import LIBRARIES, SIZED
 DIRECTIONS = ("in", "out", "inout", "string")
 # Of a forwarded library: what else a pointer may be, and what else a procedure's lines may say.
 FORWARDED = ("device", "scalar", "zero", "result", "update", "in", "out", "string")
-EFFECTS = ("creates", "destroys", "sets", "stateless")
+EFFECTS = ("creates", "destroys", "sets", "seals", "stateless")
 
 # CKT_LIB_PROC_MAX of rpc/wire.h.
 FORWARDED_PROC_MAX = 2047
@@ -254,7 +254,7 @@ class _Parser:
         if procedure.effect:
             self.fail(f"{procedure.name} {procedure.effect} already")
         if len(words) > (2 if words[0] == "sets" else 1):
-            self.fail("creates, destroys, sets [FIELD] or stateless expected")
+            self.fail("creates, destroys, sets [FIELD], seals or stateless expected")
         procedure.effect, procedure.key = words[0], words[1] if len(words) == 2 else None
 
     def check_line(self, procedure, words):

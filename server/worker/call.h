@@ -41,6 +41,7 @@ enum {
 	CKT_PROC_SETS = 16,
 	CKT_PROC_STATELESS = 32,
 	CKT_PROC_OBJECT = 64,		/* there is such an id: of what the call is for */
+	CKT_PROC_SEALS = 128,		/* with CKT_PROC_SETS: what was set before it counts for it, whatever is set later */
 };
 
 struct ckt_proc {

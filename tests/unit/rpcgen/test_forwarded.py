@@ -135,6 +135,7 @@ class Mistakes(unittest.TestCase):
         self.fails("1 box_set hand batched\n\targ object handle\n\tsets\n\tdestroys\n", 4, "box_set sets already")
         self.fails("1 box_set hand batched\n\targ object handle\n\tsets which\n", 1, "which is none of its arguments")
         self.fails("1 box_set hand batched\n\targ object handle\n\targ opaque data 8\n\targ u32 key\n\tsets key\n", 1, "no fixed place")
+        self.fails("1 box_set hand batched\n\targ object handle\n\targ u32 key\n\tseals key\n", 4, "sets [FIELD], seals or stateless expected")
         self.fails("1 box_set hand batched\n\targ object handle\n\tcreates more\n", 3, "creates, destroys, sets [FIELD]")
 
     def test_checks(self):
@@ -164,6 +165,11 @@ class Made(unittest.TestCase):
 
     def procedure(self, name):
         return next(p for p in self.model.procedures if p.name == name)
+
+    def test_seals(self):
+        sealing = emit_forwarded.dispatch(model("1 box_make hand waits numbered\n\targ object handle\n\tseals\n"))
+        self.assertIn("CKT_PROC_NUMBERED | CKT_PROC_SETS | CKT_PROC_SEALS | CKT_PROC_OBJECT", sealing)
+        self.assertNotIn("CKT_PROC_SEALS", emit_forwarded.dispatch(self.model))
 
     def fields(self, message):
         return [(f.name, f.type.fixed_size()) for f in message.fields]
