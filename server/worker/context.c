@@ -295,6 +295,7 @@ static void destroy_contents(struct ckt_worker *worker, struct ckt_object *conte
 	ckt_aside_drain(worker, -1);
 	ckt_ipc_forget_context(worker, context->id);
 	ckt_pools_forget_context(worker, context);
+	ckt_lib_forget_workspaces(context->id);
 	ckt_memory_free_owned(&worker->devices[context->ctx.device].memory, context->id);
 }
 

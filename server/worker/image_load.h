@@ -28,6 +28,7 @@ struct ckt_loading {
 	char *message;
 	size_t message_size;
 	uint64_t manifest_bytes;	/* charged for the manifest */
+	const ckt_image_library_step *next_capture;	/* see libs/state_image.c; NULL: nothing was looked for yet */
 };
 
 /* How the worker that wrote the image was started (CKT_IMAGE_START_*); 0 for images before 1.15.  Before anything is opened. */

@@ -26,20 +26,21 @@ static bool merge(struct ckt_worker *worker, const struct ckt_journal_entry *ent
 	return true;
 }
 
-void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry)
+bool ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry)
 {
 	if (merge(worker, &entry))
-		return;
+		return true;
 	if (worker->journal_count == worker->journal_room) {
 		size_t room = worker->journal_room ? worker->journal_room * 2 : 64;
 		struct ckt_journal_entry *journal = room > JOURNAL_MAX ? NULL : realloc(worker->journal, room * sizeof *journal);
 		/* A restore then makes the live modules only and checks their addresses as always. */
 		if (!journal)
-			return;
+			return false;
 		worker->journal = journal;
 		worker->journal_room = room;
 	}
 	worker->journal[worker->journal_count++] = entry;
+	return true;
 }
 
 /* ---- Limits */

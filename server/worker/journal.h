@@ -41,7 +41,8 @@ struct ckt_journal_entry {
 	CUDA_ARRAY3D_DESCRIPTOR desc;	/* of an array that is made */
 };
 
-void ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry);
+/* False: the journal is full, or there is no memory, and the step is not in it; restores do without. */
+bool ckt_journal_add(struct ckt_worker *worker, struct ckt_journal_entry entry);
 /* From now on cuCtxSetLimit is noted.  Precondition: the driver is open. */
 void ckt_journal_watch(struct ckt_worker *worker);
 /* A new context, which is current: what it begins with. */

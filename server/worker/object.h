@@ -36,6 +36,7 @@ struct ckt_object {
 		struct {
 			unsigned device, flags;
 			bool primary;
+			uint32_t libraries;		/* that have made an object in it: a bit for each enum ckt_lib */
 			uint32_t live[2], most[2];	/* streams and events beyond those made at the start; see journal.h */
 			uint64_t stack_bytes;		/* that is charged for each thread */
 			uint64_t journal_stack_bytes;	/* the limit as last seen */

@@ -130,6 +130,10 @@ static bool take_uses(struct ckt_lib_call *made)
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < running.used_count; i++)
 		count += running.used[i]->library->recipe ? 1 + running.used[i]->library->recipe->set_count : 0;
+	uint64_t bytes = sizeof *made + (count + 1) * sizeof(struct ckt_lib_step *);
+	if (!ckt_budget_charge(bytes, "captured library calls"))
+		return false;
+	made->charged += bytes;
 	made->uses = calloc(count + 1, sizeof(struct ckt_lib_step *));
 	if (!made->uses)
 		return false;

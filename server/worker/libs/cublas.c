@@ -50,6 +50,7 @@ const struct ckt_library ckt_library_cublas = {
 	.proc_count = &ckt_cublas_proc_count,
 	.functions = &ckt_cublas_functions,
 	.version = version,
+	.object_bytes = 64 << 10,
 	.destroy = destroy,
 	.ends_beside = true,
 	.use_stream = use_stream,

@@ -29,6 +29,7 @@ const struct ckt_library ckt_library_cublasLt = {
 	.proc_count = &ckt_cublasLt_proc_count,
 	.functions = &ckt_cublasLt_functions,
 	.version = version,
+	.object_bytes = 64 << 10,
 	.destroy = destroy_object,
 	.ends_beside = true,
 };

@@ -263,6 +263,7 @@ const struct ckt_library ckt_library_cufft = {
 	.functions = &functions,
 	.version = version,
 	.version_unit = 1000,
+	.object_bytes = 64 << 10,
 	.destroy = destroy,
 	.ends_beside = true,
 };

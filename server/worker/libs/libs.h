@@ -40,6 +40,8 @@ struct ckt_library {
 	uint32_t (*version)(void);
 	/* What of such a number is the major version: 10000 (the default, 0) of cuBLAS's 130100, 1000 of cuFFT's 12000. */
 	unsigned version_unit;
+	/* Of the host's memory, that an object of it is taken to cost: the genuine library's own part with the notes here; see docs/libraries.md. */
+	uint32_t object_bytes;
 	/* Ends the real object, whatever its type.  The context that it was made in is current. */
 	void (*destroy)(struct ckt_worker *worker, struct ckt_object *object);
 	/* That may wait for the GPU, so it runs beside the executor (beside.h), touches nothing of the worker's, and reads nothing of the object but its real

@@ -62,6 +62,7 @@ const struct ckt_library ckt_library_nccl = {
 	.proc_count = &ckt_nccl_proc_count,
 	.functions = &ckt_nccl_functions,
 	.version = version,
+	.object_bytes = 4 << 20,
 	.destroy = destroy,
 	.loaded = ckt_nccl_loaded,
 };

@@ -3,6 +3,7 @@
 
 #include "rpc/log.h"
 #include "server/worker/aside.h"
+#include "server/worker/budget.h"
 #include "server/worker/libs/beside.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"
@@ -15,25 +16,35 @@ static CUresult enter(struct ckt_worker *worker, uint64_t id, struct ckt_object 
 	if (!ckt_lib_replay_is_dead())
 		return ckt_objects_add(&worker->objects, id, CKT_KIND_LIB_OBJECT, false, ret_object);
 	struct ckt_object *object = ckt_handle_kind(id) == CKT_KIND_LIB_OBJECT ? calloc(1, sizeof *object) : NULL;
+	if (object)
+		object->id = id;
 	if (!object || !ckt_lib_dead_add(object)) {
 		free(object);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	object->id = id;
 	*ret_object = object;
 	return CUDA_SUCCESS;
+}
+
+/* With the library's notes and what it keeps of the object by itself. */
+static uint64_t object_bytes(const struct ckt_library *library)
+{
+	return sizeof(struct ckt_library_object) + sizeof(struct ckt_lib_recipe) + library->object_bytes;
 }
 
 CUresult ckt_library_object_add(struct ckt_worker *worker, const struct ckt_library *library, unsigned type, uint64_t id, void *real, void *data,
 				struct ckt_object **ret_object)
 {
+	struct ckt_object *object;
+	if (!ckt_budget_charge(object_bytes(library), "objects of libraries"))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct ckt_library_object *made = malloc(sizeof *made);
 	struct ckt_lib_recipe *recipe = calloc(1, sizeof *recipe);
-	struct ckt_object *object;
 	CUresult result = made && recipe ? enter(worker, id, &object) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		free(made);
 		free(recipe);
+		ckt_budget_uncharge(object_bytes(library));
 		return result;
 	}
 	*made = (struct ckt_library_object){.library = library, .type = type, .data = data, .recipe = recipe};
@@ -108,10 +119,11 @@ void ckt_library_object_end(struct ckt_worker *worker, struct ckt_object *object
 
 void ckt_library_object_free(struct ckt_library_object *made)
 {
-	if (made) {
-		free(made->data);
-		ckt_lib_recipe_free(made->recipe);
-	}
+	if (!made)
+		return;
+	free(made->data);
+	ckt_lib_recipe_free(made->recipe);
+	ckt_budget_uncharge(object_bytes(made->library));
 	free(made);
 }
 

@@ -7,6 +7,7 @@
 #include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/grow.h"
+#include "server/worker/libs/id_map.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/worker.h"
@@ -19,6 +20,7 @@ static struct {
 	const struct ckt_lib_replay *replay;
 	struct ckt_object **dead;
 	size_t dead_count, dead_room;
+	struct ckt_id_map dead_ids;
 } state;
 
 /* ---- Steps */
@@ -142,6 +144,7 @@ void ckt_lib_recipe_free(struct ckt_lib_recipe *recipe)
 		recipe->create->destroyed = true;
 		ckt_lib_step_unref(recipe->create);
 	}
+	ckt_budget_uncharge(recipe->set_room * sizeof *recipe->sets);
 	free(recipe->sets);
 	free(recipe);
 }
@@ -160,10 +163,10 @@ static bool same_key(const struct ckt_proc *proc, const struct ckt_lib_step *a, 
 	return !proc->key_bytes || (a->args_bytes >= end && b->args_bytes >= end && !memcmp(a->args + proc->key_at, b->args + proc->key_at, proc->key_bytes));
 }
 
-/* The step that the new one takes the place of. */
+/* The step that the new one takes the place of: none that a sealing call was made of. */
 static struct ckt_lib_step **find_set(const struct ckt_lib_recipe *recipe, const struct ckt_proc *proc, const struct ckt_lib_step *step)
 {
-	for (uint32_t i = 0; i < recipe->set_count; i++)
+	for (uint32_t i = recipe->sealed; i < recipe->set_count; i++)
 		if (same_key(proc, recipe->sets[i], step))
 			return &recipe->sets[i];
 	return NULL;
@@ -175,9 +178,14 @@ static bool set_room(struct ckt_lib_recipe *recipe)
 	if (recipe->set_count < recipe->set_room)
 		return true;
 	uint32_t room = recipe->set_room ? recipe->set_room * 2 : 8;
-	struct ckt_lib_step **sets = room > CKT_LIB_SETS_MAX ? NULL : reallocarray(recipe->sets, room, sizeof *sets);
-	if (!sets)
+	size_t more = (room - recipe->set_room) * sizeof *recipe->sets;
+	if (room > CKT_LIB_SETS_MAX || !ckt_budget_charge(more, "what is set of libraries' objects"))
 		return false;
+	struct ckt_lib_step **sets = reallocarray(recipe->sets, room, sizeof *sets);
+	if (!sets) {
+		ckt_budget_uncharge(more);
+		return false;
+	}
 	recipe->sets = sets;
 	recipe->set_room = room;
 	return true;
@@ -185,38 +193,55 @@ static bool set_room(struct ckt_lib_recipe *recipe)
 
 /* ---- Calls */
 
-/* Whether the library's first object of this context is being made. */
-static bool is_first(const struct ckt_lib_step *step)
-{
-	for (const struct ckt_lib_step *s = state.first; s; s = s->next)
-		if (s->pinned && s->lib == step->lib && s->context == step->context)
-			return false;
-	return true;
-}
-
 static void created(struct ckt_worker *worker, struct ckt_lib_step *step, struct ckt_object *object)
 {
+	struct ckt_object *context = ckt_objects_find_kind(&worker->objects, step->context, CKT_KIND_CONTEXT);
 	object->library->recipe->create = step;
-	bool first = is_first(step);
 	ckt_lib_step_enter(step);
-	if (!first)
+	if (!context || context->ctx.libraries & 1u << step->lib)
 		return;
-	step->pinned = true;
-	step->refs++;
-	ckt_journal_add(worker, (struct ckt_journal_entry){
-					.kind = CKT_JOURNAL_LIBRARY, .id = step->number, .context = step->context, .flags = (uint32_t)step->lib});
+	/* What a full journal does not hold nobody does again, so nothing need be kept of it. */
+	step->pinned = ckt_journal_add(worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_LIBRARY, .id = step->number, .context = step->context,
+									   .flags = (uint32_t)step->lib});
+	step->refs += step->pinned;
+	context->ctx.libraries |= 1u << step->lib;
+}
+
+static const struct ckt_proc *proc_of(const struct ckt_lib_step *step)
+{
+	return &ckt_library_of(step->lib)->procs[step->proc];
+}
+
+/* All that is set now counts for the call that seals, and what was only there for the last such call goes. */
+static void seal(struct ckt_lib_recipe *recipe)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < recipe->set_count; i++) {
+		struct ckt_lib_step *step = recipe->sets[i];
+		const struct ckt_proc *proc = proc_of(step);
+		if (i < recipe->sealed && (proc->flags & CKT_PROC_SEALS || find_set(recipe, proc, step)))
+			ckt_lib_step_unref(step);
+		else
+			recipe->sets[kept++] = step;
+	}
+	recipe->set_count = kept;
 }
 
 static void set(struct ckt_lib_recipe *recipe, const struct ckt_proc *proc, struct ckt_lib_step *step)
 {
-	struct ckt_lib_step **before = find_set(recipe, proc, step);
+	bool seals = proc->flags & CKT_PROC_SEALS;
+	struct ckt_lib_step **before = seals ? NULL : find_set(recipe, proc, step);
 	ckt_lib_step_enter(step);
+	if (seals)
+		seal(recipe);
 	if (before) {
 		ckt_lib_step_unref(*before);
 		*before = step;
 	} else {
 		recipe->sets[recipe->set_count++] = step;
 	}
+	if (seals)
+		recipe->sealed = recipe->set_count;
 }
 
 void ckt_lib_state_done(struct ckt_wcall *call, CUresult result)
@@ -227,12 +252,15 @@ void ckt_lib_state_done(struct ckt_wcall *call, CUresult result)
 		return;
 	struct ckt_object *object = result || call->status ? NULL : find(call->worker, step->id);
 	struct ckt_lib_recipe *recipe = object ? object->library->recipe : NULL;
-	if (recipe && step->kind == CKT_LIB_CREATE && !recipe->create)
+	if (recipe && step->kind == CKT_LIB_CREATE && !recipe->create) {
 		created(call->worker, step, object);
-	else if (recipe && recipe->create && step->kind == CKT_LIB_SET && set_room(recipe))
+	} else if (recipe && recipe->create && step->kind == CKT_LIB_SET && set_room(recipe)) {
+		/* The one that was current then may go before the object does. */
+		step->context = object->context;
 		set(recipe, call->proc, step);
-	else
+	} else {
 		ckt_lib_step_unref(step);
+	}
 }
 
 /* An object whose making nobody could repeat is not made. */
@@ -311,6 +339,13 @@ CUresult ckt_lib_workspace(struct ckt_worker *worker, struct ckt_object *object,
 	return CUDA_SUCCESS;
 }
 
+void ckt_lib_forget_workspaces(uint64_t context)
+{
+	for (struct ckt_lib_step *step = state.first; step; step = step->next)
+		if (step->context == context)
+			step->workspace = step->workspace_bytes = 0;
+}
+
 /* ---- Restores */
 
 void ckt_lib_replay_set(const struct ckt_lib_replay *replay)
@@ -330,7 +365,7 @@ bool ckt_lib_replay_is_dead(void)
 
 bool ckt_lib_dead_add(struct ckt_object *object)
 {
-	if (CKT_GROW(state.dead, state.dead_count, state.dead_room, 16))
+	if (CKT_GROW(state.dead, state.dead_count, state.dead_room, 16) || !ckt_id_map_put(&state.dead_ids, object->id, object))
 		return false;
 	state.dead[state.dead_count++] = object;
 	return true;
@@ -338,13 +373,19 @@ bool ckt_lib_dead_add(struct ckt_object *object)
 
 struct ckt_object *ckt_lib_dead_find(uint64_t id)
 {
-	for (size_t i = state.dead_count; i-- > 0;)
-		if (state.dead[i]->id == id)
-			return state.dead[i];
-	return NULL;
+	return state.dead_count ? ckt_id_map_find(&state.dead_ids, id) : NULL;
 }
 
 struct ckt_object *ckt_lib_dead_take(void)
 {
-	return state.dead_count ? state.dead[--state.dead_count] : NULL;
+	if (!state.dead_count)
+		return NULL;
+	struct ckt_object *object = state.dead[--state.dead_count];
+	ckt_id_map_drop(&state.dead_ids, object->id);
+	return object;
+}
+
+uint64_t ckt_lib_dead_looks(void)
+{
+	return state.dead_ids.looks;
 }

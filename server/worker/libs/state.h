@@ -4,8 +4,8 @@
  *	log	create A | set A | create B | set B | capture (uses A as it is here) | set A | ...
  *
  * Of each object the creating call is kept, and the last call of each that sets something (by procedure, and by the key that its table
- * names).  What a newer call overrules goes, unless a captured call was made while it held; so the log holds what there is, and not what
- * there was.  A restore runs the same handlers with the same bytes in the same order (state_image.c), and needs to know nothing of any library.
+ * names).  What a newer call overrules goes, unless a captured call was made while it held, or a call that seals (a plan that is made of what
+ * was set before); so the log holds what there is, and not what there was.  A restore runs the same handlers with the same bytes in the same order (state_image.c), and needs to know nothing of any library.
  *
  * The first object of a library in a context stays in the log for good, and is a step of the journal too (journal.h): a library loads its
  * modules then, which moves the addresses of modules that are loaded later.
@@ -59,8 +59,9 @@ struct ckt_lib_step {
 /* Hangs in a library's object: references. */
 struct ckt_lib_recipe {
 	struct ckt_lib_step *create;
-	struct ckt_lib_step **sets;
-	uint32_t set_count, set_room;
+	struct ckt_lib_step **sets;	/* in the order of the log where one of them seals */
+	uint32_t set_count, set_room;	/* the room is charged */
+	uint32_t sealed;		/* so many from the first on are kept as they are: the last of them seals; 0: none does */
 };
 
 /* ---- state.c */
@@ -92,6 +93,9 @@ enum ckt_lib_life ckt_lib_step_life(const struct ckt_lib_step *step);
  */
 CUresult ckt_lib_workspace(struct ckt_worker *worker, struct ckt_object *object, uint64_t bytes, uint64_t *ret_address, uint64_t *ret_bytes);
 
+/* The context's memory goes: no workspace of its objects is there any more, also not of those that captured calls use. */
+void ckt_lib_forget_workspaces(uint64_t context);
+
 /* A restore: the step that is run next is that one, and what it makes is as it was. */
 struct ckt_lib_replay {
 	uint64_t number, workspace, workspace_bytes;
@@ -107,6 +111,8 @@ bool ckt_lib_dead_add(struct ckt_object *object);
 struct ckt_object *ckt_lib_dead_find(uint64_t id);
 /* The caller frees it. */
 struct ckt_object *ckt_lib_dead_take(void);
+/* Places that were looked at for that so far; for tests. */
+uint64_t ckt_lib_dead_looks(void);
 
 /* ---- capture.c */
 /* While a call is captured: what its stream is, whatever id it names; else NULL. */
@@ -141,6 +147,8 @@ void ckt_lib_capture_forget_context(uint64_t context);
 struct ckt_loading;
 struct ckt_saving;
 struct ckt_image_journal;
+/* Places that checks and restores looked at, all in all; for tests. */
+extern uint64_t ckt_lib_load_looks;
 int ckt_lib_save(struct ckt_saving *s);
 /* Before anything is touched: whether all of it can be made again here.  Opens the libraries. */
 int ckt_lib_load_check(struct ckt_loading *l);

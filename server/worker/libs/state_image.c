@@ -16,8 +16,12 @@
 #include "server/worker/image_load.h"
 #include "server/worker/image_save.h"
 #include "server/worker/libs/environment.h"
+#include "server/worker/libs/id_map.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
+
+/* Places looked at by the checks and by loading; for tests. */
+uint64_t ckt_lib_load_looks;
 
 /* ---- Saving */
 
@@ -111,27 +115,48 @@ static int check_library(struct ckt_loading *l, const ckt_image_library *saved)
 	return 0;
 }
 
-static bool has_context(const ckt_image *image, uint64_t id)
-{
-	for (u_int i = 0; i < image->contexts.contexts_len; i++)
-		if (image->contexts.contexts_val[i].id == id)
-			return true;
-	return false;
-}
+/* What steps are judged by: an image has as many of them as objects, so nothing is looked for by going through a list. */
+struct judged {
+	const ckt_image *image;
+	struct ckt_id_map contexts, blocks;	/* by id, by address */
+};
 
-static bool has_block(const ckt_image *image, uint64_t address, uint64_t bytes)
+static bool judged_init(struct judged *judged, const ckt_image *image)
 {
+	bool enough = true;
+	*judged = (struct judged){.image = image};
+	for (u_int i = 0; i < image->contexts.contexts_len && enough; i++)
+		enough = ckt_id_map_put(&judged->contexts, image->contexts.contexts_val[i].id, &image->contexts.contexts_val[i]);
 	for (u_int d = 0; d < image->devices.devices_len; d++) {
 		const ckt_image_device *device = &image->devices.devices_val[d];
-		for (u_int i = 0; i < device->blocks.blocks_len; i++)
-			if (device->blocks.blocks_val[i].address == address)
-				return bytes <= device->blocks.blocks_val[i].size;
+		for (u_int i = 0; i < device->blocks.blocks_len && enough; i++)
+			/* The first of an address counts; that there are no two is for load_check.c to say. */
+			if (!ckt_id_map_find(&judged->blocks, device->blocks.blocks_val[i].address))
+				enough = ckt_id_map_put(&judged->blocks, device->blocks.blocks_val[i].address, &device->blocks.blocks_val[i]);
 	}
-	return false;
+	return enough;
+}
+
+static void judged_fini(struct judged *judged)
+{
+	ckt_lib_load_looks += judged->contexts.looks + judged->blocks.looks;
+	ckt_id_map_fini(&judged->contexts);
+	ckt_id_map_fini(&judged->blocks);
+}
+
+static bool has_context(struct judged *judged, uint64_t id)
+{
+	return ckt_id_map_find(&judged->contexts, id) != NULL;
+}
+
+static bool has_block(struct judged *judged, uint64_t address, uint64_t bytes)
+{
+	const ckt_image_block *block = ckt_id_map_find(&judged->blocks, address);
+	return block && bytes <= block->size;
 }
 
 /* What a step says of itself, against the table of its library; NULL, or what is wrong. */
-static const char *judge(const ckt_image *image, const ckt_image_library_step *step, const struct ckt_library *library)
+static const char *judge(struct judged *judged, const ckt_image_library_step *step, const struct ckt_library *library)
 {
 	enum { STATE = CKT_PROC_CREATES | CKT_PROC_SETS | CKT_PROC_DESTROYS };
 	if (!library)
@@ -151,9 +176,11 @@ static const char *judge(const ckt_image *image, const ckt_image_library_step *s
 		return "its object is of another kind";
 	if (step->life > CKT_LIB_PAST || (step->kind != CKT_LIB_CREATE && (step->life || step->workspace)))
 		return "its object cannot have ended so";
-	if (step->workspace && (step->life == CKT_LIB_PAST || !has_block(image, step->workspace, step->workspace_bytes)))
+	if (step->workspace && (step->life == CKT_LIB_PAST || !has_block(judged, step->workspace, step->workspace_bytes)))
 		return "its workspace is no memory of the session";
-	if (step->life != CKT_LIB_PAST && !has_context(image, step->context))
+	/* What is set is set in the object's own context, and what captured calls alone have may have had one that is gone. */
+	bool needed = step->kind == CKT_LIB_CAPTURE || (step->kind == CKT_LIB_CREATE && step->life == CKT_LIB_ALIVE);
+	if (needed && !has_context(judged, step->context))
 		return "its context is none of the image's";
 	return NULL;
 }
@@ -255,23 +282,32 @@ static int load_settings(struct ckt_loading *l)
 	return error ? ckt_load_refuse(l, error, "the settings of the session's libraries cannot be taken (%s)", strerror(-error)) : 0;
 }
 
+static int check_steps(struct ckt_loading *l)
+{
+	const ckt_image *image = &l->image;
+	struct judged judged;
+	int error = judged_init(&judged, image) ? 0 : ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the list of libraries' objects");
+	for (u_int i = 0; i < image->library_steps.library_steps_len && !error; i++) {
+		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
+		const struct ckt_library *library = library_of(image, step->library);
+		/* One that is not known here has its own message. */
+		bool known = library || step->library >= image->libraries.libraries_len;
+		const char *wrong = known ? judge(&judged, step, library) : NULL;
+		if (wrong)
+			error = ckt_load_refuse(l, -EBADMSG, "the image is damaged: step %llu of %.64s: %s", (unsigned long long)step->number,
+						library ? library->name : "a library", wrong);
+	}
+	judged_fini(&judged);
+	return error;
+}
+
 int ckt_lib_load_check(struct ckt_loading *l)
 {
 	const ckt_image *image = &l->image;
 	int wrong_settings = load_settings(l);
 	if (wrong_settings)
 		return wrong_settings;
-	for (u_int i = 0; i < image->library_steps.library_steps_len; i++) {
-		const ckt_image_library_step *step = &image->library_steps.library_steps_val[i];
-		const struct ckt_library *library = library_of(image, step->library);
-		/* One that is not known here has its own message. */
-		bool known = library || step->library >= image->libraries.libraries_len;
-		const char *wrong = known ? judge(image, step, library) : NULL;
-		if (wrong)
-			return ckt_load_refuse(l, -EBADMSG, "the image is damaged: step %llu of %.64s: %s", (unsigned long long)step->number,
-					       library ? library->name : "a library", wrong);
-	}
-	int error = 0;
+	int error = check_steps(l);
 	for (u_int i = 0; i < image->libraries.libraries_len && !error; i++)
 		error = check_library(l, &image->libraries.libraries_val[i]);
 	return error ? error : check_order(l);
@@ -279,14 +315,14 @@ int ckt_lib_load_check(struct ckt_loading *l)
 
 /* ---- Doing it again */
 
-static int run_step(struct ckt_worker *worker, const struct ckt_library *library, const ckt_image_library_step *saved, int *ret_status)
+static int run_step(struct ckt_worker *worker, const struct ckt_library *library, const ckt_image_library_step *saved, uint64_t context, int *ret_status)
 {
 	struct ckt_wcall *call = ckt_wcall_new(worker);
 	*ret_status = 0;
 	if (!call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	call->proc = &library->procs[saved->proc];
-	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(library->lib), .proc = saved->proc, .flags = CKT_CALL_BATCHED, .context = saved->context};
+	call->header = (struct ckt_call_header){.prog = ckt_lib_prog(library->lib), .proc = saved->proc, .flags = CKT_CALL_BATCHED, .context = context};
 	call->args = (struct ckt_cursor){.p = (const uint8_t *)saved->args.args_val, .end = (const uint8_t *)saved->args.args_val + saved->args.args_len};
 	int result = ckt_lib_state_run(call);
 	if (result == CKT_WCALL_LATER) {
@@ -304,19 +340,45 @@ static struct ckt_object *find(struct ckt_worker *worker, uint64_t id)
 	return object ? object : ckt_objects_find_kind(&worker->objects, id, CKT_KIND_LIB_OBJECT);
 }
 
+static bool is_there(struct ckt_worker *worker, uint64_t context)
+{
+	return ckt_objects_find_kind(&worker->objects, context, CKT_KIND_CONTEXT) != NULL;
+}
+
+/*
+ * Where a step is done again.  Settings: where their object is, whatever was current then.  An object that captured calls use as it was, after its
+ * context has ended: where the next of them was captured.
+ */
+static uint64_t context_of(struct ckt_loading *l, const ckt_image_library_step *saved)
+{
+	const ckt_image_library_step *end = l->image.library_steps.library_steps_val + l->image.library_steps.library_steps_len;
+	struct ckt_object *object = saved->kind == CKT_LIB_SET ? find(l->worker, saved->id) : NULL;
+	if (object)
+		return object->context;
+	if (saved->kind != CKT_LIB_CREATE || saved->life != CKT_LIB_USED || is_there(l->worker, saved->context))
+		return saved->context;
+	/* The steps come in their order, so that all searches together go through them once. */
+	if (!l->next_capture || l->next_capture < saved)
+		l->next_capture = saved;
+	while (l->next_capture < end && (l->next_capture->kind != CKT_LIB_CAPTURE || !is_there(l->worker, l->next_capture->context)))
+		l->next_capture++;
+	return l->next_capture < end ? l->next_capture->context : saved->context;
+}
+
 static int replay(struct ckt_loading *l, const ckt_image_library_step *saved, bool dead)
 {
 	struct ckt_worker *worker = l->worker;
+	uint64_t context = context_of(l, saved);
 	const struct ckt_library *library = library_of(&l->image, saved->library);
 	const char *name = library->procs[saved->proc].name;
 	const struct ckt_lib_replay how = {.number = saved->number, .workspace = saved->workspace, .workspace_bytes = saved->workspace_bytes,
 					   .dead = dead};
-	int status = 0, result = (int)ckt_worker_use_context(worker, saved->context);
+	int status = 0, result = (int)ckt_worker_use_context(worker, context);
 	ckt_lib_replay_set(&how);
 	if (!result && saved->kind == CKT_LIB_CAPTURE)
 		result = (int)ckt_lib_call_make(worker, saved->id, library->lib, saved->proc, (const uint8_t *)saved->args.args_val, saved->args.args_len);
 	else if (!result)
-		result = run_step(worker, library, saved, &status);
+		result = run_step(worker, library, saved, context, &status);
 	ckt_lib_replay_set(NULL);
 	if (result == CKT_WCALL_GARBAGE)
 		return ckt_load_refuse(l, -EBADMSG, "the image is damaged: malformed arguments of %s", name);
@@ -355,21 +417,24 @@ int ckt_lib_load_first(struct ckt_loading *l, const struct ckt_image_journal *en
 }
 
 /* Made ahead of the session, by a round that knew it; it has ended since. */
-static void end_others(struct ckt_loading *l)
+static int end_others(struct ckt_loading *l)
 {
 	struct ckt_worker *worker = l->worker;
 	struct ckt_object *object;
-	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));) {
-		if (ckt_handle_kind(object->id) != CKT_KIND_LIB_OBJECT)
-			continue;
-		bool alive = false;
-		for (u_int i = 0; i < l->image.library_steps.library_steps_len && !alive; i++) {
-			const ckt_image_library_step *step = &l->image.library_steps.library_steps_val[i];
-			alive = step->kind == CKT_LIB_CREATE && step->life == CKT_LIB_ALIVE && step->id == object->id;
-		}
-		if (!alive && ckt_worker_use_context(worker, object->context) == CUDA_SUCCESS)
-			ckt_object_destroy(worker, object);
+	struct ckt_id_map alive = {0};
+	bool enough = true;
+	for (u_int i = 0; i < l->image.library_steps.library_steps_len && enough; i++) {
+		ckt_image_library_step *step = &l->image.library_steps.library_steps_val[i];
+		if (step->kind == CKT_LIB_CREATE && step->life == CKT_LIB_ALIVE)
+			enough = ckt_id_map_put(&alive, step->id, step);
 	}
+	for (uint32_t cursor = 0; enough && (object = ckt_objects_next(&worker->objects, &cursor));)
+		if (ckt_handle_kind(object->id) == CKT_KIND_LIB_OBJECT && !ckt_id_map_find(&alive, object->id) &&
+		    ckt_worker_use_context(worker, object->context) == CUDA_SUCCESS)
+			ckt_object_destroy(worker, object);
+	ckt_lib_load_looks += alive.looks;
+	ckt_id_map_fini(&alive);
+	return enough ? 0 : ckt_load_refuse(l, -ENOMEM, "the worker has no memory for the list of libraries' objects");
 }
 
 static int finish_libraries(struct ckt_loading *l)
@@ -387,8 +452,8 @@ static int finish_libraries(struct ckt_loading *l)
 int ckt_lib_load(struct ckt_loading *l)
 {
 	struct ckt_worker *worker = l->worker;
-	int error = 0;
-	end_others(l);
+	uint64_t looks = ckt_lib_dead_looks();
+	int error = end_others(l);
 	for (u_int i = 0; i < l->image.library_steps.library_steps_len && !error; i++) {
 		const ckt_image_library_step *saved = &l->image.library_steps.library_steps_val[i];
 		bool create = saved->kind == CKT_LIB_CREATE;
@@ -405,6 +470,7 @@ int ckt_lib_load(struct ckt_loading *l)
 	}
 	if (!error)
 		error = finish_libraries(l);
+	ckt_lib_load_looks += ckt_lib_dead_looks() - looks;
 	if (!error)
 		end_dead(worker);
 	return error;

@@ -104,6 +104,133 @@ static void test_journal(void)
 	toy_end();
 }
 
+/* Creating and ending for ever leaves the log, the journal and the account as they were. */
+static void test_cycles(void)
+{
+	enum { CYCLES = 5000 };
+	toy_begin();
+	uint64_t a = OBJECT(61);
+	MUST(toy_create(a, 1), CUDA_SUCCESS);
+	IS(toy_destroy(a), CUDA_SUCCESS);
+	size_t steps = ckt_lib_log_count(), journal = ckt_worker.journal_count;
+	uint64_t used = ckt_budget_used();
+	for (unsigned i = 0; i < CYCLES; i++) {
+		MUST(toy_create(a + i % 7, i), CUDA_SUCCESS);
+		MUST(toy_set(a + i % 7, i & 3, i), CUDA_SUCCESS);
+		MUST(toy_make(a + i % 7), CUDA_SUCCESS);
+		MUST(toy_destroy(a + i % 7), CUDA_SUCCESS);
+	}
+	IS(ckt_lib_log_count(), steps);
+	IS(ckt_worker.journal_count, journal);
+	IS(ckt_budget_used(), used);
+	toy_end();
+}
+
+/* One object in a new context, with which it goes. */
+static void cycle_context(unsigned n)
+{
+	struct ckt_object *context;
+	MUST(ckt_context_create(&ckt_worker, ID(CONTEXT, 50 + n % 5), 0, 0, &context), CUDA_SUCCESS);
+	MUST(ckt_worker_use_context(&ckt_worker, context->id), CUDA_SUCCESS);
+	MUST(toy_create(OBJECT(70), n), CUDA_SUCCESS);
+	MUST(ckt_context_destroy(&ckt_worker, context), CUDA_SUCCESS);
+	MUST(ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0)), CUDA_SUCCESS);
+}
+
+/* The history of contexts ends where the journal does: from then on nothing is kept of what has gone. */
+static void test_full_journal(void)
+{
+	toy_begin();
+	size_t before = ckt_worker.journal_count, steps = ckt_lib_log_count();
+	cycle_context(0);
+	IS(ckt_lib_log_count(), steps + 1);
+	for (uint32_t i = 0; ckt_journal_add(&ckt_worker, (struct ckt_journal_entry){.kind = CKT_JOURNAL_DIGEST, .id = i}); i++)
+		;
+	size_t full = ckt_worker.journal_count;
+	YES(full > 10000);
+	for (unsigned i = 0; i < 2000; i++)
+		cycle_context(i);
+	IS(ckt_worker.journal_count, full);
+	IS(ckt_lib_log_count(), steps + 1);
+	/* What lives is remembered all the same. */
+	MUST(toy_create(OBJECT(71), 1), CUDA_SUCCESS);
+	IS(ckt_lib_log_count(), steps + 2);
+	IS(toy_destroy(OBJECT(71)), CUDA_SUCCESS);
+	IS(toy_alive, 0);
+	/* The entry of the first cycle goes with the made-up ones: its step has no journal to be of any more. */
+	while (ckt_worker.journal_count > before && ckt_worker.journal[ckt_worker.journal_count - 1].kind == CKT_JOURNAL_DIGEST)
+		ckt_worker.journal_count--;
+	toy_end();
+}
+
+/* Each object, each setting's place and each captured use is paid for, and paid back. */
+static void test_account(void)
+{
+	enum { MANY = 500 };
+	toy_begin();
+	toy_account(20000);
+	MUST(toy_create(OBJECT(81), 1), CUDA_SUCCESS);
+	IS(toy_destroy(OBJECT(81)), CUDA_SUCCESS);
+	uint64_t used = ckt_budget_used(), memory = inside_memory(64, 0), with_memory = ckt_budget_used();
+	MUST(toy_create(OBJECT(81), 1), CUDA_SUCCESS);
+	YES(ckt_budget_used() - with_memory >= 20000 + sizeof(struct ckt_object) + sizeof(struct ckt_library_object));
+	uint64_t made = ckt_budget_used();
+	for (uint32_t key = 0; key < 4; key++)
+		IS(toy_set(OBJECT(81), key, 1), CUDA_SUCCESS);
+	/* Four steps and the list that names them. */
+	YES(ckt_budget_used() - made >= 4 * (sizeof(struct ckt_lib_step) + 16) + 4 * sizeof(void *));
+	uint64_t set = ckt_budget_used();
+	MUST(toy_capture(ID(LIB_CALL, 81), OBJECT(81), memory), CUDA_SUCCESS);
+	uint64_t one = ckt_budget_used() - set;
+	YES(one >= sizeof(struct ckt_lib_call) + 5 * sizeof(void *));
+	IS(toy_capture_end(ID(LIB_CALL, 81)), CUDA_SUCCESS);
+	IS(ckt_budget_used(), set);
+	IS(toy_destroy(OBJECT(81)), CUDA_SUCCESS);
+	IS(ckt_budget_used(), with_memory);
+	/* Whoever creates without end comes to the limit long before its memory is what handles really take. */
+	ckt_budget_init(ckt_budget_used() + MANY * 20000);
+	unsigned count = 0;
+	while (count < 2 * MANY && toy_create(OBJECT(1000) + count, 1) == CUDA_SUCCESS)
+		count++;
+	YES(count > MANY / 2);
+	YES(count < MANY);
+	ckt_budget_init(0);
+	for (unsigned i = 0; i < count; i++)
+		IS(toy_destroy(OBJECT(1000) + i), CUDA_SUCCESS);
+	IS(ckt_budget_used(), with_memory);
+	inside_free(memory);
+	IS(ckt_budget_used(), used);
+	toy_account(0);
+	toy_end();
+}
+
+/* What a plan was made of stays in the log, in its order; what is set later is beside it. */
+static void test_seal(void)
+{
+	toy_begin();
+	uint64_t a = OBJECT(91);
+	MUST(toy_create(a, 1), CUDA_SUCCESS);
+	IS(toy_set(a, 0, 1), CUDA_SUCCESS);
+	IS(toy_set(a, 0, 2), CUDA_SUCCESS);
+	IS(toy_set(a, 1, 3), CUDA_SUCCESS);
+	TEXT(steps_of(a), "css");
+	IS(toy_make(a), CUDA_SUCCESS);
+	IS(toy_set(a, 0, 4), CUDA_SUCCESS);
+	TEXT(steps_of(a), "cssss");
+	for (uint32_t i = 0; i < 1000; i++)
+		IS(toy_set(a, 0, i), CUDA_SUCCESS);
+	TEXT(steps_of(a), "cssss");
+	/* The plan made again is made of what holds by then: 1 of before, 0 of behind. */
+	for (uint32_t i = 0; i < 1000; i++)
+		IS(toy_make(a), CUDA_SUCCESS);
+	TEXT(steps_of(a), "csss");
+	IS(toy_set(a, 1, 5), CUDA_SUCCESS);
+	TEXT(steps_of(a), "cssss");
+	IS(toy_destroy(a), CUDA_SUCCESS);
+	TEXT(steps_of(a), "");
+	toy_end();
+}
+
 static void test_refused(void)
 {
 	toy_begin();
@@ -180,4 +307,5 @@ static void test_workspace(void)
 	toy_end();
 }
 
-UNIT_SUITE(state, {"recipe", test_recipe}, {"journal", test_journal}, {"refused", test_refused}, {"limit", test_limit}, {"workspace", test_workspace})
+UNIT_SUITE(state, {"recipe", test_recipe}, {"journal", test_journal}, {"refused", test_refused}, {"limit", test_limit}, {"workspace", test_workspace},
+	   {"cycles", test_cycles}, {"account", test_account}, {"seal", test_seal}, {"full_journal", test_full_journal})

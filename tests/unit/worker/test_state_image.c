@@ -224,7 +224,8 @@ static void test_lies(void)
 	LIE(used, workspace, 0x1000, "no memory of the session");
 	LIE(used, workspace_bytes, 1ull << 40, "no memory of the session");
 	LIE(set, workspace, used->workspace, "ended so");
-	LIE(set, context, ID(CONTEXT, 999), "its context is none of the image's");
+	LIE(create, context, ID(CONTEXT, 999), "its context is none of the image's");
+	LIE(captured, context, ID(CONTEXT, 999), "its context is none of the image's");
 	LIE(set, number, 1ull << 60, "in no order");
 	LIE(create, life, CKT_LIB_PAST, "not there");
 	for (u_int i = 0; i < image->journal.journal_len; i++)
@@ -254,6 +255,172 @@ static void test_lies(void)
 	toy_status = 0;
 	image_free(image);
 	inside_free(memory);
+	toy_end();
+}
+
+/* A context of the program's, current. */
+static struct ckt_object *context_begin(unsigned n)
+{
+	struct ckt_object *context;
+	MUST(ckt_context_create(&ckt_worker, ID(CONTEXT, 500 + n), 0, 0, &context), CUDA_SUCCESS);
+	MUST(ckt_worker_use_context(&ckt_worker, context->id), CUDA_SUCCESS);
+	return context;
+}
+
+static void context_end(struct ckt_object *context)
+{
+	MUST(ckt_context_destroy(&ckt_worker, context), CUDA_SUCCESS);
+	MUST(ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0)), CUDA_SUCCESS);
+}
+
+/* Something was set of an object while another context was current, which has gone since. */
+static void test_set_elsewhere(void)
+{
+	toy_begin();
+	MUST(toy_create(OBJECT(21), 10), CUDA_SUCCESS);
+	struct ckt_object *other = context_begin(1);
+	IS(toy_set(OBJECT(21), 0, 7), CUDA_SUCCESS);
+	context_end(other);
+	ckt_image *image = save();
+	/* As images of before say it, too. */
+	for (unsigned old = 0; old < 2; old++) {
+		IS(toy_destroy(OBJECT(21)), CUDA_SUCCESS);
+		for (u_int i = 0; old && i < image->library_steps.library_steps_len; i++)
+			if (image->library_steps.library_steps_val[i].kind == CKT_LIB_SET)
+				image->library_steps.library_steps_val[i].context = ID(CONTEXT, 501);
+		IS(load(image), 0);
+		TEXT(message, "");
+		MUST(toy_find(OBJECT(21)) != NULL, true);
+		IS(toy_find(OBJECT(21))->settings[0], 7);
+	}
+	IS(toy_destroy(OBJECT(21)), CUDA_SUCCESS);
+	image_free(image);
+	toy_end();
+}
+
+/* The object's context has gone, with memory that the object had there; a call that was captured with it elsewhere has not. */
+static void test_context_gone(void)
+{
+	toy_begin();
+	memory = inside_memory(64, 0);
+	struct ckt_object *other = context_begin(2);
+	toy_workspace = 2 << 20;
+	MUST(toy_create(OBJECT(22), 100), CUDA_SUCCESS);
+	toy_workspace = 0;
+	IS(toy_set(OBJECT(22), 0, 1), CUDA_SUCCESS);
+	MUST(ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0)), CUDA_SUCCESS);
+	MUST(toy_capture(CALL(22), OBJECT(22), memory), CUDA_SUCCESS);
+	uint64_t workspace = toy_find(OBJECT(22))->workspace;
+	YES(workspace != 0);
+	context_end(other);
+	YES(toy_find(OBJECT(22)) == NULL);
+	/* Somebody else may have that memory now: ending the call must not take it away. */
+	ckt_image *image = save();
+	for (u_int i = 0; i < image->library_steps.library_steps_len; i++)
+		IS(image->library_steps.library_steps_val[i].workspace, 0);
+	IS(toy_capture_end(CALL(22)), CUDA_SUCCESS);
+	IS(load(image), 0);
+	TEXT(message, "");
+	YES(toy_find(OBJECT(22)) == NULL);
+	IS(toy_alive, 0);
+	graph_begin(&d);
+	graph_library(&d, 1, CALL(22));
+	MUST(graph_instantiate(&d, ID(GRAPH, 72), ID(GRAPH_EXEC, 72)), CUDA_SUCCESS);
+	launch(ID(GRAPH_EXEC, 72));
+	IS(inside_word(memory), 101);
+	IS(ASK(graph_exec_destroy, .exec = ID(GRAPH_EXEC, 72)), CUDA_SUCCESS);
+	/* And the same again. */
+	ckt_image *again = save();
+	IS(toy_capture_end(CALL(22)), CUDA_SUCCESS);
+	IS(load(again), 0);
+	TEXT(message, "");
+	IS(toy_capture_end(CALL(22)), CUDA_SUCCESS);
+	image_free(again);
+	image_free(image);
+	inside_free(memory);
+	toy_end();
+}
+
+/* A plan is made of what was set before it, and what was set behind it holds too. */
+static void test_sealed(void)
+{
+	toy_begin();
+	MUST(toy_create(OBJECT(23), 1), CUDA_SUCCESS);
+	IS(toy_set(OBJECT(23), 0, 5), CUDA_SUCCESS);
+	IS(toy_make(OBJECT(23)), CUDA_SUCCESS);
+	IS(toy_set(OBJECT(23), 0, 6), CUDA_SUCCESS);
+	ckt_image *image = save();
+	IS(toy_destroy(OBJECT(23)), CUDA_SUCCESS);
+	IS(load(image), 0);
+	MUST(toy_find(OBJECT(23)) != NULL, true);
+	IS(toy_find(OBJECT(23))->planned[0], 5);
+	IS(toy_find(OBJECT(23))->settings[0], 6);
+	IS(toy_find(OBJECT(23))->made, 1);
+	IS(toy_destroy(OBJECT(23)), CUDA_SUCCESS);
+	image_free(image);
+	toy_end();
+}
+
+/*
+ * An image of many: n objects that live and n that captured calls alone have, each with memory of its own, n contexts and blocks.  The check and
+ * the replay look at a few places for each of them, not at all of the others.
+ */
+static uint64_t looks_for(u_int n)
+{
+	static const uint8_t seed[4] = {0, 0, 0, 1};
+	ckt_image image = {0};
+	ckt_image_library library = {.name = (char *)"toy", .number = TOY_LIB, .file = (char *)""};
+	ckt_image_device device = {0};
+	struct ckt_loading l;
+	ckt_image_library_step *steps = calloc(3 * n, sizeof *steps);
+	uint8_t(*args)[16] = calloc(3 * n, sizeof *args);
+	image.contexts.contexts_val = calloc(n, sizeof(ckt_image_context));
+	device.blocks.blocks_val = calloc(n, sizeof(ckt_image_block));
+	for (u_int i = 0; i < n; i++) {
+		image.contexts.contexts_val[i].id = i ? ID(CONTEXT, 600) + i : ckt_handle_primary(0);
+		device.blocks.blocks_val[i] = (ckt_image_block){.address = (uint64_t)(i + 1) << 21, .size = 1 << 21};
+	}
+	for (u_int i = 0; i < 3 * n; i++) {
+		bool dead = i < n;
+		uint64_t id = ID(LIB_OBJECT, 2000) + (i < 2 * n ? i : i - n);
+		memcpy(ckt_put_u64(args[i], id), seed, sizeof seed);
+		steps[i] = (ckt_image_library_step){.kind = i < 2 * n ? CKT_LIB_CREATE : CKT_LIB_SET, .proc = i < 2 * n ? TOY_CREATE : TOY_SET, .id = id,
+			.number = i + 1, .life = dead ? CKT_LIB_USED : CKT_LIB_ALIVE, .args = {i < 2 * n ? 12 : 16, (char *)args[i]},
+			.context = ckt_handle_primary(0)};
+		if (dead) {
+			steps[i].workspace = (uint64_t)(i + 1) << 21;
+			steps[i].workspace_bytes = 4096;
+		}
+	}
+	image.contexts.contexts_len = device.blocks.blocks_len = n;
+	image.devices.devices_len = image.libraries.libraries_len = 1;
+	image.devices.devices_val = &device;
+	image.libraries.libraries_val = &library;
+	image.library_steps.library_steps_len = 3 * n;
+	image.library_steps.library_steps_val = steps;
+	begin_loading(&l, &image);
+	uint64_t before = ckt_lib_load_looks;
+	MUST(ckt_lib_load_check(&l), 0);
+	MUST(ckt_lib_load(&l), 0);
+	uint64_t looks = ckt_lib_load_looks - before;
+	ckt_worker_use_context(&ckt_worker, ckt_handle_primary(0));
+	IS(toy_alive, n);
+	for (u_int i = n; i < 2 * n; i++)
+		IS(toy_destroy(steps[i].id), CUDA_SUCCESS);
+	free(steps);
+	free(args);
+	free(image.contexts.contexts_val);
+	free(device.blocks.blocks_val);
+	return looks;
+}
+
+static void test_many(void)
+{
+	toy_begin();
+	uint64_t few = looks_for(500), many = looks_for(16000);
+	YES(few > 0);
+	/* 32 times as many: 32 times as many looks, and not 1024 times; how full the tables are differs. */
+	YES(many < 3 * 32 * few);
 	toy_end();
 }
 
@@ -294,4 +461,7 @@ static void test_settings(void)
 	toy_end();
 }
 
-UNIT_SUITE(state_image, {"settings", test_settings}, {"again", test_again}, {"ahead", test_ahead}, {"lies", test_lies})
+UNIT_SUITE(state_image, {"settings", test_settings}, {"again", test_again}, {"ahead", test_ahead},
+	   {"set_elsewhere", test_set_elsewhere}, {"context_gone", test_context_gone}, {"sealed", test_sealed}, {"many", test_many},
+	   /* Restores that failed leave what a worker would end with. */
+	   {"lies", test_lies})

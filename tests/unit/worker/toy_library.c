@@ -50,6 +50,19 @@ static int set(struct ckt_wcall *call)
 	return CUDA_SUCCESS;
 }
 
+static int make(struct ckt_wcall *call)
+{
+	uint64_t id = ckt_get_u64(&call->args);
+	if (!ckt_cursor_done(&call->args))
+		return CKT_WCALL_GARBAGE;
+	struct toy *toy = real(call, id);
+	if (!toy)
+		return CUDA_ERROR_INVALID_HANDLE;
+	memcpy(toy->planned, toy->settings, sizeof toy->planned);
+	toy->made++;
+	return CUDA_SUCCESS;
+}
+
 static uint32_t sum(const struct toy *toy)
 {
 	return toy->seed + toy->settings[0] + toy->settings[1] + toy->settings[2] + toy->settings[3];
@@ -131,11 +144,17 @@ static const struct ckt_proc procs[TOY_PROCS] = {
 	[TOY_DESTROY] = {"toyDestroy", destroy_call, CKT_PROC_BATCHED | CKT_PROC_NUMBERED | CKT_PROC_DESTROYS, 0, 0, 0},
 	[TOY_LATER] = {"toyLater", later, CKT_PROC_BATCHED | CKT_PROC_NUMBERED, 0, 0, 0},
 	[TOY_WRITE_TO] = {"toyWriteTo", write_to, CKT_PROC_BATCHED | CKT_PROC_NUMBERED, 0, 0, 0},
+	[TOY_MAKE] = {"toyMake", make, CKT_PROC_NUMBERED | CKT_PROC_SETS | CKT_PROC_SEALS, 0, 0, 0},
 	[TOY_ASK] = {"toyAsk", ask, 0, 0, 0, 0},
 };
 static const unsigned proc_count = TOY_PROCS;
-static const struct ckt_library toy_library = {
+static struct ckt_library toy_library = {
 	.name = "toy", .lib = TOY_LIB, .procs = procs, .proc_count = &proc_count, .destroy = destroy, .use_stream = use_stream};
+
+void toy_account(uint32_t object_bytes)
+{
+	toy_library.object_bytes = object_bytes;
+}
 
 void toy_begin(void)
 {
@@ -182,6 +201,11 @@ int toy_create(uint64_t id, uint32_t seed)
 int toy_set(uint64_t id, uint32_t key, uint32_t value)
 {
 	return call_with(TOY_SET, id, (uint32_t[]){key, value}, 2);
+}
+
+int toy_make(uint64_t id)
+{
+	return call_with(TOY_MAKE, id, NULL, 0);
 }
 
 int toy_write(uint64_t id, uint64_t address)
