@@ -1,5 +1,6 @@
 /*
- * The tables behind code.h: which code there is, what of it was used, and by which handles it is known now.
+ * The tables behind code.h: which code there is, what of it was used, and by which handles it is known now.  A library loads thousands of each, so
+ * each is found by a table, and its bytes are charged to the session.
  *
  * Threading: the caller holds ckt_code_lock, or is alone (a restore, or a frozen session).
  */
@@ -20,6 +21,9 @@ struct ckt_code {
 	bool own;			/* came with options that a restore cannot give again: what is loaded ahead only stands in its place */
 	CUlibrary ahead;		/* loaded by a restore */
 	bool handed;			/* and given to the library */
+	CUlibrary library;		/* loaded of it last; NULL: none, or it has gone */
+	uint32_t loads;			/* that are there now */
+	uint32_t next;			/* the next one of the same key, and 1; 0: none */
 };
 struct ckt_code_use {
 	enum ckt_code_use_kind kind;
@@ -42,6 +46,7 @@ struct ckt_code *ckt_code_entry(uint32_t code);
 /* What a restore has loaded of it for the library that asks now, once; NULL where there is none, or it is not the same. */
 CUlibrary ckt_code_take_ahead(uint32_t code);
 
+/* The use, new or not: what comes and goes for ever is one.  False: no memory. */
 bool ckt_code_use_add(enum ckt_code_use_kind kind, uint32_t code, const char *symbol, uint32_t *ret_use);
 uint32_t ckt_code_use_count(void);
 const struct ckt_code_use *ckt_code_use_at(uint32_t use);
@@ -62,6 +67,9 @@ bool ckt_code_module_add(CUmodule module, CUcontext context, uint32_t code);
 bool ckt_code_ahead_module_add(uint32_t code, CUcontext context, CUmodule module);
 CUmodule ckt_code_take_ahead_module(uint32_t code, CUcontext context);
 bool ckt_code_module_drop(CUmodule module, uint32_t *ret_code);
+
+/* Places that all look-ups looked at; for tests. */
+uint64_t ckt_code_looks(void);
 
 /* What was used in a context, by its handle there. */
 bool ckt_code_touched(CUcontext context, const void *handle);

@@ -83,11 +83,18 @@ static bool lay_out(struct ckt_id_map *map)
 
 bool ckt_id_map_put(struct ckt_id_map *map, uint64_t key, void *value)
 {
-	if (2 * (map->taken + 1) > map->room && !lay_out(map))
-		return false;
-	struct ckt_id_map_place *place = &map->places[place_of(map, key)];
-	map->taken += !place->value;
-	map->count += !place->value;
+	struct ckt_id_map_place *place = map->room ? &map->places[place_of(map, key)] : NULL;
+	if (place && place->value) {
+		place->value = value;
+		return true;
+	}
+	if (2 * (map->taken + 1) > map->room) {
+		if (!lay_out(map))
+			return false;
+		place = &map->places[place_of(map, key)];
+	}
+	map->taken++;
+	map->count++;
 	*place = (struct ckt_id_map_place){key, value};
 	return true;
 }

@@ -20,7 +20,7 @@ struct ckt_id_map {
 	uint64_t looks;			/* places that were looked at, of all calls; for tests */
 };
 
-/* value is not NULL; what had the key before is replaced.  False: no memory, and all is as it was. */
+/* value is not NULL; what had the key before is replaced, for which no memory is needed.  False: no memory, and all is as it was. */
 bool ckt_id_map_put(struct ckt_id_map *map, uint64_t key, void *value);
 /* NULL: nothing has the key. */
 void *ckt_id_map_find(struct ckt_id_map *map, uint64_t key);

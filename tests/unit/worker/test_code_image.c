@@ -42,12 +42,13 @@ static void test_image(void)
 	ckt_image *image = saved();
 	IS(image->start, CKT_IMAGE_START_NARROW | CKT_IMAGE_START_LAZY);
 	MUST(image->codes.codes_len > 0 && image->code_uses.code_uses_len == ckt_code_use_count(), true);
-	ckt_image_code_use *use = &image->code_uses.code_uses_val[image->code_uses.code_uses_len - 1];
+	ckt_image_journal *entry = &image->journal.journal_val[image->journal.journal_len - 1];
+	MUST(entry->kind, CKT_JOURNAL_CODE);
+	MUST(entry->id < image->code_uses.code_uses_len, true);
+	ckt_image_code_use *use = &image->code_uses.code_uses_val[entry->id];
 	ckt_image_code *code = &image->codes.codes_val[use->code];
 	TEXT(use->symbol, "first");
 	TEXT(code->file, "libtoy.so.1");
-	ckt_image_journal *entry = &image->journal.journal_val[image->journal.journal_len - 1];
-	MUST(entry->kind, CKT_JOURNAL_CODE);
 	IS(check(image, message), 0);
 
 	/* Another build of the library: said once, and left to the addresses. */
@@ -55,9 +56,13 @@ static void test_image(void)
 	IS(again(image, entry, message), 0);
 	HAS(ckt_worker.note, "code of the library libtoy.so.1 cannot be loaded in its old order (first: no such library is open here");
 	code->hash[0] ^= 1;
+	/* Done again it is a step of the journal again, of a use that is known. */
 	uint32_t uses = ckt_code_use_count();
+	size_t steps = ckt_worker.journal_count;
 	IS(again(image, entry, message), 0);
-	IS(ckt_code_use_count(), uses + 1);
+	IS(ckt_code_use_count(), uses);
+	MUST(ckt_worker.journal_count, steps + 1);
+	IS(ckt_worker.journal[steps].id, entry->id);
 	entry->context = ID(CONTEXT, 999);
 	YES(again(image, entry, message) < 0);
 	entry->context = ckt_handle_primary(0);

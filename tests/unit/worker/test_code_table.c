@@ -1,6 +1,7 @@
 /* server/worker/libs/code_table.c: the tables of libraries' code. */
 #include "server/worker/libs/code_table.h"
 
+#include "server/worker/budget.h"
 #include "tests/unit/worker/inside.h"
 
 #define LIBRARY(n) ((CUlibrary)(uintptr_t)(0x1000 + 16 * (n)))
@@ -84,6 +85,109 @@ static void test_uses(void)
 	IS(ckt_code_use_count(), next + 1);
 	TEXT(ckt_code_use_at(use)->symbol, "name");
 	IS(ckt_code_use_at(next)->kind, CKT_CODE_VARIABLE);
+	uint32_t again, other;
+	YES(ckt_code_use_add(CKT_CODE_KERNEL, 0, "name", &again));
+	IS(again, use);
+	YES(ckt_code_use_add(CKT_CODE_KERNEL, 0, "nam", &other));
+	YES(other != use);
+	YES(ckt_code_use_add(CKT_CODE_KERNEL, 1, "name", &other));
+	YES(other != use);
 }
 
-UNIT_SUITE(libs_code_table, {"codes", test_codes}, {"touched", test_touched}, {"uses", test_uses})
+/* A plan that is made and ended again and again: its code is loaded, used and unloaded each time. */
+static void cycle(unsigned n)
+{
+	static const uint8_t text[] = "code of a plan";
+	struct ckt_code_place place = {.data = text, .size = sizeof text};
+	uint32_t index, use;
+	bool used;
+	MUST(ckt_code_add(&place, false, false, &index), true);
+	MUST(ckt_code_library_add(LIBRARY(100 + n), index), true);
+	ckt_code_kernel_add(KERNEL(9000 + n), LIBRARY(100 + n), "transform");
+	ckt_code_touch(CONTEXT(3), KERNEL(9000 + n), LIBRARY(100 + n));
+	MUST(ckt_code_use_add(CKT_CODE_KERNEL, index, "transform", &use), true);
+	MUST(ckt_code_library_drop(LIBRARY(100 + n), &index, &used), true);
+	YES(used);
+	MUST(ckt_code_use_add(CKT_CODE_UNLOAD, index, "", &use), true);
+}
+
+static void test_cycles(void)
+{
+	enum { CYCLES = 3000 };
+	cycle(0);
+	uint32_t uses = ckt_code_use_count(), codes = ckt_code_count();
+	uint64_t charged = ckt_budget_used();
+	for (unsigned i = 1; i < CYCLES; i++)
+		cycle(i);
+	IS(ckt_code_use_count(), uses);
+	IS(ckt_code_count(), codes);
+	IS(ckt_budget_used(), charged);
+}
+
+/* All of a library's code, and how much of the tables was looked at for it. */
+static uint64_t load_many(unsigned n)
+{
+	uint64_t before = ckt_code_looks();
+	uint32_t index, same;
+	bool used;
+	CUlibrary found;
+	for (unsigned i = 0; i < n; i++) {
+		struct ckt_code_place place = {.data = (const uint8_t *)"x", .size = 2, .file = "libmany.so.1", .offset = 64 * i};
+		MUST(ckt_code_add(&place, true, false, &index), true);
+		MUST(ckt_code_library_add(LIBRARY(20000 + i), index), true);
+		ckt_code_kernel_add(KERNEL(20000 + i), LIBRARY(20000 + i), "kernel");
+		MUST(ckt_code_kernel_find(KERNEL(20000 + i)) != NULL, true);
+		MUST(ckt_code_library_of(index, &found), true);
+		YES(found == LIBRARY(20000 + i));
+	}
+	for (unsigned i = n; i-- > 0;) {
+		MUST(ckt_code_library_drop(LIBRARY(20000 + i), &same, &used), true);
+		NO(used);
+		CU_ASSERT_PTR_NULL(ckt_code_kernel_find(KERNEL(20000 + i)));
+	}
+	return ckt_code_looks() - before;
+}
+
+static void test_many(void)
+{
+	uint64_t few = load_many(500), many = load_many(16000);
+	YES(few > 0);
+	YES(many < 3 * 32 * few);
+}
+
+/* What the tables hold is paid for; without the money a library's code is not noted, and the library goes on. */
+static void test_account(void)
+{
+	enum { SIZE = 100000 };
+	static const uint8_t text[SIZE] = "made at run time";
+	struct ckt_code_place place = {.data = text, .size = SIZE};
+	uint32_t index, use;
+	uint64_t before = ckt_budget_used();
+	ckt_budget_init(before + 16);
+	NO(ckt_code_add(&place, false, false, &index));
+	NO(ckt_code_use_add(CKT_CODE_KERNEL, 0, "a name that nobody used before and that is too long for what is left of the account, as it happens here", &use));
+	NO(ckt_code_library_add(LIBRARY(50000), 0));
+	IS(ckt_budget_used(), before);
+	ckt_budget_init(before + 1000);
+	/* The entry, and not the bytes. */
+	YES(ckt_code_add(&place, false, false, &index));
+	CU_ASSERT_PTR_NULL(ckt_code_entry(index)->bytes);
+	ckt_budget_init(0);
+	YES(ckt_code_add(&place, false, false, &index));
+	CU_ASSERT_PTR_NOT_NULL(ckt_code_entry(index)->bytes);
+	YES(ckt_budget_used() >= before + SIZE + sizeof(struct ckt_code));
+	/* They go over to the session's blobs, which pay for them, or stay nobody's where these have no money. */
+	MUST(ckt_code_use_add(CKT_CODE_KERNEL, index, "kernel", &use), true);
+	ckt_budget_init(ckt_budget_used() - SIZE);
+	ckt_code_keep(&ckt_worker, use);
+	NO(ckt_code_entry(index)->kept);
+	ckt_budget_init(0);
+	YES(ckt_budget_used() < before + SIZE);
+	YES(ckt_code_add(&place, false, false, &index));
+	ckt_code_keep(&ckt_worker, use);
+	YES(ckt_code_entry(index)->kept);
+	YES(ckt_budget_used() >= before + SIZE);
+}
+
+UNIT_SUITE(libs_code_table, {"codes", test_codes}, {"touched", test_touched}, {"uses", test_uses}, {"cycles", test_cycles}, {"many", test_many},
+	   {"account", test_account})
