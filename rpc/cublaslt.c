@@ -42,6 +42,9 @@ static const struct ckt_lt_attribute matmul[] = {
 	{37, 180, 4, 5, false, 0},		/* D_OUT_SCALE_MODE */
 	{36, 184, 8, 5, true, 0},		/* D_OUT_SCALE_POINTER */
 	{38, 192, 8, 5, true, 0},		/* EMULATION_DESCRIPTOR */
+	{39, 200, 8, 6, false, 0},		/* ALPHA_BATCH_STRIDE, of CUDA 13.2 and later as are the next two */
+	{40, 208, 8, 6, false, 0},		/* BETA_BATCH_STRIDE */
+	{41, 216, 4, 6, false, 0x8000},		/* BATCH_INVARIANCE_FLAGS: unset */
 };
 
 static const struct ckt_lt_attribute layout[] = {
@@ -51,9 +54,14 @@ static const struct ckt_lt_attribute layout[] = {
 	{3, 16, 8, 1, false, 0},		/* COLS */
 	{4, 24, 8, 1, false, 0},		/* LD */
 	{5, 32, 4, 1, false, 1},		/* BATCH_COUNT */
-	{8, 36, 4, 1, false, 0},		/* BATCH_MODE */
+	{8, 36, 4, 1, false, 0, 2},		/* BATCH_MODE */
 	{6, 40, 8, 1, false, 0},		/* STRIDED_BATCH_OFFSET */
 	{7, 48, 8, 1, false, 0},		/* PLANE_OFFSET */
+	{9, 56, 8, 2, true, 0},			/* ROWS_ARRAY, of CUDA 13.2 and later as are the rest */
+	{10, 64, 8, 2, true, 0},		/* COLS_ARRAY */
+	{11, 72, 8, 2, true, 0},		/* LD_ARRAY */
+	{12, 80, 4, 2, false, 0},		/* ROWS_COLS_ARRAY_INTEGER_WIDTH */
+	{13, 84, 4, 2, false, 0},		/* LD_ARRAY_INTEGER_WIDTH */
 };
 
 static const struct ckt_lt_attribute transform[] = {
@@ -73,6 +81,10 @@ static const struct ckt_lt_attribute preference[] = {
 	{8, 28, 4, 1, false, 256},		/* MIN_ALIGNMENT_D_BYTES */
 	{9, 32, 4, 1, false, 0},		/* MAX_WAVES_COUNT, a float */
 	{12, 40, 8, 1, false, ALL},		/* IMPL_MASK */
+	/* Of CUDA 13.2 and later.  The header says 32 bits; the library takes 64 and nothing else. */
+	{13, 48, 8, 2, false, 0},		/* GROUPED_AVERAGE_REDUCTION_DIM */
+	{14, 56, 8, 2, false, 0},		/* GROUPED_DESC_D_AVERAGE_ROWS */
+	{15, 64, 8, 2, false, 0},		/* GROUPED_DESC_D_AVERAGE_COLS */
 };
 
 static const struct ckt_lt_attribute emulation[] = {
@@ -84,13 +96,19 @@ static const struct ckt_lt_attribute emulation[] = {
 	{5, 24, 8, 1, true, 0},			/* FIXEDPOINT_MANTISSA_BIT_COUNT_POINTER */
 };
 
-/* least_bytes: the smallest struct of the form, as cublasLt.h of some release had it; bytes: what we use of it. */
-static const struct { uint16_t least_bytes, bytes; } matmul_forms[] = {{56, 56}, {88, 88}, {96, 96}, {184, 160}, {256, CKT_LT_MATMUL_BYTES}};
-
-enum { MATMUL_FORMS = sizeof matmul_forms / sizeof *matmul_forms, OTHERS_LEAST_BYTES = 64 };
-
-static const uint8_t other_bytes[CKT_LT_KINDS] = {[CKT_LT_LAYOUT] = CKT_LT_LAYOUT_BYTES, [CKT_LT_TRANSFORM] = CKT_LT_TRANSFORM_BYTES,
-						  [CKT_LT_PREFERENCE] = CKT_LT_PREFERENCE_BYTES, [CKT_LT_EMULATION] = CKT_LT_EMULATION_BYTES};
+/*
+ * least_bytes: the smallest struct of the form, as cublasLt.h of some release had it; bytes: what we use of it.  CUDA 13.2 gave the matmul
+ * descriptor more attributes without a longer struct; the form before it comes from older clients and images alone.
+ */
+struct form { uint16_t least_bytes, bytes; };
+enum { FORMS_MAX = 6, LAYOUT_FORM = 38, PREFERENCE_FORM = 36 };
+static const struct form forms[CKT_LT_KINDS][FORMS_MAX] = {
+	[CKT_LT_MATMUL] = {{56, 56}, {88, 88}, {96, 96}, {184, 160}, {256, 200}, {256, CKT_LT_MATMUL_BYTES}},
+	[CKT_LT_LAYOUT] = {{64, 56}, {112, CKT_LT_LAYOUT_BYTES}},
+	[CKT_LT_TRANSFORM] = {{64, CKT_LT_TRANSFORM_BYTES}},
+	[CKT_LT_PREFERENCE] = {{64, 48}, {96, CKT_LT_PREFERENCE_BYTES}},
+	[CKT_LT_EMULATION] = {{64, CKT_LT_EMULATION_BYTES}},
+};
 
 #define TABLE(kind) {kind, sizeof kind / sizeof *kind}
 
@@ -105,27 +123,50 @@ const struct ckt_lt_attribute *ckt_lt_attributes(enum ckt_lt_kind kind, unsigned
 
 unsigned ckt_lt_form(enum ckt_lt_kind kind, size_t size_bytes)
 {
-	if (kind != CKT_LT_MATMUL)
-		return size_bytes >= OTHERS_LEAST_BYTES;
 	unsigned form = 0;
-	while (form < MATMUL_FORMS && size_bytes >= matmul_forms[form].least_bytes)
+	while (form < FORMS_MAX && forms[kind][form].bytes && size_bytes >= forms[kind][form].least_bytes)
 		form++;
 	return form;
 }
 
 size_t ckt_lt_form_bytes(enum ckt_lt_kind kind, unsigned form)
 {
-	if (kind != CKT_LT_MATMUL)
-		return form == 1 ? other_bytes[kind] : 0;
-	return form && form <= MATMUL_FORMS ? matmul_forms[form - 1].bytes : 0;
+	return form && form <= FORMS_MAX ? forms[kind][form - 1].bytes : 0;
 }
 
 static unsigned form_of(enum ckt_lt_kind kind, const void *descriptor)
 {
-	uint32_t form = 1;
+	uint32_t word;
+	uint16_t half;
+	switch (kind) {
+	case CKT_LT_MATMUL:
+		memcpy(&word, descriptor, sizeof word);
+		return word;
+	case CKT_LT_LAYOUT:
+		memcpy(&half, (const uint8_t *)descriptor + LAYOUT_FORM, sizeof half);
+		return half + 1u;
+	case CKT_LT_PREFERENCE:
+		memcpy(&half, (const uint8_t *)descriptor + PREFERENCE_FORM, sizeof half);
+		return half + 1u;
+	default:
+		return 1;
+	}
+}
+
+static void put_form(enum ckt_lt_kind kind, void *descriptor, unsigned form)
+{
+	uint16_t after = (uint16_t)(form - 1);
 	if (kind == CKT_LT_MATMUL)
-		memcpy(&form, descriptor, sizeof form);
-	return form;
+		memcpy(descriptor, &form, sizeof form);
+	else if (kind == CKT_LT_LAYOUT)
+		memcpy((uint8_t *)descriptor + LAYOUT_FORM, &after, sizeof after);
+	else if (kind == CKT_LT_PREFERENCE)
+		memcpy((uint8_t *)descriptor + PREFERENCE_FORM, &after, sizeof after);
+}
+
+static size_t kept_bytes(const struct ckt_lt_attribute *attribute)
+{
+	return attribute->kept ? attribute->kept : attribute->size;
 }
 
 size_t ckt_lt_bytes(enum ckt_lt_kind kind, const void *descriptor)
@@ -133,9 +174,14 @@ size_t ckt_lt_bytes(enum ckt_lt_kind kind, const void *descriptor)
 	return ckt_lt_form_bytes(kind, form_of(kind, descriptor));
 }
 
+bool ckt_lt_is_descriptor(enum ckt_lt_kind kind, const void *bytes, size_t size_bytes)
+{
+	return size_bytes >= forms[kind][0].bytes && size_bytes == ckt_lt_bytes(kind, bytes);
+}
+
 int ckt_lt_init(enum ckt_lt_kind kind, void *descriptor, size_t size_bytes)
 {
-	uint32_t form = ckt_lt_form(kind, size_bytes);
+	unsigned form = ckt_lt_form(kind, size_bytes);
 	unsigned count;
 	const struct ckt_lt_attribute *all = ckt_lt_attributes(kind, &count);
 	if (!descriptor)
@@ -146,9 +192,8 @@ int ckt_lt_init(enum ckt_lt_kind kind, void *descriptor, size_t size_bytes)
 	memset(descriptor, 0, ckt_lt_form_bytes(kind, form));
 	for (unsigned i = 0; i < count; i++)
 		if (all[i].form <= form)
-			memcpy((uint8_t *)descriptor + all[i].offset, &all[i].fresh, all[i].size);
-	if (kind == CKT_LT_MATMUL)
-		memcpy(descriptor, &form, sizeof form);
+			memcpy((uint8_t *)descriptor + all[i].offset, &all[i].fresh, kept_bytes(&all[i]));
+	put_form(kind, descriptor, form);
 	return CKT_LT_SUCCESS;
 }
 
@@ -167,7 +212,7 @@ int ckt_lt_set(enum ckt_lt_kind kind, void *descriptor, int attribute, const voi
 	const struct ckt_lt_attribute *found = descriptor && value ? find(kind, descriptor, attribute) : NULL;
 	if (!found || found->size != size_bytes)
 		return CKT_LT_INVALID_VALUE;
-	memcpy((uint8_t *)descriptor + found->offset, value, found->size);
+	memcpy((uint8_t *)descriptor + found->offset, value, kept_bytes(found));
 	return CKT_LT_SUCCESS;
 }
 
@@ -176,8 +221,12 @@ int ckt_lt_get(enum ckt_lt_kind kind, const void *descriptor, int attribute, voi
 	const struct ckt_lt_attribute *found = descriptor ? find(kind, descriptor, attribute) : NULL;
 	if (!found || (size_bytes ? !ret_value || found->size != size_bytes : !ret_written))
 		return CKT_LT_INVALID_VALUE;
-	if (size_bytes)
-		memcpy(ret_value, (const uint8_t *)descriptor + found->offset, found->size);
+	const uint8_t *place = (const uint8_t *)descriptor + found->offset;
+	if (size_bytes) {
+		memcpy(ret_value, place, kept_bytes(found));
+		/* Its sign, as the genuine library has it. */
+		memset((uint8_t *)ret_value + kept_bytes(found), place[kept_bytes(found) - 1] & 0x80 ? 0xff : 0, found->size - kept_bytes(found));
+	}
 	if (ret_written)
 		*ret_written = found->size;
 	return CKT_LT_SUCCESS;
@@ -199,13 +248,14 @@ unsigned ckt_lt_scalar_bytes(uint32_t type)
 	return type < sizeof bytes ? bytes[type] : 0;
 }
 
-void ckt_lt_reduce_pointers(void *descriptor)
+void ckt_lt_reduce_pointers(enum ckt_lt_kind kind, void *descriptor)
 {
-	unsigned form = form_of(CKT_LT_MATMUL, descriptor);
-	for (unsigned i = 0; i < sizeof matmul / sizeof *matmul; i++) {
+	unsigned count, form = form_of(kind, descriptor);
+	const struct ckt_lt_attribute *all = ckt_lt_attributes(kind, &count);
+	for (unsigned i = 0; i < count; i++) {
 		uint64_t address;
-		uint8_t *place = (uint8_t *)descriptor + matmul[i].offset;
-		if (!matmul[i].pointer || matmul[i].form > form || matmul[i].number == CKT_LT_MATMUL_EMULATION)
+		uint8_t *place = (uint8_t *)descriptor + all[i].offset;
+		if (!all[i].pointer || all[i].form > form || (kind == CKT_LT_MATMUL && all[i].number == CKT_LT_MATMUL_EMULATION))
 			continue;
 		memcpy(&address, place, sizeof address);
 		address &= -address;

@@ -103,7 +103,8 @@ CUBLAS = forwarded(
 CUBLASLT = forwarded(
     "cublasLt", 2, prefix="cublasLt", soname="libcublasLt.so", includes=("cublasLt.h",), result="cublasStatus_t",
     handles={"cublasLtHandle_t": "handle", "cudaStream_t": "stream"}, title="cuBLASLt",
-    client_header="client/libs/cublasLt/internal.h", versions=("libcublasLt.so.13", "libcublasLt.so.12"))
+    client_header="client/libs/cublasLt/internal.h", c_header="rpc/cublasLt_exported.h", exported=("rpc/cublasLt_exported.h",),
+    versions=("libcublasLt.so.13", "libcublasLt.so.12"))
 
 # Toolkits for compilers alone have no cufft.h: the library is then left out (meson.build).
 CUFFT = Library(

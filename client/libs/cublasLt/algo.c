@@ -20,9 +20,11 @@ _Static_assert(sizeof(cublasLtMatmulAlgo_t) == CKT_LT_ALGO_BYTES, "travels as by
 _Static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == CKT_LT_RESULT_BYTES, "travels as bytes");
 
 CKT_LT_CODERS(cublasLtMatmulAlgoGetHeuristic)
+CKT_LT_CODERS(cublasLtMatmulAlgoGetHeuristicForStream)
 CKT_LT_CODERS(cublasLtMatmulAlgoGetIds)
 CKT_LT_CODERS(cublasLtMatmulAlgoInit)
 CKT_LT_CODERS(cublasLtMatmulAlgoCheck)
+CKT_LT_CODERS(cublasLtMatmulAlgoCheckForStream)
 CKT_LT_CODERS(cublasLtMatmulAlgoCapGetAttribute)
 CKT_LT_CODERS(cublasLtMatmulAlgoConfigGetAttribute)
 CKT_LT_CODERS(cublasLtMatmulAlgoConfigSetAttribute)
@@ -32,22 +34,34 @@ struct problem {
 	uint8_t operation[CKT_LT_MATMUL_BYTES];
 	uint32_t operation_len;
 	uint8_t emulation_bytes[CKT_LT_EMULATION_BYTES];
+	uint8_t layout_bytes[4][CKT_LT_LAYOUT_BYTES];
 	struct ckt_lt_bytes emulation, layouts[4];
 };
 
-/* A copy of the operation without its addresses, so that equal questions are equal bytes. */
-static cublasStatus_t take_problem(const void *desc, const void *a, const void *b, const void *c, const void *d, struct problem *ret)
+/* bytes: where the copy goes. */
+static cublasStatus_t take_layout(const void *descriptor, uint8_t *bytes, struct ckt_lt_bytes *ret)
 {
-	const void *const layouts[] = {a, b, c, d};
+	cublasStatus_t status = ckt_lt_descriptor(CKT_LT_LAYOUT, descriptor, ret);
+	if (status)
+		return status;
+	memcpy(bytes, ret->bytes, ret->length);
+	ckt_lt_reduce_pointers(CKT_LT_LAYOUT, bytes);
+	ret->bytes = bytes;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+/* Copies of the descriptors without their addresses, so that equal questions are equal bytes. */
+static cublasStatus_t take_problem(const void *desc, const void *const layouts[4], struct problem *ret)
+{
 	struct ckt_lt_bytes operation;
 	cublasStatus_t status = ckt_lt_descriptor(CKT_LT_MATMUL, desc, &operation);
 	for (unsigned i = 0; !status && i < 4; i++)
-		status = ckt_lt_descriptor(CKT_LT_LAYOUT, layouts[i], &ret->layouts[i]);
+		status = take_layout(layouts[i], ret->layout_bytes[i], &ret->layouts[i]);
 	if (status)
 		return status;
 	memcpy(ret->operation, operation.bytes, operation.length);
 	ret->operation_len = operation.length;
-	ckt_lt_reduce_pointers(ret->operation);
+	ckt_lt_reduce_pointers(CKT_LT_MATMUL, ret->operation);
 	ckt_lt_emulation(ret->operation, &ret->emulation);
 	if (ret->emulation.length) {
 		/* Its own address says nothing, and neither does the one in it. */
@@ -57,6 +71,25 @@ static cublasStatus_t take_problem(const void *desc, const void *a, const void *
 		ckt_lt_set(CKT_LT_MATMUL, ret->operation, CKT_LT_MATMUL_EMULATION, &(uint64_t){0}, 8);
 	}
 	return CUBLAS_STATUS_SUCCESS;
+}
+
+/* The fields that a question has with a stream and without. */
+#define PROBLEM_FIELDS(id, problem)                                                                                                       \
+	.handle = id, .operation = (problem)->operation, .operation_len = (problem)->operation_len,                                       \
+	.emulation = (problem)->emulation.bytes, .emulation_len = (problem)->emulation.length,                                            \
+	.a_layout = (problem)->layouts[0].bytes, .a_layout_len = (problem)->layouts[0].length,                                            \
+	.b_layout = (problem)->layouts[1].bytes, .b_layout_len = (problem)->layouts[1].length,                                            \
+	.c_layout = (problem)->layouts[2].bytes, .c_layout_len = (problem)->layouts[2].length,                                            \
+	.d_layout = (problem)->layouts[3].bytes, .d_layout_len = (problem)->layouts[3].length
+
+/* Of a question for a stream's context; NULL: for the device. */
+struct asked_for {
+	uint64_t stream;
+};
+
+static cublasStatus_t take_stream(cudaStream_t stream, struct asked_for *ret)
+{
+	return ckt_lt_status(ckt_client()->stream((CUstream)stream, &ret->stream));
 }
 
 /* The algorithms that come in with the results, where the search is limited to theirs. */
@@ -81,21 +114,20 @@ static cublasStatus_t take_results(struct ckt_cursor *answer, uint32_t room, cub
 }
 
 static cublasStatus_t heuristic(uint64_t handle, const struct problem *problem, const struct ckt_lt_bytes *preference, uint32_t requested,
-				cublasLtMatmulHeuristicResult_t *results, int *ret_count)
+				cublasLtMatmulHeuristicResult_t *results, int *ret_count, const struct asked_for *asked)
 {
 	bool limited = ckt_lt_word(CKT_LT_PREFERENCE, preference->bytes, CUBLASLT_MATMUL_PREF_SEARCH_MODE) == CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID;
 	uint8_t *algos = limited ? given_algos(results, requested) : NULL;
+	uint32_t algos_len = limited ? requested * CKT_LT_ALGO_BYTES : 0;
 	if (limited && !algos)
 		return CUBLAS_STATUS_ALLOC_FAILED;
-	struct ckt_cublasLtMatmulAlgoGetHeuristic_args args = {.handle = handle, .operation = problem->operation, .operation_len = problem->operation_len,
-		.emulation = problem->emulation.bytes, .emulation_len = problem->emulation.length,
-		.a_layout = problem->layouts[0].bytes, .a_layout_len = problem->layouts[0].length,
-		.b_layout = problem->layouts[1].bytes, .b_layout_len = problem->layouts[1].length,
-		.c_layout = problem->layouts[2].bytes, .c_layout_len = problem->layouts[2].length,
-		.d_layout = problem->layouts[3].bytes, .d_layout_len = problem->layouts[3].length,
-		.preference = preference->bytes, .preference_len = preference->length, .requested = requested, .algos = algos,
-		.algos_len = limited ? requested * CKT_LT_ALGO_BYTES : 0};
-	struct ckt_lt_question question = CKT_LT_QUESTION(CKT_CUBLASLT_PROC_CUBLASLTMATMULALGOGETHEURISTIC, cublasLtMatmulAlgoGetHeuristic, &args, &args.handle);
+	struct ckt_cublasLtMatmulAlgoGetHeuristic_args args = {PROBLEM_FIELDS(handle, problem), .preference = preference->bytes,
+		.preference_len = preference->length, .requested = requested, .algos = algos, .algos_len = algos_len};
+	struct ckt_cublasLtMatmulAlgoGetHeuristicForStream_args more = {PROBLEM_FIELDS(handle, problem), .preference = preference->bytes,
+		.preference_len = preference->length, .requested = requested, .algos = algos, .algos_len = algos_len, .stream = asked ? asked->stream : 0};
+	struct ckt_lt_question question = asked
+		? CKT_LT_QUESTION(CKT_CUBLASLT_PROC_CUBLASLTMATMULALGOGETHEURISTICFORSTREAM, cublasLtMatmulAlgoGetHeuristicForStream, &more, &more.handle)
+		: CKT_LT_QUESTION(CKT_CUBLASLT_PROC_CUBLASLTMATMULALGOGETHEURISTIC, cublasLtMatmulAlgoGetHeuristic, &args, &args.handle);
 	struct ckt_cursor answer;
 	void *bytes;
 	cublasStatus_t status = ckt_lt_ask(&question, true, &answer, &bytes);
@@ -107,22 +139,25 @@ static cublasStatus_t heuristic(uint64_t handle, const struct problem *problem, 
 	return status;
 }
 
-static cublasStatus_t get_heuristic(cublasLtHandle_t handle, const void *desc, const void *a, const void *b, const void *c, const void *d,
-				    const void *preference, int requested, cublasLtMatmulHeuristicResult_t *results, int *ret_count)
+static cublasStatus_t get_heuristic(cublasLtHandle_t handle, const void *desc, const void *const layouts[4], const void *preference, int requested,
+				    cublasLtMatmulHeuristicResult_t *results, int *ret_count, const cudaStream_t *stream)
 {
 	struct problem problem;
 	struct ckt_lt_bytes wanted;
+	struct asked_for asked;
 	uint64_t id;
 	cublasStatus_t status = ckt_lt_handle(handle, &id);
 	if (!status && (requested <= 0 || !results || !ret_count))
 		status = CUBLAS_STATUS_INVALID_VALUE;
 	if (!status)
-		status = take_problem(desc, a, b, c, d, &problem);
+		status = take_problem(desc, layouts, &problem);
 	if (!status)
 		status = ckt_lt_descriptor(CKT_LT_PREFERENCE, preference, &wanted);
+	if (!status && stream)
+		status = take_stream(*stream, &asked);
 	if (status)
 		return status;
-	return heuristic(id, &problem, &wanted, requested < RESULTS_MAX ? (uint32_t)requested : RESULTS_MAX, results, ret_count);
+	return heuristic(id, &problem, &wanted, requested < RESULTS_MAX ? (uint32_t)requested : RESULTS_MAX, results, ret_count, stream ? &asked : NULL);
 }
 
 CKT_LIB_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
@@ -130,7 +165,18 @@ CKT_LIB_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t ha
 							     cublasLtMatmulPreference_t preference, int requested,
 							     cublasLtMatmulHeuristicResult_t results[], int *ret_count)
 {
-	return ckt_lt_log(__func__, get_heuristic(handle, desc, a, b, c, d, preference, requested, results, ret_count));
+	const void *const layouts[] = {a, b, c, d};
+	return ckt_lt_log(__func__, get_heuristic(handle, desc, layouts, preference, requested, results, ret_count, NULL));
+}
+
+/* The answer is kept for each stream: which of them share a green context is not asked. */
+CKT_LIB_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristicForStream(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+								      cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+								      cublasLtMatmulPreference_t preference, int requested,
+								      cublasLtMatmulHeuristicResult_t results[], int *ret_count, cudaStream_t stream)
+{
+	const void *const layouts[] = {a, b, c, d};
+	return ckt_lt_log(__func__, get_heuristic(handle, desc, layouts, preference, requested, results, ret_count, &stream));
 }
 
 static cublasStatus_t take_ids(struct ckt_cursor *answer, uint32_t room, int *ids, int *ret_count)
@@ -209,26 +255,27 @@ static cublasStatus_t take_check(struct ckt_cursor *answer, cublasLtMatmulHeuris
 	return (cublasStatus_t)res.status;
 }
 
-static cublasStatus_t check(cublasLtHandle_t handle, const void *desc, const void *a, const void *b, const void *c, const void *d,
-			    const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *ret_result)
+static cublasStatus_t check(cublasLtHandle_t handle, const void *desc, const void *const layouts[4], const cublasLtMatmulAlgo_t *algo,
+			    cublasLtMatmulHeuristicResult_t *ret_result, const cudaStream_t *stream)
 {
 	struct problem problem;
+	struct asked_for asked = {0};
 	uint64_t id;
 	cublasStatus_t status = ckt_lt_handle(handle, &id);
 	if (!status && (!algo || !ret_result))
 		status = CUBLAS_STATUS_INVALID_VALUE;
 	if (!status)
-		status = take_problem(desc, a, b, c, d, &problem);
+		status = take_problem(desc, layouts, &problem);
+	if (!status && stream)
+		status = take_stream(*stream, &asked);
 	if (status)
 		return status;
-	struct ckt_cublasLtMatmulAlgoCheck_args args = {.handle = id, .operation = problem.operation, .operation_len = problem.operation_len,
-		.emulation = problem.emulation.bytes, .emulation_len = problem.emulation.length,
-		.a_layout = problem.layouts[0].bytes, .a_layout_len = problem.layouts[0].length,
-		.b_layout = problem.layouts[1].bytes, .b_layout_len = problem.layouts[1].length,
-		.c_layout = problem.layouts[2].bytes, .c_layout_len = problem.layouts[2].length,
-		.d_layout = problem.layouts[3].bytes, .d_layout_len = problem.layouts[3].length,
-		.algo = (const uint8_t *)algo, .algo_len = sizeof *algo};
-	struct ckt_lt_question question = CKT_LT_QUESTION(CKT_CUBLASLT_PROC_CUBLASLTMATMULALGOCHECK, cublasLtMatmulAlgoCheck, &args, &args.handle);
+	struct ckt_cublasLtMatmulAlgoCheck_args args = {PROBLEM_FIELDS(id, &problem), .algo = (const uint8_t *)algo, .algo_len = sizeof *algo};
+	struct ckt_cublasLtMatmulAlgoCheckForStream_args more = {PROBLEM_FIELDS(id, &problem), .algo = (const uint8_t *)algo, .algo_len = sizeof *algo,
+								 .stream = asked.stream};
+	struct ckt_lt_question question = stream
+		? CKT_LT_QUESTION(CKT_CUBLASLT_PROC_CUBLASLTMATMULALGOCHECKFORSTREAM, cublasLtMatmulAlgoCheckForStream, &more, &more.handle)
+		: CKT_LT_QUESTION(CKT_CUBLASLT_PROC_CUBLASLTMATMULALGOCHECK, cublasLtMatmulAlgoCheck, &args, &args.handle);
 	struct ckt_cursor answer;
 	void *bytes;
 	status = ckt_lt_ask(&question, true, &answer, &bytes);
@@ -243,7 +290,15 @@ CKT_LIB_EXPORT cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, c
 						      cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
 						      const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result)
 {
-	return ckt_lt_log(__func__, check(handle, desc, a, b, c, d, algo, result));
+	return ckt_lt_log(__func__, check(handle, desc, (const void *const[]){a, b, c, d}, algo, result, NULL));
+}
+
+CKT_LIB_EXPORT cublasStatus_t cublasLtMatmulAlgoCheckForStream(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+							       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+							       const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result,
+							       cudaStream_t stream)
+{
+	return ckt_lt_log(__func__, check(handle, desc, (const void *const[]){a, b, c, d}, algo, result, &stream));
 }
 
 /* ---- Attributes of an algorithm.  size 0 asks how long the value is */

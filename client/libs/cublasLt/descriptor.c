@@ -9,14 +9,15 @@
 
 #include "client/libs/cublasLt/internal.h"
 
-static cublasStatus_t create(enum ckt_lt_kind kind, void **ret_descriptor, size_t opaque_bytes)
+/* The newest form, whatever the header of this build has: a program of a newer one may set what is newer. */
+static cublasStatus_t create(enum ckt_lt_kind kind, void **ret_descriptor)
 {
 	if (!ret_descriptor)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	void *made = malloc(opaque_bytes);
+	void *made = malloc(CKT_LT_STRUCT_BYTES);
 	if (!made)
 		return CUBLAS_STATUS_ALLOC_FAILED;
-	ckt_lt_init(kind, made, opaque_bytes);
+	ckt_lt_init(kind, made, CKT_LT_STRUCT_BYTES);
 	*ret_descriptor = made;
 	return CUBLAS_STATUS_SUCCESS;
 }
@@ -41,6 +42,18 @@ static cublasStatus_t fill_layout(cublasStatus_t made, void *descriptor, cudaDat
 	return with(CKT_LT_LAYOUT, made, descriptor, CUBLASLT_MATRIX_LAYOUT_LD, &ld, sizeof ld);
 }
 
+/* Of matrices whose numbers of rows and columns lie on the device. */
+static cublasStatus_t fill_grouped(cublasStatus_t made, void *descriptor, cudaDataType type, int count, const void *const arrays[3])
+{
+	static const int32_t grouped = CKT_LT_BATCH_GROUPED;
+	made = with(CKT_LT_LAYOUT, made, descriptor, CUBLASLT_MATRIX_LAYOUT_TYPE, &type, sizeof type);
+	made = with(CKT_LT_LAYOUT, made, descriptor, CKT_LT_LAYOUT_BATCH_COUNT, &count, sizeof count);
+	made = with(CKT_LT_LAYOUT, made, descriptor, CKT_LT_LAYOUT_BATCH_MODE, &grouped, sizeof grouped);
+	for (int i = 0; i < 3; i++)
+		made = with(CKT_LT_LAYOUT, made, descriptor, CKT_LT_LAYOUT_ROWS_ARRAY + i, &arrays[i], sizeof arrays[i]);
+	return made;
+}
+
 static cublasStatus_t fill_transform(cublasStatus_t made, void *descriptor, cudaDataType scale)
 {
 	return with(CKT_LT_TRANSFORM, made, descriptor, CUBLASLT_MATRIX_TRANSFORM_DESC_SCALE_TYPE, &scale, sizeof scale);
@@ -48,7 +61,7 @@ static cublasStatus_t fill_transform(cublasStatus_t made, void *descriptor, cuda
 
 CKT_LIB_EXPORT cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType_t scale)
 {
-	cublasStatus_t made = create(CKT_LT_MATMUL, (void **)desc, sizeof **desc);
+	cublasStatus_t made = create(CKT_LT_MATMUL, (void **)desc);
 	return made ? made : fill_matmul(made, *desc, compute, scale);
 }
 
@@ -59,7 +72,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc
 
 CKT_LIB_EXPORT cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld)
 {
-	cublasStatus_t made = create(CKT_LT_LAYOUT, (void **)layout, sizeof **layout);
+	cublasStatus_t made = create(CKT_LT_LAYOUT, (void **)layout);
 	return made ? made : fill_layout(made, *layout, type, rows, cols, ld);
 }
 
@@ -69,9 +82,26 @@ CKT_LIB_EXPORT cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLa
 	return fill_layout((cublasStatus_t)ckt_lt_init(CKT_LT_LAYOUT, layout, size), layout, type, rows, cols, ld);
 }
 
+/* A negative number of groups is as good as any until it is multiplied, as in the genuine library. */
+CKT_LIB_EXPORT cublasStatus_t cublasLtGroupedMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, int count, const void *rows,
+								const void *cols, const void *ld)
+{
+	cublasStatus_t made = create(CKT_LT_LAYOUT, (void **)layout);
+	return made ? made : fill_grouped(made, *layout, type, count, (const void *const[]){rows, cols, ld});
+}
+
+/* A struct that has no room for the arrays is too short. */
+CKT_LIB_EXPORT cublasStatus_t cublasLtGroupedMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, size_t size, cudaDataType type, int count,
+								       const void *rows, const void *cols, const void *ld)
+{
+	cublasStatus_t made = !layout ? CUBLAS_STATUS_INVALID_VALUE : ckt_lt_form(CKT_LT_LAYOUT, size) < 2 ? CUBLAS_STATUS_ALLOC_FAILED
+			      : (cublasStatus_t)ckt_lt_init(CKT_LT_LAYOUT, layout, size);
+	return made ? made : fill_grouped(made, layout, type, count, (const void *const[]){rows, cols, ld});
+}
+
 CKT_LIB_EXPORT cublasStatus_t cublasLtMatrixTransformDescCreate(cublasLtMatrixTransformDesc_t *desc, cudaDataType scale)
 {
-	cublasStatus_t made = create(CKT_LT_TRANSFORM, (void **)desc, sizeof **desc);
+	cublasStatus_t made = create(CKT_LT_TRANSFORM, (void **)desc);
 	return made ? made : fill_transform(made, *desc, scale);
 }
 
@@ -82,7 +112,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasLtMatrixTransformDescInit_internal(cublasLtM
 
 CKT_LIB_EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
-	return create(CKT_LT_PREFERENCE, (void **)preference, sizeof **preference);
+	return create(CKT_LT_PREFERENCE, (void **)preference);
 }
 
 CKT_LIB_EXPORT cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t preference, size_t size)
@@ -93,7 +123,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatm
 /* A matmul descriptor holds the address of this one; its bytes are read when the matmul is called. */
 CKT_LIB_EXPORT cublasStatus_t cublasLtEmulationDescCreate(cublasLtEmulationDesc_t *desc)
 {
-	return create(CKT_LT_EMULATION, (void **)desc, sizeof **desc);
+	return create(CKT_LT_EMULATION, (void **)desc);
 }
 
 CKT_LIB_EXPORT cublasStatus_t cublasLtEmulationDescInit_internal(cublasLtEmulationDesc_t desc, size_t size)

@@ -7,7 +7,7 @@
 #pragma once
 
 #pragma GCC visibility push(default)
-#include <cublasLt.h>
+#include "rpc/cublasLt_exported.h"
 #pragma GCC visibility pop
 #include <stdbool.h>
 #include <stddef.h>

@@ -77,7 +77,7 @@ static cublasStatus_t scalars(uint32_t mode, uint32_t type, const void *alpha, c
 }
 
 /* Every address that the call names, so that memory which host and device share is brought to the device. */
-enum { ADDRESSES_MAX = 24 };
+enum { ADDRESSES_MAX = 48 };
 struct addresses {
 	uint64_t all[ADDRESSES_MAX];
 	unsigned count;
@@ -88,13 +88,13 @@ static void note(struct addresses *addresses, uint64_t address)
 	addresses->all[addresses->count++] = address;
 }
 
-/* Those of a matmul descriptor and of its emulation descriptor, out of the bytes or, put true, back into them. */
+/* Those of a matmul descriptor, of its emulation descriptor or of a layout, out of the bytes or, put true, back into them. */
 static void descriptor_addresses(enum ckt_lt_kind kind, uint8_t *descriptor, size_t size, struct addresses *addresses, bool put)
 {
 	unsigned count;
 	const struct ckt_lt_attribute *all = ckt_lt_attributes(kind, &count);
 	for (unsigned i = 0; i < count; i++) {
-		if (!all[i].pointer || all[i].offset + all[i].size > size || (kind == CKT_LT_MATMUL && all[i].number == CKT_LT_MATMUL_EMULATION))
+		if (!all[i].pointer || (size_t)all[i].offset + all[i].size > size || (kind == CKT_LT_MATMUL && all[i].number == CKT_LT_MATMUL_EMULATION))
 			continue;
 		if (put) {
 			memcpy(descriptor + all[i].offset, &addresses->all[addresses->count++], 8);
@@ -176,6 +176,15 @@ static uint64_t hash_bytes(uint64_t hash, struct ckt_lt_bytes of)
 	return ckt_lt_hash(hash ^ of.length, of.bytes, of.length);
 }
 
+/* Of a layout: all but where the arrays of grouped matrices lie. */
+static uint64_t hash_layout(uint64_t hash, struct ckt_lt_bytes of)
+{
+	uint8_t layout[CKT_LT_LAYOUT_BYTES];
+	memcpy(layout, of.bytes, of.length);
+	ckt_lt_reduce_pointers(CKT_LT_LAYOUT, layout);
+	return ckt_lt_hash(hash ^ of.length, layout, of.length);
+}
+
 /* Of a scalar: where it lies, and of beta whether it is 0, as a matrix is then not looked at. */
 static uint64_t hash_scalar(uint64_t hash, const uint8_t *bytes, uint32_t length, uint64_t address)
 {
@@ -190,7 +199,7 @@ static uint64_t content_of_matmul(const struct ckt_cublasLtMatmul_args *args)
 {
 	uint8_t operation[CKT_LT_MATMUL_BYTES];
 	memcpy(operation, args->operation, args->operation_len);
-	ckt_lt_reduce_pointers(operation);
+	ckt_lt_reduce_pointers(CKT_LT_MATMUL, operation);
 	/* Emulation descriptors are told apart by what is in them. */
 	static const uint64_t none;
 	ckt_lt_set(CKT_LT_MATMUL, operation, CKT_LT_MATMUL_EMULATION, &none, sizeof none);
@@ -201,10 +210,10 @@ static uint64_t content_of_matmul(const struct ckt_cublasLtMatmul_args *args)
 	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->emulation, args->emulation_len});
 	hash = hash_scalar(hash, args->alpha, args->alpha_len, args->alpha_address);
 	hash = hash_scalar(hash, args->beta, args->beta_len, args->beta_address);
-	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->a_layout, args->a_layout_len});
-	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->b_layout, args->b_layout_len});
-	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->c_layout, args->c_layout_len});
-	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->d_layout, args->d_layout_len});
+	hash = hash_layout(hash, (struct ckt_lt_bytes){args->a_layout, args->a_layout_len});
+	hash = hash_layout(hash, (struct ckt_lt_bytes){args->b_layout, args->b_layout_len});
+	hash = hash_layout(hash, (struct ckt_lt_bytes){args->c_layout, args->c_layout_len});
+	hash = hash_layout(hash, (struct ckt_lt_bytes){args->d_layout, args->d_layout_len});
 	return hash_bytes(hash, (struct ckt_lt_bytes){args->algo, args->algo_len});
 }
 
@@ -221,17 +230,26 @@ static uint64_t content_of_transform(const struct ckt_cublasLtMatrixTransform_ar
 	return hash_bytes(hash, (struct ckt_lt_bytes){args->c_layout, args->c_layout_len});
 }
 
-/* The descriptor's copy, in which addresses may change, and what goes with it. */
+/* Copies of the descriptors, in which addresses may change. */
 struct operation {
 	uint8_t bytes[CKT_LT_MATMUL_BYTES];
 	uint8_t emulation[CKT_LT_EMULATION_BYTES];
-	uint32_t length, emulation_length;
+	uint8_t layouts[4][CKT_LT_LAYOUT_BYTES];
+	uint32_t length, emulation_length, layout_lengths[4];
 };
 
-static cublasStatus_t take_operation(const void *descriptor, struct operation *ret)
+/* layouts: four. */
+static cublasStatus_t take_operation(const void *descriptor, const void *const *layouts, struct operation *ret)
 {
-	struct ckt_lt_bytes operation, emulation;
+	struct ckt_lt_bytes operation, emulation, layout;
 	cublasStatus_t status = ckt_lt_descriptor(CKT_LT_MATMUL, descriptor, &operation);
+	for (int i = 0; !status && i < 4; i++) {
+		status = ckt_lt_descriptor(CKT_LT_LAYOUT, layouts[i], &layout);
+		if (status)
+			break;
+		memcpy(ret->layouts[i], layout.bytes, layout.length);
+		ret->layout_lengths[i] = layout.length;
+	}
 	if (status)
 		return status;
 	memcpy(ret->bytes, operation.bytes, operation.length);
@@ -243,12 +261,21 @@ static cublasStatus_t take_operation(const void *descriptor, struct operation *r
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+static void operation_addresses(struct operation *operation, struct addresses *addresses, bool put)
+{
+	descriptor_addresses(CKT_LT_MATMUL, operation->bytes, operation->length, addresses, put);
+	descriptor_addresses(CKT_LT_EMULATION, operation->emulation, operation->emulation_length, addresses, put);
+	/* Other layouts have none. */
+	for (int i = 0; i < 4; i++)
+		if (ckt_lt_word(CKT_LT_LAYOUT, operation->layouts[i], CKT_LT_LAYOUT_BATCH_MODE) == CKT_LT_BATCH_GROUPED)
+			descriptor_addresses(CKT_LT_LAYOUT, operation->layouts[i], operation->layout_lengths[i], addresses, put);
+}
+
 /* Precondition: all but addresses and the stream is in args. */
 static cublasStatus_t send_matmul(struct ckt_cublasLtMatmul_args *args, struct operation *operation, cudaStream_t stream)
 {
 	struct addresses addresses = {.all = {args->alpha_address, args->a, args->b, args->beta_address, args->c, args->d, args->workspace}, .count = 7};
-	descriptor_addresses(CKT_LT_MATMUL, operation->bytes, operation->length, &addresses, false);
-	descriptor_addresses(CKT_LT_EMULATION, operation->emulation, operation->emulation_length, &addresses, false);
+	operation_addresses(operation, &addresses, false);
 	bool captures;
 	cublasStatus_t status = prepare(stream, &addresses, &args->stream, &captures);
 	if (status)
@@ -261,8 +288,7 @@ static cublasStatus_t send_matmul(struct ckt_cublasLtMatmul_args *args, struct o
 	args->d = addresses.all[5];
 	args->workspace = addresses.all[6];
 	addresses.count = 7;
-	descriptor_addresses(CKT_LT_MATMUL, operation->bytes, operation->length, &addresses, true);
-	descriptor_addresses(CKT_LT_EMULATION, operation->emulation, operation->emulation_length, &addresses, true);
+	operation_addresses(operation, &addresses, true);
 	struct ckt_lt_question work = CKT_LT_QUESTION(CKT_CUBLASLT_PROC_CUBLASLTMATMUL, cublasLtMatmul, args, NULL);
 	return put_on_stream(&work, args->stream, captures, content_of_matmul(args));
 }
@@ -272,15 +298,12 @@ static cublasStatus_t matmul(cublasLtHandle_t handle, const void *desc, const vo
 			     const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspace_bytes, cudaStream_t stream)
 {
 	struct operation operation;
-	struct ckt_lt_bytes layouts[4];
 	struct scalar scale_a, scale_b;
 	const void *const descriptors[] = {a_desc, b_desc, c_desc, d_desc};
 	uint64_t id;
 	cublasStatus_t status = ckt_lt_handle(handle, &id);
 	if (!status)
-		status = take_operation(desc, &operation);
-	for (unsigned i = 0; !status && i < 4; i++)
-		status = ckt_lt_descriptor(CKT_LT_LAYOUT, descriptors[i], &layouts[i]);
+		status = take_operation(desc, descriptors, &operation);
 	if (!status)
 		status = scalars(ckt_lt_word(CKT_LT_MATMUL, operation.bytes, CKT_LT_MATMUL_POINTER_MODE),
 				 ckt_lt_word(CKT_LT_MATMUL, operation.bytes, CKT_LT_MATMUL_SCALE_TYPE), alpha, beta, false, &scale_a, &scale_b);
@@ -288,10 +311,10 @@ static cublasStatus_t matmul(cublasLtHandle_t handle, const void *desc, const vo
 		return status;
 	struct ckt_cublasLtMatmul_args args = {.handle = id, .operation = operation.bytes, .operation_len = operation.length, .emulation = operation.emulation,
 		.emulation_len = operation.emulation_length, .alpha = scale_a.bytes, .alpha_len = scale_a.length, .alpha_address = scale_a.address,
-		.a = (uintptr_t)a, .a_layout = layouts[0].bytes, .a_layout_len = layouts[0].length, .b = (uintptr_t)b, .b_layout = layouts[1].bytes,
-		.b_layout_len = layouts[1].length, .beta = scale_b.bytes, .beta_len = scale_b.length, .beta_address = scale_b.address, .c = (uintptr_t)c,
-		.c_layout = layouts[2].bytes, .c_layout_len = layouts[2].length, .d = (uintptr_t)d, .d_layout = layouts[3].bytes,
-		.d_layout_len = layouts[3].length, .algo = (const uint8_t *)algo, .algo_len = algo ? sizeof *algo : 0,
+		.a = (uintptr_t)a, .a_layout = operation.layouts[0], .a_layout_len = operation.layout_lengths[0], .b = (uintptr_t)b, .b_layout = operation.layouts[1],
+		.b_layout_len = operation.layout_lengths[1], .beta = scale_b.bytes, .beta_len = scale_b.length, .beta_address = scale_b.address, .c = (uintptr_t)c,
+		.c_layout = operation.layouts[2], .c_layout_len = operation.layout_lengths[2], .d = (uintptr_t)d, .d_layout = operation.layouts[3],
+		.d_layout_len = operation.layout_lengths[3], .algo = (const uint8_t *)algo, .algo_len = algo ? sizeof *algo : 0,
 		.workspace = (uintptr_t)workspace, .workspace_bytes = workspace_bytes};
 	return send_matmul(&args, &operation, stream);
 }

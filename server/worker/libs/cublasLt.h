@@ -34,6 +34,8 @@ int ckt_worker_cublasLtDestroy(struct ckt_wcall *call);
 int ckt_worker_cublasLtMatmul(struct ckt_wcall *call);
 int ckt_worker_cublasLtMatrixTransform(struct ckt_wcall *call);
 int ckt_worker_cublasLtMatmulAlgoGetHeuristic(struct ckt_wcall *call);
+int ckt_worker_cublasLtMatmulAlgoGetHeuristicForStream(struct ckt_wcall *call);
+int ckt_worker_cublasLtMatmulAlgoCheckForStream(struct ckt_wcall *call);
 int ckt_worker_cublasLtMatmulAlgoGetIds(struct ckt_wcall *call);
 int ckt_worker_cublasLtMatmulAlgoInit(struct ckt_wcall *call);
 int ckt_worker_cublasLtMatmulAlgoCheck(struct ckt_wcall *call);

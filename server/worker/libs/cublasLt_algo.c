@@ -49,14 +49,30 @@ static bool is_heuristic(const struct ckt_cublasLtMatmulAlgoGetHeuristic_args *a
 	       (!args->algos_len || args->algos_len == args->requested * CKT_LT_ALGO_BYTES);
 }
 
-int ckt_worker_cublasLtMatmulAlgoGetHeuristic(struct ckt_wcall *call)
+/* The same question for what a stream's context has; NULL for the device, and where the library is too old to tell them apart. */
+struct asked_for {
+	CUstream stream;
+};
+
+static cublasStatus_t get_heuristic(cublasLtHandle_t handle, const struct problem *of, void *preference, uint32_t requested,
+				    cublasLtMatmulHeuristicResult_t *results, int *ret_count, const struct asked_for *asked)
 {
-	struct ckt_cublasLtMatmulAlgoGetHeuristic_args args;
+	void *const *layouts = of->layouts;
+	if (asked && ckt_cublasLt.cublasLtMatmulAlgoGetHeuristicForStream)
+		return ckt_cublasLt.cublasLtMatmulAlgoGetHeuristicForStream(handle, of->operation, layouts[0], layouts[1], layouts[2], layouts[3], preference,
+									    (int)requested, results, ret_count, (cudaStream_t)asked->stream);
+	return ckt_cublasLt.cublasLtMatmulAlgoGetHeuristic(handle, of->operation, layouts[0], layouts[1], layouts[2], layouts[3], preference,
+							   (int)requested, results, ret_count);
+}
+
+static int answer_heuristic(struct ckt_wcall *call, const struct ckt_cublasLtMatmulAlgoGetHeuristic_args *asked_with, const struct asked_for *asked)
+{
+	const struct ckt_cublasLtMatmulAlgoGetHeuristic_args args = *asked_with;
 	struct problem problem;
 	cublasLtHandle_t handle;
 	void *preference = NULL;
 	int count = 0;
-	if (!ckt_cublasLtMatmulAlgoGetHeuristic_args_get(&call->args, &args) || !is_heuristic(&args))
+	if (!is_heuristic(&args))
 		return CKT_WCALL_GARBAGE;
 	CUresult result = ckt_cublaslt_handle(call->worker, args.handle, &handle);
 	if (result)
@@ -72,12 +88,39 @@ int ckt_worker_cublasLtMatmulAlgoGetHeuristic(struct ckt_wcall *call)
 	for (uint32_t i = 0; i < args.requested && args.algos_len; i++)
 		memcpy(&results[i].algo, args.algos + (size_t)i * CKT_LT_ALGO_BYTES, CKT_LT_ALGO_BYTES);
 	if (!status)
-		status = (int)ckt_cublasLt.cublasLtMatmulAlgoGetHeuristic(handle, problem.operation, problem.layouts[0], problem.layouts[1], problem.layouts[2],
-									  problem.layouts[3], preference, (int)args.requested, results, &count);
+		status = (int)get_heuristic(handle, &problem, preference, args.requested, results, &count, asked);
 	if (count < 0 || (uint32_t)count > args.requested)
 		count = 0;
 	struct ckt_cublasLtMatmulAlgoGetHeuristic_res res = {.status = status, .results = (const uint8_t *)results, .results_len = (uint32_t)count * CKT_LT_RESULT_BYTES};
 	return ANSWER(cublasLtMatmulAlgoGetHeuristic, call, &res);
+}
+
+int ckt_worker_cublasLtMatmulAlgoGetHeuristic(struct ckt_wcall *call)
+{
+	struct ckt_cublasLtMatmulAlgoGetHeuristic_args args;
+	return ckt_cublasLtMatmulAlgoGetHeuristic_args_get(&call->args, &args) ? answer_heuristic(call, &args, NULL) : CKT_WCALL_GARBAGE;
+}
+
+/* What two messages have in common, as fields of the shorter. */
+#define PROBLEM_FIELDS(args)                                                                                                              \
+	.handle = (args).handle, .operation = (args).operation, .operation_len = (args).operation_len, .emulation = (args).emulation,     \
+	.emulation_len = (args).emulation_len, .a_layout = (args).a_layout, .a_layout_len = (args).a_layout_len,                          \
+	.b_layout = (args).b_layout, .b_layout_len = (args).b_layout_len, .c_layout = (args).c_layout,                                    \
+	.c_layout_len = (args).c_layout_len, .d_layout = (args).d_layout, .d_layout_len = (args).d_layout_len
+
+/* The answer has the same results as the other's. */
+int ckt_worker_cublasLtMatmulAlgoGetHeuristicForStream(struct ckt_wcall *call)
+{
+	struct ckt_cublasLtMatmulAlgoGetHeuristicForStream_args args;
+	struct asked_for asked;
+	if (!ckt_cublasLtMatmulAlgoGetHeuristicForStream_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUresult result = ckt_object_stream(call->worker, args.stream, &asked.stream);
+	if (result)
+		return result;
+	const struct ckt_cublasLtMatmulAlgoGetHeuristic_args plain = {PROBLEM_FIELDS(args), .preference = args.preference,
+		.preference_len = args.preference_len, .requested = args.requested, .algos = args.algos, .algos_len = args.algos_len};
+	return answer_heuristic(call, &plain, &asked);
 }
 
 int ckt_worker_cublasLtMatmulAlgoGetIds(struct ckt_wcall *call)
@@ -121,27 +164,54 @@ int ckt_worker_cublasLtMatmulAlgoInit(struct ckt_wcall *call)
 	return ANSWER(cublasLtMatmulAlgoInit, call, &res);
 }
 
-int ckt_worker_cublasLtMatmulAlgoCheck(struct ckt_wcall *call)
+static cublasStatus_t check(cublasLtHandle_t handle, const struct problem *of, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *ret,
+			    const struct asked_for *asked)
 {
-	struct ckt_cublasLtMatmulAlgoCheck_args args;
+	void *const *layouts = of->layouts;
+	if (asked && ckt_cublasLt.cublasLtMatmulAlgoCheckForStream)
+		return ckt_cublasLt.cublasLtMatmulAlgoCheckForStream(handle, of->operation, layouts[0], layouts[1], layouts[2], layouts[3], algo, ret,
+								     (cudaStream_t)asked->stream);
+	return ckt_cublasLt.cublasLtMatmulAlgoCheck(handle, of->operation, layouts[0], layouts[1], layouts[2], layouts[3], algo, ret);
+}
+
+static int answer_check(struct ckt_wcall *call, const struct ckt_cublasLtMatmulAlgoCheck_args *args, const struct asked_for *asked)
+{
 	struct problem problem;
 	cublasLtHandle_t handle;
 	cublasLtMatmulAlgo_t algo;
 	cublasLtMatmulHeuristicResult_t checked = {0};
-	if (!ckt_cublasLtMatmulAlgoCheck_args_get(&call->args, &args) || args.algo_len != sizeof algo)
+	if (args->algo_len != sizeof algo)
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_cublaslt_handle(call->worker, args.handle, &handle);
+	CUresult result = ckt_cublaslt_handle(call->worker, args->handle, &handle);
 	if (result)
 		return result;
-	int status = TAKE_PROBLEM(&args, &problem);
+	int status = TAKE_PROBLEM(args, &problem);
 	if (status == CKT_WCALL_GARBAGE)
 		return status;
-	memcpy(&algo, args.algo, sizeof algo);
+	memcpy(&algo, args->algo, sizeof algo);
 	if (!status)
-		status = (int)ckt_cublasLt.cublasLtMatmulAlgoCheck(handle, problem.operation, problem.layouts[0], problem.layouts[1], problem.layouts[2],
-								   problem.layouts[3], &algo, &checked);
+		status = (int)check(handle, &problem, &algo, &checked, asked);
 	struct ckt_cublasLtMatmulAlgoCheck_res res = {.status = status, .result = (const uint8_t *)&checked, .result_len = sizeof checked};
 	return ANSWER(cublasLtMatmulAlgoCheck, call, &res);
+}
+
+int ckt_worker_cublasLtMatmulAlgoCheck(struct ckt_wcall *call)
+{
+	struct ckt_cublasLtMatmulAlgoCheck_args args;
+	return ckt_cublasLtMatmulAlgoCheck_args_get(&call->args, &args) ? answer_check(call, &args, NULL) : CKT_WCALL_GARBAGE;
+}
+
+int ckt_worker_cublasLtMatmulAlgoCheckForStream(struct ckt_wcall *call)
+{
+	struct ckt_cublasLtMatmulAlgoCheckForStream_args args;
+	struct asked_for asked;
+	if (!ckt_cublasLtMatmulAlgoCheckForStream_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUresult result = ckt_object_stream(call->worker, args.stream, &asked.stream);
+	if (result)
+		return result;
+	const struct ckt_cublasLtMatmulAlgoCheck_args plain = {PROBLEM_FIELDS(args), .algo = args.algo, .algo_len = args.algo_len};
+	return answer_check(call, &plain, &asked);
 }
 
 int ckt_worker_cublasLtMatmulAlgoCapGetAttribute(struct ckt_wcall *call)

@@ -119,29 +119,30 @@ static cublasStatus_t set_real(enum ckt_lt_kind kind, void *real, int attribute,
 }
 
 /* An attribute whose value a new descriptor has is left as it is: an older library need not know it. */
-static cublasStatus_t fill(enum ckt_lt_kind kind, const uint8_t *bytes, size_t length, void *real)
+static cublasStatus_t fill(enum ckt_lt_kind kind, const uint8_t *bytes, void *real)
 {
 	unsigned count;
 	const struct ckt_lt_attribute *all = ckt_lt_attributes(kind, &count);
 	for (unsigned i = 0; i < count; i++) {
-		if (all[i].offset + all[i].size > length || !memcmp(bytes + all[i].offset, &all[i].fresh, all[i].size))
+		uint64_t value = 0;
+		if (ckt_lt_get(kind, bytes, all[i].number, &value, all[i].size, NULL) || value == all[i].fresh)
 			continue;
 		/* Its value is an address in the client. */
 		if (kind == CKT_LT_MATMUL && all[i].number == CKT_LT_MATMUL_EMULATION)
 			continue;
-		cublasStatus_t status = set_real(kind, real, all[i].number, bytes + all[i].offset, all[i].size);
+		cublasStatus_t status = set_real(kind, real, all[i].number, &value, all[i].size);
 		if (status)
 			return status;
 	}
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t make(enum ckt_lt_kind kind, const uint8_t *bytes, size_t length, void **ret_real)
+static cublasStatus_t make(enum ckt_lt_kind kind, const uint8_t *bytes, void **ret_real)
 {
 	*ret_real = NULL;
 	cublasStatus_t status = create(kind, bytes, ret_real);
 	if (!status)
-		status = fill(kind, bytes, length, *ret_real);
+		status = fill(kind, bytes, *ret_real);
 	if (!status)
 		return status;
 	destroy_real(kind, *ret_real);
@@ -152,9 +153,9 @@ static cublasStatus_t make(enum ckt_lt_kind kind, const uint8_t *bytes, size_t l
 static cublasStatus_t build(enum ckt_lt_kind kind, const struct ckt_cublaslt_bytes *from, struct place *place)
 {
 	empty(kind, place);
-	cublasStatus_t status = from->emulation_length ? make(CKT_LT_EMULATION, from->emulation, from->emulation_length, &place->emulation) : CUBLAS_STATUS_SUCCESS;
+	cublasStatus_t status = from->emulation_length ? make(CKT_LT_EMULATION, from->emulation, &place->emulation) : CUBLAS_STATUS_SUCCESS;
 	if (!status)
-		status = make(kind, from->bytes, from->length, &place->real);
+		status = make(kind, from->bytes, &place->real);
 	if (!status && place->emulation)
 		status = set_real(kind, place->real, CKT_LT_MATMUL_EMULATION, &place->emulation, sizeof place->emulation);
 	if (status) {
@@ -173,7 +174,7 @@ static bool is_descriptor(enum ckt_lt_kind kind, const struct ckt_cublaslt_bytes
 {
 	if (from->emulation_length && (kind != CKT_LT_MATMUL || from->emulation_length != CKT_LT_EMULATION_BYTES))
 		return false;
-	return from->length >= 4 && from->length == ckt_lt_bytes(kind, from->bytes);
+	return ckt_lt_is_descriptor(kind, from->bytes, from->length);
 }
 
 int ckt_cublaslt_descriptor(enum ckt_cublaslt_role role, const struct ckt_cublaslt_bytes *from, void **ret_descriptor)

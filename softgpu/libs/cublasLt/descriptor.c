@@ -79,17 +79,17 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLa
 		return (cublasStatus_t)ckt_lt_get(kind, descriptor, (int)attr, buf, sizeInBytes, sizeWritten);                            \
 	}
 
-CREATE(cublasLtMatmulDescCreate, matmulDesc, sizeof(cublasLtMatmulDescOpaque_t), cublasLtMatmulDescInit_internal,
+CREATE(cublasLtMatmulDescCreate, matmulDesc, CKT_LT_STRUCT_BYTES, cublasLtMatmulDescInit_internal,
        (cublasLtMatmulDesc_t *matmulDesc, cublasComputeType_t computeType, cudaDataType_t scaleType),
-       (*matmulDesc, sizeof(cublasLtMatmulDescOpaque_t), computeType, scaleType))
-CREATE(cublasLtMatrixLayoutCreate, matLayout, sizeof(cublasLtMatrixLayoutOpaque_t), cublasLtMatrixLayoutInit_internal,
+       (*matmulDesc, CKT_LT_STRUCT_BYTES, computeType, scaleType))
+CREATE(cublasLtMatrixLayoutCreate, matLayout, CKT_LT_STRUCT_BYTES, cublasLtMatrixLayoutInit_internal,
        (cublasLtMatrixLayout_t *matLayout, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld),
-       (*matLayout, sizeof(cublasLtMatrixLayoutOpaque_t), type, rows, cols, ld))
-CREATE(cublasLtMatrixTransformDescCreate, transformDesc, sizeof(cublasLtMatrixTransformDescOpaque_t), cublasLtMatrixTransformDescInit_internal,
+       (*matLayout, CKT_LT_STRUCT_BYTES, type, rows, cols, ld))
+CREATE(cublasLtMatrixTransformDescCreate, transformDesc, CKT_LT_STRUCT_BYTES, cublasLtMatrixTransformDescInit_internal,
        (cublasLtMatrixTransformDesc_t *transformDesc, cudaDataType scaleType),
-       (*transformDesc, sizeof(cublasLtMatrixTransformDescOpaque_t), scaleType))
-CREATE(cublasLtMatmulPreferenceCreate, pref, sizeof(cublasLtMatmulPreferenceOpaque_t), cublasLtMatmulPreferenceInit_internal,
-       (cublasLtMatmulPreference_t *pref), (*pref, sizeof(cublasLtMatmulPreferenceOpaque_t)))
+       (*transformDesc, CKT_LT_STRUCT_BYTES, scaleType))
+CREATE(cublasLtMatmulPreferenceCreate, pref, CKT_LT_STRUCT_BYTES, cublasLtMatmulPreferenceInit_internal,
+       (cublasLtMatmulPreference_t *pref), (*pref, CKT_LT_STRUCT_BYTES))
 DESTROY(cublasLtMatmulDescDestroy, cublasLtMatmulDesc_t)
 DESTROY(cublasLtMatrixLayoutDestroy, cublasLtMatrixLayout_t)
 DESTROY(cublasLtMatrixTransformDescDestroy, cublasLtMatrixTransformDesc_t)
@@ -103,8 +103,8 @@ GET(cublasLtMatrixLayoutGetAttribute, cublasLtMatrixLayout_t, cublasLtMatrixLayo
 GET(cublasLtMatrixTransformDescGetAttribute, cublasLtMatrixTransformDesc_t, cublasLtMatrixTransformDescAttributes_t, CKT_LT_TRANSFORM)
 GET(cublasLtMatmulPreferenceGetAttribute, cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t, CKT_LT_PREFERENCE)
 #if CUBLAS_VER_MAJOR >= 13
-CREATE(cublasLtEmulationDescCreate, emulationDesc, sizeof(cublasLtEmulationDescOpaque_t), cublasLtEmulationDescInit_internal,
-       (cublasLtEmulationDesc_t *emulationDesc), (*emulationDesc, sizeof(cublasLtEmulationDescOpaque_t)))
+CREATE(cublasLtEmulationDescCreate, emulationDesc, CKT_LT_STRUCT_BYTES, cublasLtEmulationDescInit_internal,
+       (cublasLtEmulationDesc_t *emulationDesc), (*emulationDesc, CKT_LT_STRUCT_BYTES))
 DESTROY(cublasLtEmulationDescDestroy, cublasLtEmulationDesc_t)
 SET(cublasLtEmulationDescSetAttribute, cublasLtEmulationDesc_t, cublasLtEmulationDescAttributes_t, CKT_LT_EMULATION)
 GET(cublasLtEmulationDescGetAttribute, cublasLtEmulationDesc_t, cublasLtEmulationDescAttributes_t, CKT_LT_EMULATION)

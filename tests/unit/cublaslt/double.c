@@ -277,6 +277,15 @@ static cublasStatus_t lt_heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t
 	return answer();
 }
 
+/* The stream alone is told; the rest is the same. */
+static cublasStatus_t lt_heuristic_for_stream(cublasLtHandle_t handle, cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+					      cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int requested,
+					      cublasLtMatmulHeuristicResult_t results[], int *ret_count, cudaStream_t stream)
+{
+	add("stream=%s ", stream == (cudaStream_t)CU_STREAM_PER_THREAD ? "thread" : "legacy");
+	return lt_heuristic(handle, op, a, b, c, d, preference, requested, results, ret_count);
+}
+
 static cublasStatus_t lt_ids(cublasLtHandle_t handle, cublasComputeType_t compute, cudaDataType_t scale, cudaDataType_t a, cudaDataType_t b, cudaDataType_t c,
 			     cudaDataType_t d, int requested, int ids[], int *ret_count)
 {
@@ -310,6 +319,14 @@ static cublasStatus_t lt_check(cublasLtHandle_t handle, cublasLtMatmulDesc_t op,
 	result->workspaceSize = 4096;
 	result->wavesCount = 2;
 	return answer();
+}
+
+static cublasStatus_t lt_check_for_stream(cublasLtHandle_t handle, cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+					  cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
+					  cublasLtMatmulHeuristicResult_t *result, cudaStream_t stream)
+{
+	add("stream=%s ", stream == (cudaStream_t)CU_STREAM_PER_THREAD ? "thread" : "legacy");
+	return lt_check(handle, op, a, b, c, d, algo, result);
 }
 
 /* Attribute 6 is a list of double_results words; others have 4 bytes. */
@@ -397,4 +414,11 @@ void double_install(void)
 		.cublasLtEmulationDescCreate = emulation_create, .cublasLtEmulationDescDestroy = emulation_destroy, .cublasLtEmulationDescSetAttribute = emulation_set,
 	};
 	((struct ckt_library_loaded *)ckt_library_loaded(CKT_LIB_CUBLASLT))->open = true;
+}
+
+void double_install_newer(void)
+{
+	double_install();
+	ckt_cublasLt.cublasLtMatmulAlgoGetHeuristicForStream = lt_heuristic_for_stream;
+	ckt_cublasLt.cublasLtMatmulAlgoCheckForStream = lt_check_for_stream;
 }

@@ -12,6 +12,8 @@
 
 /* Puts the double into the worker's table of functions and opens the library. */
 void double_install(void);
+/* The same of a library as new as CUDA 13.5's. */
+void double_install_newer(void);
 /* What was called since the last time, a line each, descriptors apart. */
 const char *double_calls(void);
 /* Descriptors that were made and not ended; how many were made at all. */

@@ -157,6 +157,41 @@ static void test_init_and_check(void)
 	end();
 }
 
+/* What is asked of a stream's context goes with the stream, and is another question for another stream. */
+static void test_for_stream(void)
+{
+	cublasLtMatmulHeuristicResult_t results[2] = {0}, checked = {.algo = some};
+	int count = 0;
+	make();
+	/* A library that cannot tell contexts apart answers for the device. */
+	IS(cublasLtMatmulAlgoGetHeuristicForStream(bridge_handle(), op, layouts[0], layouts[1], layouts[2], layouts[3], preference, 2, results, &count, NULL),
+	   CUBLAS_STATUS_SUCCESS);
+	TEXT(double_calls(), "cublasLtMatmulAlgoGetHeuristic handle=4a4d " PROBLEM " preference={} requested=2 given=0..0\n");
+	ckt_lt_cache_clear();
+	double_install_newer();
+	IS(cublasLtMatmulAlgoGetHeuristicForStream(bridge_handle(), op, layouts[0], layouts[1], layouts[2], layouts[3], preference, 2, results, &count, NULL),
+	   CUBLAS_STATUS_SUCCESS);
+	TEXT(double_calls(), "stream=legacy cublasLtMatmulAlgoGetHeuristic handle=4a4d " PROBLEM " preference={} requested=2 given=0..0\n");
+	IS(count, 2);
+	IS(results[1].workspaceSize, 2048);
+	bridge_reset();
+	IS(cublasLtMatmulAlgoGetHeuristicForStream(bridge_handle(), op, layouts[0], layouts[1], layouts[2], layouts[3], preference, 2, results, &count, NULL),
+	   CUBLAS_STATUS_SUCCESS);
+	IS(bridge_total(), 0);
+	IS(cublasLtMatmulAlgoGetHeuristicForStream(bridge_handle(), op, layouts[0], layouts[1], layouts[2], layouts[3], preference, 2, results, &count,
+						   cudaStreamPerThread), CUBLAS_STATUS_SUCCESS);
+	HAS(double_calls(), "stream=thread ");
+	IS(cublasLtMatmulAlgoCheckForStream(bridge_handle(), op, layouts[0], layouts[1], layouts[2], layouts[3], &checked.algo, &checked, cudaStreamPerThread),
+	   CUBLAS_STATUS_SUCCESS);
+	TEXT(double_calls(), "stream=thread cublasLtMatmulAlgoCheck handle=4a4d " PROBLEM " algo=11..88\n");
+	IS(checked.workspaceSize, 4096);
+	IS(cublasLtMatmulAlgoCheckForStream(bridge_handle(), op, layouts[0], layouts[1], layouts[2], layouts[3], NULL, &checked, NULL), CUBLAS_STATUS_INVALID_VALUE);
+	IS(cublasLtMatmulAlgoGetHeuristicForStream(NULL, op, layouts[0], layouts[1], layouts[2], layouts[3], preference, 2, results, &count, NULL),
+	   CUBLAS_STATUS_NOT_INITIALIZED);
+	double_install();
+	end();
+}
+
 static void test_capabilities(void)
 {
 	uint32_t list[2000], word = 0;
@@ -221,4 +256,4 @@ static void test_config(void)
 }
 
 UNIT_SUITE(algo, {"heuristic", test_heuristic}, {"limited search", test_limited}, {"wrong heuristics", test_heuristic_wrong}, {"ids", test_ids},
-	   {"init and check", test_init_and_check}, {"capabilities", test_capabilities}, {"configuration", test_config})
+	   {"init and check", test_init_and_check}, {"for a stream", test_for_stream}, {"capabilities", test_capabilities}, {"configuration", test_config})

@@ -59,6 +59,40 @@ static void test_host(void)
 	end();
 }
 
+/* Matrices whose sizes lie on the device; and what CUDA 13.2 brought for the operation. */
+static void test_grouped(void)
+{
+	float alpha = 1, beta = 0;
+	cublasLtMatrixLayout_t grouped[4];
+	make(CUBLAS_COMPUTE_32F, CUDA_R_32F);
+	for (unsigned i = 0; i < 4; i++)
+		MUST(cublasLtGroupedMatrixLayoutCreate(&grouped[i], CUDA_R_16BF, 3, at(0x10000 + i * 0x100), at(0x20000), at(0x30000)), CUBLAS_STATUS_SUCCESS);
+	cublasLtMatrixLayoutSetAttribute(grouped[1], (cublasLtMatrixLayoutAttribute_t)12, &(int32_t){1}, 4);
+	cublasLtMatmulDescSetAttribute(op, (cublasLtMatmulDescAttributes_t)39, &(int64_t){7}, 8);
+	cublasLtMatmulDescSetAttribute(op, (cublasLtMatmulDescAttributes_t)40, &(int64_t){-8}, 8);
+	cublasLtMatmulDescSetAttribute(op, (cublasLtMatmulDescAttributes_t)41, &(int32_t){4}, 4);
+	IS(cublasLtMatmul(bridge_handle(), op, &alpha, at(0x1000), grouped[0], at(0x2000), grouped[1], &beta, at(0x3000), grouped[2], at(0x4000), grouped[3], NULL,
+			  NULL, 0, NULL), CUBLAS_STATUS_SUCCESS);
+	TEXT(double_calls(), "cublasLtMatmul handle=4a4d op={0=44 1=0 39=7 40=fffffffffffffff8 41=4} alpha=host:0000803f "
+	     "a=0x1000 A={0=e 2=0 3=0 4=0 5=3 8=2 9=10000 10=20000 11=30000} b=0x2000 B={0=e 2=0 3=0 4=0 5=3 8=2 9=10100 10=20000 11=30000 12=1} "
+	     "beta=host:00000000 c=0x3000 C={0=e 2=0 3=0 4=0 5=3 8=2 9=10200 10=20000 11=30000} d=0x4000 "
+	     "D={0=e 2=0 3=0 4=0 5=3 8=2 9=10300 10=20000 11=30000} algo=NULL workspace=0 bytes=0 stream=legacy\n");
+	/* The same content at other addresses need not be waited for. */
+	cublasLtMatrixLayoutSetAttribute(grouped[2], (cublasLtMatrixLayoutAttribute_t)9, &(uint64_t){0x50200}, 8);
+	bridge_reset();
+	IS(cublasLtMatmul(bridge_handle(), op, &alpha, at(0x1000), grouped[0], at(0x2000), grouped[1], &beta, at(0x3000), grouped[2], at(0x4000), grouped[3], NULL,
+			  NULL, 0, NULL), CUBLAS_STATUS_SUCCESS);
+	HAS(double_calls(), "9=50200");
+	for (unsigned i = 0; i < 4; i++)
+		cublasLtMatrixLayoutDestroy(grouped[i]);
+	IS(cublasLtGroupedMatrixLayoutCreate(NULL, CUDA_R_16BF, 3, NULL, NULL, NULL), CUBLAS_STATUS_INVALID_VALUE);
+	uint64_t room[32];
+	IS(cublasLtGroupedMatrixLayoutInit_internal((void *)room, 111, CUDA_R_16BF, 3, NULL, NULL, NULL), CUBLAS_STATUS_ALLOC_FAILED);
+	IS(cublasLtGroupedMatrixLayoutInit_internal((void *)room, 112, CUDA_R_16BF, 3, NULL, NULL, NULL), CUBLAS_STATUS_SUCCESS);
+	IS(cublasLtGroupedMatrixLayoutInit_internal(NULL, 112, CUDA_R_16BF, 3, NULL, NULL, NULL), CUBLAS_STATUS_INVALID_VALUE);
+	end();
+}
+
 /* By the scale type: as many bytes as it has, the longest too. */
 static void test_scale_types(void)
 {
@@ -134,8 +168,8 @@ static void test_attributes(void)
 	IS(multiply(&one, &one, NULL), CUBLAS_STATUS_SUCCESS);
 	const char *calls = double_calls();
 	HAS(calls, "op={0=44 1=0 3=43 4=44 5=45 6=46 7=47 8=48 10=4a 11=4b 12=4c 13=4d 14=4e 15=4f 16=50 17=51 18=52 19=53 20=54 21=55 22=56 23=57 24=58 "
-		   "25=59 26=5a 31=5f 32=60 33=61 34=62 35=63 36=64 37=65}");
-	HAS(calls, "D={0=90 1=91 2=92 3=93 4=94 5=95 6=96 7=97 8=98}");
+		   "25=59 26=5a 31=5f 32=60 33=61 34=62 35=63 36=64 37=65 39=67 40=68 41=69}");
+	HAS(calls, "D={0=90 1=91 2=92 3=93 4=94 5=95 6=96 7=97 8=98 9=99 10=9a 11=9b 12=9c 13=9d}");
 	end();
 }
 
@@ -349,5 +383,5 @@ static void test_capture(void)
 	end();
 }
 
-UNIT_SUITE(matmul, {"scalars on the host", test_host}, {"scale types", test_scale_types}, {"pointer modes", test_pointer_modes}, {"attributes", test_attributes},
+UNIT_SUITE(matmul, {"scalars on the host", test_host}, {"scale types", test_scale_types}, {"grouped", test_grouped}, {"pointer modes", test_pointer_modes}, {"attributes", test_attributes},
 	   {"emulation", test_emulation}, {"addresses", test_addresses}, {"nulls", test_nulls}, {"first", test_first}, {"errors", test_errors}, {"transform", test_transform}, {"capture", test_capture})

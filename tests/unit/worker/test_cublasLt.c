@@ -14,7 +14,7 @@ static uint64_t handle_id(void)
 	uint64_t id = 0;
 	MUST(ckt_lt_handle(bridge_handle(), &id), CUBLAS_STATUS_SUCCESS);
 	ckt_lt_init(CKT_LT_MATMUL, operation, 256);
-	ckt_lt_init(CKT_LT_LAYOUT, layout, 64);
+	ckt_lt_init(CKT_LT_LAYOUT, layout, CKT_LT_STRUCT_BYTES);
 	ckt_lt_init(CKT_LT_TRANSFORM, transform, 64);
 	return id;
 }
@@ -96,7 +96,7 @@ static void test_lengths(void)
 	IS(multiply(&args), INSIDE_GARBAGE);
 	/* A form that there is not, and one whose bytes are more than came. */
 	args = good();
-	operation[0] = 6;
+	operation[0] = 7;
 	IS(multiply(&args), INSIDE_GARBAGE);
 	operation[0] = 4;
 	IS(multiply(&args), INSIDE_GARBAGE);

@@ -13,8 +13,8 @@ static uint64_t handle_id(void)
 	uint64_t id = 0;
 	MUST(ckt_lt_handle(bridge_handle(), &id), CUBLAS_STATUS_SUCCESS);
 	ckt_lt_init(CKT_LT_MATMUL, operation, 256);
-	ckt_lt_init(CKT_LT_LAYOUT, layout, 64);
-	ckt_lt_init(CKT_LT_PREFERENCE, preference, 64);
+	ckt_lt_init(CKT_LT_LAYOUT, layout, CKT_LT_STRUCT_BYTES);
+	ckt_lt_init(CKT_LT_PREFERENCE, preference, CKT_LT_STRUCT_BYTES);
 	return id;
 }
 
@@ -55,6 +55,22 @@ static void test_heuristic(void)
 	double_calls();
 }
 
+/* The same two questions with a stream, which is looked for, and what was wrong of them is. */
+static void test_for_stream(void)
+{
+	uint64_t id = handle_id();
+#define FOR_STREAM(...) ASKED(cublasLtMatmulAlgoGetHeuristicForStream, CUBLASLTMATMULALGOGETHEURISTICFORSTREAM, PROBLEM, .preference = preference, __VA_ARGS__)
+	IS(FOR_STREAM(.handle = id, .preference_len = sizeof preference, .requested = 1), CUDA_SUCCESS);
+	IS(FOR_STREAM(.handle = id, .preference_len = sizeof preference, .requested = 1, .stream = 12345), CUDA_ERROR_INVALID_HANDLE);
+	IS(FOR_STREAM(.handle = 5, .preference_len = sizeof preference, .requested = 1), CUDA_ERROR_INVALID_HANDLE);
+	IS(FOR_STREAM(.handle = id, .preference_len = sizeof preference, .requested = 0), INSIDE_GARBAGE);
+#define CHECK_FOR_STREAM(...) ASKED(cublasLtMatmulAlgoCheckForStream, CUBLASLTMATMULALGOCHECKFORSTREAM, PROBLEM, .algo = algo, __VA_ARGS__)
+	IS(CHECK_FOR_STREAM(.handle = id, .algo_len = sizeof algo), CUDA_SUCCESS);
+	IS(CHECK_FOR_STREAM(.handle = id, .algo_len = sizeof algo, .stream = 12345), CUDA_ERROR_INVALID_HANDLE);
+	IS(CHECK_FOR_STREAM(.handle = id, .algo_len = 8), INSIDE_GARBAGE);
+	double_calls();
+}
+
 /* Whatever the library says of how many it found: no more than there is room for is read. */
 static void test_results(void)
 {
@@ -89,4 +105,4 @@ static void test_others(void)
 	double_calls();
 }
 
-UNIT_SUITE(cublasLt_algo, {"heuristic", test_heuristic}, {"results", test_results}, {"others", test_others})
+UNIT_SUITE(cublasLt_algo, {"heuristic", test_heuristic}, {"for a stream", test_for_stream}, {"results", test_results}, {"others", test_others})

@@ -16,7 +16,7 @@ static void test_kept(void)
 	bridge_handle();
 	ckt_cublaslt_descriptors_end();
 	IS(double_descriptors(), 0);
-	ckt_lt_init(CKT_LT_LAYOUT, layout, 64);
+	ckt_lt_init(CKT_LT_LAYOUT, layout, CKT_LT_STRUCT_BYTES);
 	int before = double_made();
 	void *first = get(CKT_CUBLASLT_A, layout, sizeof layout);
 	YES(first != NULL);
@@ -36,7 +36,7 @@ static void test_bounded(void)
 {
 	uint8_t layout[CKT_LT_LAYOUT_BYTES];
 	bridge_handle();
-	ckt_lt_init(CKT_LT_LAYOUT, layout, 64);
+	ckt_lt_init(CKT_LT_LAYOUT, layout, CKT_LT_STRUCT_BYTES);
 	int before = double_made();
 	for (uint64_t rows = 0; rows < 5000; rows++) {
 		ckt_lt_set(CKT_LT_LAYOUT, layout, 2, &rows, 8);
