@@ -281,6 +281,7 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 			result = ckt_graph_leave(capture(capturing, request, launch, kernel_params));
 		} else if (result == CUDA_SUCCESS) {
 			ckt_soft_object_ref(&function->object);
+			ckt_soft_waits_launch(stream);
 			result = ckt_soft_stream_submit(stream, run_launch, launch, size, CKT_SOFT_ALWAYS, NULL, 0, NULL);
 			if (result != CUDA_SUCCESS)
 				ckt_soft_object_put(&function->object);

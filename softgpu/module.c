@@ -100,6 +100,7 @@ static CUresult make_functions(struct ckt_soft_module *module)
 CUresult ckt_soft_module_create(struct ckt_soft_context *context, struct ckt_ptx_module *code, bool from_library,
 				struct ckt_soft_module **ret_module)
 {
+	ckt_soft_waits_load(context);
 	struct ckt_soft_module *module = calloc(1, sizeof(*module));
 	if (!module) {
 		ckt_ptx_module_destroy(code);
@@ -226,6 +227,8 @@ CUresult ckt_soft_function_load(struct ckt_soft_function *function)
 {
 	enum { CODE_BYTES = 4096 };
 	CUresult result = CUDA_SUCCESS;
+	if (!atomic_load_explicit(&function->waited, memory_order_relaxed) && !atomic_exchange(&function->waited, true))
+		ckt_soft_waits_load(function->module->context);
 	if (!code_takes_memory() || atomic_load_explicit(&function->loaded, memory_order_acquire))
 		return CUDA_SUCCESS;
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

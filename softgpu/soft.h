@@ -289,6 +289,14 @@ bool ckt_soft_vmm_reserved(uint64_t address);
 /* vmm.c: drops a mapping's hold on its physical memory. */
 void ckt_soft_physical_put(struct ckt_soft_physical *physical);
 
+/* ---- waits.c */
+
+/* Where CRICKET_SOFT_WAITS says so: before a context loads code, and before a stream takes a kernel. */
+void ckt_soft_waits_load(struct ckt_soft_context *context);
+void ckt_soft_waits_launch(struct ckt_soft_stream *stream);
+/* What the list (NULL: none) names: 1 load, 2 launch. */
+unsigned ckt_soft_waits_parse(const char *list);
+
 /* ---- pool_side.c */
 
 /* The program has waited: what pools should not keep goes. */
@@ -371,7 +379,7 @@ struct ckt_soft_function {
 	unsigned capability;			/* of the device */
 	atomic_int max_dynamic_shared, carveout, non_portable_cluster, cluster_policy;
 	atomic_int cluster_set[3];
-	atomic_bool refusal_said, loaded;
+	atomic_bool refusal_said, loaded, waited;
 	uint64_t code_base;			/* of what a lazy driver has loaded; 0: nothing */
 };
 
