@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "rpc/hostmem.h"
@@ -68,10 +67,10 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 		return;
 	ckt_info("client gone: %s", why);
 	ckt_output_connect(&worker->output, -1, 0, NULL, 0);
+	ckt_input_connect(&worker->input, -1);
 	close(worker->client_fd);
 	worker->client_fd = -1;
 	worker->client_epoch = 0;
-	worker->input_head = worker->input_tail = 0;
 	pthread_mutex_lock(&worker->mail_lock);
 	if (worker->state == CKT_STATE_RUNNING)
 		worker->state = CKT_STATE_DETACHED;
@@ -122,6 +121,7 @@ static void take_client(struct ckt_worker *worker)
 	ckt_executor_disconnect(worker, "a newer connection took over");
 	worker->client_fd = fd;
 	worker->client_epoch = ++epochs;
+	ckt_input_connect(&worker->input, fd);
 	pthread_mutex_lock(&worker->mail_lock);
 	worker->state = CKT_STATE_RUNNING;
 	pthread_mutex_unlock(&worker->mail_lock);
@@ -375,8 +375,8 @@ static enum progress library_call(struct ckt_worker *worker, const struct ckt_li
 /* The next whole record of the input, if there is one. */
 static enum progress next_command(struct ckt_worker *worker)
 {
-	size_t have = worker->input_tail - worker->input_head;
-	const uint8_t *p = worker->input + worker->input_head;
+	size_t have = worker->input.tail - worker->input.head;
+	const uint8_t *p = worker->input.data + worker->input.head;
 	if (have < CKT_MARK_SIZE)
 		return PROGRESS_NEED_INPUT;
 	struct ckt_cursor mark = {.p = p, .end = p + CKT_MARK_SIZE};
@@ -386,7 +386,8 @@ static enum progress next_command(struct ckt_worker *worker)
 		return PROGRESS_BROKEN;
 	if (have < CKT_MARK_SIZE + size)
 		return PROGRESS_NEED_INPUT;
-	worker->input_head += CKT_MARK_SIZE + size;
+	ckt_input_take(&worker->input, CKT_MARK_SIZE + size);
+	ckt_lookahead_beat(&worker->lookahead);
 	struct ckt_wcall *call = ckt_wcall_new(worker);
 	if (!call)
 		return no_memory_for(NULL);
@@ -411,31 +412,6 @@ static enum progress next_command(struct ckt_worker *worker)
 	bool fatal = call->header.seq || call->header.flags & CKT_CALL_BATCHED || !ckt_replies_acked(&worker->replies, call->header.acked);
 	ckt_wcall_reject(call, 1);
 	return fatal ? PROGRESS_BROKEN : PROGRESS_MORE;
-}
-
-/* 1: something came; 0: nothing there; negative: the connection is gone. */
-static int receive(struct ckt_worker *worker)
-{
-	if (worker->input_head == worker->input_tail) {
-		worker->input_head = worker->input_tail = 0;
-	} else if (CKT_INPUT_SIZE - worker->input_head < CKT_RECORD_MAX + CKT_MARK_SIZE || worker->input_tail == CKT_INPUT_SIZE) {
-		memmove(worker->input, worker->input + worker->input_head, worker->input_tail - worker->input_head);
-		worker->input_tail -= worker->input_head;
-		worker->input_head = 0;
-	}
-	for (;;) {
-		ssize_t n = recv(worker->client_fd, worker->input + worker->input_tail, CKT_INPUT_SIZE - worker->input_tail, MSG_DONTWAIT);
-		if (n > 0) {
-			worker->input_tail += (size_t)n;
-			return 1;
-		}
-		if (n == 0)
-			return -ECONNRESET;
-		if (errno == EAGAIN)
-			return 0;
-		if (errno != EINTR)
-			return -errno;
-	}
 }
 
 /* Runs what lies in the buffer, until it needs more or somebody wants something else. */
@@ -466,7 +442,9 @@ static void sleep_until_something(struct ckt_worker *worker, bool want_input)
 	fds[1].events = (short)((want_input ? POLLIN : 0) | (want_output ? POLLOUT : 0));
 	/* A client that hangs up is none of our business while its commands wait. */
 	bool listen = worker->client_fd >= 0 && fds[1].events;
+	ckt_lookahead_asleep(&worker->lookahead, true);
 	poll(fds, listen ? 2 : 1, ckt_hold_check(worker) ? HOLD_LOOK_MS : -1);
+	ckt_lookahead_asleep(&worker->lookahead, false);
 	if (fds[0].revents & POLLIN) {
 		uint64_t number;
 		ssize_t ignored = read(worker->wake_fd, &number, sizeof number);
@@ -478,6 +456,7 @@ static void serve(struct ckt_worker *worker)
 {
 	int64_t active_until_ns = 0;
 	while (worker->client_fd >= 0) {
+		ckt_lookahead_beat(&worker->lookahead);
 		if (atomic_load_explicit(&worker->mail, memory_order_relaxed)) {
 			take_mail(worker);
 			continue;
@@ -498,7 +477,7 @@ static void serve(struct ckt_worker *worker)
 		if (progress == PROGRESS_MORE && !full)
 			continue;
 		bool stopped = worker->hold.on && ckt_hold_stops(worker);
-		int got = full || stopped ? 0 : receive(worker);
+		int got = full || stopped ? 0 : ckt_input_receive(&worker->input);
 		if (got < 0) {
 			ckt_executor_disconnect(worker, "its connection was closed");
 			return;
@@ -558,8 +537,8 @@ void ckt_executor_go(struct ckt_worker *worker)
 
 int ckt_executor_start(struct ckt_worker *worker)
 {
-	worker->input = malloc(CKT_INPUT_SIZE);
-	if (!worker->input)
-		return -ENOMEM;
-	return -pthread_create(&worker->executor, NULL, executor, worker);
+	int result = ckt_input_init(&worker->input);
+	if (!result)
+		result = ckt_lookahead_start(worker);
+	return result ? result : -pthread_create(&worker->executor, NULL, executor, worker);
 }

@@ -185,8 +185,7 @@ static void part_from_client(struct ckt_worker *worker)
 	flush_all(worker);
 	shutdown(worker->client_fd, SHUT_WR);
 	for (;;) {
-		while (recv(worker->client_fd, worker->input, CKT_INPUT_SIZE, MSG_DONTWAIT) > 0)
-			;
+		ckt_input_discard(&worker->input);
 		int unacknowledged = 0;
 		struct sockaddr_storage address;
 		socklen_t size = sizeof address;
@@ -253,12 +252,14 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 		worker->frozen_ns = ckt_now_ns();
 	}
 	pthread_cond_broadcast(&worker->mail_cond);
+	ckt_lookahead_asleep(&worker->lookahead, true);
 	while (worker->freeze) {
 		if (worker->quiesce)
 			quiesce(worker);
 		else
 			pthread_cond_wait(&worker->mail_cond, &worker->mail_lock);
 	}
+	ckt_lookahead_asleep(&worker->lookahead, false);
 	/* A client that was told to be quiet has had no chance to come back so far. */
 	worker->detached_ms = ckt_net_now_ms();
 	bool end = worker->end_after_freeze && worker->frozen;

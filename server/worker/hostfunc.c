@@ -13,12 +13,13 @@
 
 struct ckt_host_call {
 	struct ckt_host_call *next;
-	uint64_t instance, number, exec;
+	uint64_t instance, order, number, exec;
 	int status;
 	bool sent, done;
 };
 
-static struct ckt_host_calls calls = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+static struct ckt_host_calls calls = {
+	.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER, .come = PTHREAD_COND_INITIALIZER};
 
 /* On a thread of the driver, where its functions must not be called. */
 static void call_client(uint64_t number, uint64_t exec, int status)
@@ -27,12 +28,14 @@ static void call_client(uint64_t number, uint64_t exec, int status)
 	struct ckt_host_call call = {.number = number, .exec = exec, .status = status};
 	pthread_mutex_lock(&calls.lock);
 	/* A restored session must not use a number that its client has seen. */
-	call.instance = worker->generation << 40 | ++calls.next_instance;
+	call.order = ++calls.next_instance;
+	call.instance = worker->generation << 40 | call.order;
 	struct ckt_host_call **last = &calls.first;
 	while (*last)
 		last = &(*last)->next;
 	*last = &call;
 	calls.count++;
+	pthread_cond_signal(&calls.come);
 	atomic_store(&worker->mail, true);
 	ckt_executor_wake(worker);
 	while (!call.done)
@@ -64,12 +67,15 @@ void ckt_hostcalls_send(struct ckt_worker *worker)
 {
 	if (!calls.count)
 		return;
-	/* What the stream did before is done: the function may look at it. */
+	pthread_mutex_lock(&calls.lock);
+	uint64_t last = calls.next_instance;
+	pthread_mutex_unlock(&calls.lock);
+	/* What their streams did before is done: the functions may look at it.  One whose turn comes meanwhile is told of the next time. */
 	ckt_pending_deliver(worker);
 	uint64_t epoch = ckt_output_epoch(&worker->output);
 	pthread_mutex_lock(&calls.lock);
 	for (struct ckt_host_call *call = calls.first; call && epoch; call = call->next) {
-		if (call->sent || call->done)
+		if (call->sent || call->order > last)
 			continue;
 		uint8_t *p = ckt_output_begin(&worker->output, epoch, CKT_CALL_HEADER_SIZE + 28);
 		if (!p)
@@ -92,6 +98,37 @@ void ckt_hostcalls_resend(struct ckt_worker *worker)
 		call->sent = false;
 	pthread_mutex_unlock(&calls.lock);
 	ckt_hostcalls_send(worker);
+}
+
+bool ckt_hostcall_end(struct ckt_worker *worker, uint64_t instance)
+{
+	bool found = false;
+	pthread_mutex_lock(&calls.lock);
+	for (struct ckt_host_call **c = &calls.first; *c; c = &(*c)->next) {
+		if ((*c)->instance != instance)
+			continue;
+		(*c)->done = true;
+		*c = (*c)->next;
+		calls.count--;
+		calls.ended++;
+		found = true;
+		pthread_cond_broadcast(&calls.done);
+		break;
+	}
+	bool none = !calls.count;
+	pthread_mutex_unlock(&calls.lock);
+	/* Whoever wants to freeze has been waiting for this. */
+	if (none)
+		atomic_store(&worker->mail, true);
+	return found;
+}
+
+void ckt_hostcalls_await(void)
+{
+	pthread_mutex_lock(&calls.lock);
+	while (!calls.count)
+		pthread_cond_wait(&calls.come, &calls.lock);
+	pthread_mutex_unlock(&calls.lock);
 }
 
 uint64_t ckt_hostcalls_ended(void)
@@ -143,21 +180,6 @@ int ckt_worker_host_func_done(struct ckt_wcall *call)
 	struct ckt_host_func_done_args args;
 	if (!ckt_host_func_done_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	pthread_mutex_lock(&calls.lock);
-	for (struct ckt_host_call **c = &calls.first; *c; c = &(*c)->next) {
-		if ((*c)->instance != args.instance)
-			continue;
-		(*c)->done = true;
-		*c = (*c)->next;
-		calls.count--;
-		calls.ended++;
-		pthread_cond_broadcast(&calls.done);
-		break;
-	}
-	bool none = !calls.count;
-	pthread_mutex_unlock(&calls.lock);
-	/* Whoever wants to freeze has been waiting for this. */
-	if (none)
-		atomic_store(&worker->mail, true);
+	ckt_hostcall_end(worker, args.instance);
 	return CUDA_SUCCESS;
 }

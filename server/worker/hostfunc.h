@@ -3,7 +3,7 @@
  *
  *	driver's thread: waiting, not sent -> executor sends CALLBACK_HOST_CALL -> client runs it -> host_func_done -> thread returns
  *
- * Only that stream stands still.  A client that comes back is told again of what it has not answered; one that does not come back ends
+ * Where the executor is inside a call that waits for the GPU, another thread does its part of it (lookahead.h).  Only that stream stands still.  A client that comes back is told again of what it has not answered; one that does not come back ends
  * the worker, and with it everything on the GPU.
  */
 #pragma once
@@ -19,7 +19,7 @@ struct ckt_worker;
 
 struct ckt_host_calls {
 	pthread_mutex_t lock;
-	pthread_cond_t done;
+	pthread_cond_t done, come;
 	struct ckt_host_call *first;	/* on the stacks of the driver's threads, in the order of their coming */
 	_Atomic unsigned count;
 	_Atomic uint64_t ended;		/* since the worker began */
@@ -28,12 +28,16 @@ struct ckt_host_calls {
 
 /* The driver's host function of a graph's host node; data: its ckt_graph_node, alive as long as the executable graph. */
 void ckt_hostcall_graph(void *data);
-/* The executor's: sends what the client has not been told.  Data that is there goes first. */
+/* Sends what the client has not been told; data that is there goes first.  The executor's, and where that is stuck the look-ahead's. */
 void ckt_hostcalls_send(struct ckt_worker *worker);
 /* The executor's: a new connection has not been told anything. */
 void ckt_hostcalls_resend(struct ckt_worker *worker);
 /* True while a host function waits for the client: the GPU will not become idle before it is answered. */
 bool ckt_hostcalls_waiting(struct ckt_worker *worker);
+/* From any thread: the client has run it.  False: it is none that waits. */
+bool ckt_hostcall_end(struct ckt_worker *worker, uint64_t instance);
+/* Blocks until a host function waits for the client. */
+void ckt_hostcalls_await(void);
 /* How many have ended so far. */
 uint64_t ckt_hostcalls_ended(void);
 /*

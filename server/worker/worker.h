@@ -8,10 +8,11 @@
  *	one for a call	that waits for other workers (apart.h)
  *	waiters		block in the driver for calls that are not done at once, and answer them
  *	the driver's	run host functions: they hand a call to the executor and sleep (hostfunc.h)
+ *	look-ahead	takes the end of a host function from the input while the executor is stuck behind it (lookahead.h)
  *	printer		moves what kernels printed from the pipes to the client
  *
  * Locks, in the order in which they may be nested:
- *	control -> mail -> pending -> printed -> replies -> output ; each ckt_memory's and the staging lock are leaves.
+ *	control -> mail -> pending -> printed -> replies -> output ; input -> host calls ; each ckt_memory's and the staging lock are leaves.
  */
 #pragma once
 
@@ -28,7 +29,9 @@
 #include "server/worker/handlers.h"
 #include "server/worker/hold.h"
 #include "server/worker/hostmem.h"
+#include "server/worker/input.h"
 #include "server/worker/journal.h"
+#include "server/worker/lookahead.h"
 #include "server/worker/memory.h"
 #include "server/worker/object.h"
 #include "server/worker/output.h"
@@ -59,7 +62,6 @@
 #define CKT_HOST_BASE (CKT_SCRATCH_BASE + CKT_SCRATCH_SIZE)
 
 enum {
-	CKT_INPUT_SIZE = 8 << 20,
 	CKT_SPIN_NS = 50000,		/* how long a command or a wait is looked for before somebody blocks */
 };
 
@@ -124,8 +126,6 @@ struct ckt_worker {
 	struct ckt_vmm vmm;
 	struct ckt_hostmem host;
 	struct ckt_staging staging;
-	uint8_t *input;
-	size_t input_head, input_tail;
 	int client_fd;
 	uint64_t client_epoch;
 	pthread_t executor;
@@ -135,6 +135,8 @@ struct ckt_worker {
 	/* Shared. */
 	struct ckt_replies replies;
 	struct ckt_output output;
+	struct ckt_input input;
+	struct ckt_lookahead lookahead;
 	struct ckt_pendings pending;
 	struct ckt_printed printed;
 	_Atomic int deferred;		/* first error of a batched call, not yet reported */
