@@ -161,3 +161,21 @@ struct ckt_lib_value {
 /* Waits for a call that gives scalars, and stores them where the status is 0. */
 CUresult ckt_lib_wait_values(const struct ckt_client_table *client, struct ckt_call *call, const struct ckt_lib_value *values, unsigned count,
 			     int *ret_status);
+
+/*
+ * ---- first.c: what the library has taken once.
+ *
+ * Programs branch on the status of work (NOT_SUPPORTED for types that do not go together), and nobody waits for work.  So a call is waited for
+ * until the library has taken its content once: a hash of all that its status depends on, and of no value in it.
+ */
+/* Whether work of that content has had status 0. */
+bool ckt_lib_taken(uint64_t content);
+void ckt_lib_take(uint64_t content);
+void ckt_lib_taken_clear(void);
+/* All of an address that makes a difference to the library: its alignment, and whether it is NULL. */
+uint64_t ckt_lib_alignment(uint64_t address);
+/* The same of a number of rows, a leading dimension, an address in a call without a heuristic: what it is a multiple of, up to 16 as documented. */
+uint64_t ckt_lib_number(uint64_t number);
+uint64_t ckt_lib_content(const uint64_t *words, unsigned count);
+/* Waits for a call whose answer begins with the library's status, and takes its content where that is 0. */
+CUresult ckt_lib_learn(const struct ckt_client_table *client, struct ckt_call *call, uint64_t content, int *ret_status);

@@ -165,7 +165,9 @@ def _send(library, p):
         lines += ["\t};", f"\tresult_ = ckt_lib_wait_values(client_, &call_, values_, {len(p.of('result', 'update'))}, &status_);",
                   f"\treturn {_status(library, 'result_', 'status_')};"]
     elif p.batched:
-        lines += ["\tresult_ = client_->queue_status(&call_, &status_);", f"\treturn {_status(library, 'result_', 'status_')};"]
+        queued = "client_->queue_status(&call_, &status_)"
+        lines += [f"\tresult_ = {f'taken_ ? {queued} : ckt_lib_learn(client_, &call_, content_, &status_)' if p.learns else queued};",
+                  f"\treturn {_status(library, 'result_', 'status_')};"]
     else:
         lines += _take_results(library, p)
     return lines
@@ -176,7 +178,19 @@ def _flags(p):
         return "CKT_CALL_F_NUMBERED" if p.numbered else "0"
     if p.gives_values:
         return f"own_{p.object.name}->pointer_mode ? CKT_CALL_F_BATCHED : CKT_CALL_F_NUMBERED"
-    return "CKT_CALL_F_BATCHED"
+    return "taken_ ? CKT_CALL_F_BATCHED : CKT_CALL_F_NUMBERED" if p.learns else "CKT_CALL_F_BATCHED"
+
+
+def _content(p, number):
+    """What the status of the call depends on: constants as they are, and of numbers and addresses what they are multiples of."""
+    words = [number, "client_->context()"] + ([f"own_{p.object.name}->pointer_mode"] if p.has_mode else [])
+    for q in p.of("value", "device"):
+        if isinstance(q.type, wire.Struct):
+            continue
+        value = f"(uint64_t)args_.{q.name}"
+        words.append(value if q.way == "value" and q.parameter.canonical.kind.name == "ENUM" else f"ckt_lib_number({value})")
+    return ["\tconst uint64_t words_[] = {" + ", ".join(words) + "};",
+            "\tuint64_t content_ = ckt_lib_content(words_, sizeof(words_) / sizeof(*words_));", "\tbool taken_ = ckt_lib_taken(content_);"]
 
 
 def _stub(library, p):
@@ -189,6 +203,7 @@ def _stub(library, p):
         # A scalar of the host's cannot come back from a capture, and CUDA refuses that too.
         lines += [f"\tif (__builtin_expect(result_ == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 0){' && own_' + p.object.name + '->pointer_mode' if p.gives_values else ''})",
                   f"\t\treturn {_status(library, f'CKT_LIB_CAPTURE(client_, own_{p.object.name}, {number}, {p.name}, &args_)')};"]
+    lines += _content(p, number) if p.learns else []
     lines += ["\tstruct ckt_call call_;", "\tif (!result_)",
               f"\t\tresult_ = client_->begin(&call_, {number}, ckt_{p.name}_args_size(&args_), {_flags(p)});", "\tif (result_)",
               f"\t\treturn {_status(library, 'result_')};", f"\tcall_.p = ckt_{p.name}_args_put(call_.p, &args_);"]

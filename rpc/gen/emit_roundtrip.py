@@ -110,7 +110,7 @@ def _test(p):
         lines += _declare(p, q, i + 1)
     lines += [line for line in map(_expect, p.parameters) if line]
     waits = "test_waits_for_values()" if p.gives_values else "false" if p.batched else "true"
-    lines.append(f"\ttest_called({_call(p)}, {waits});")
+    lines.append(f"\ttest_learned({_call(p)});" if p.learns else f"\ttest_called({_call(p)}, {waits});")
     for i, q in enumerate(p.of("result", "update")):
         lines.append(f"\ttest_given({q.name}, {q.size}, {i});")
     for i, q in enumerate(p.of("out")):

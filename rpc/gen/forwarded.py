@@ -53,6 +53,8 @@ class Procedure(ModelProcedure):
     checks: list = field(default_factory=list)
     effect: str = None
     key: str = None
+    # Waited for until the library has taken a call with that content.
+    learns: bool = False
 
     def of(self, *ways):
         return [q for q in self.parameters if q.way in ways]
@@ -90,7 +92,7 @@ class ForwardedModel(Model):
     """As model.Model: procedures by number, entries: every function of the headers; undeclared: name -> reason of what they do not have."""
 
     def __init__(self, table, headers):
-        self.used_defaults = set()
+        self.used_defaults, self.used_types = set(), set()
         super().__init__(table, headers)
         for rule in table.rules:
             if rule.kind == "newer":
@@ -99,6 +101,9 @@ class ForwardedModel(Model):
         if unused:
             name = min(unused)
             raise table.error(table.pointers[name].line, f"no procedure has a pointer {name} that this would be about")
+        for name, line in table.learns.items():
+            if name not in self.used_types:
+                raise table.error(line, f"no batched procedure has a parameter of type {name}")
 
     def generated(self):
         return [p for p in self.procedures if not p.hand]
@@ -133,6 +138,11 @@ class ForwardedModel(Model):
             raise self.table.error(p.line, f"{p.name} has results and cannot be batched")
         if made.gives_values and not p.batched:
             raise self.table.error(p.line, f"{p.name} gives scalars: it is batched, and waits where they come back to the host")
+        # Where scalars come back it waits anyway; in device mode it does not, and is not worth another way to answer.
+        if p.batched and made.object and not made.gives_values:
+            types = {q.c for q in made.of("value")} & set(self.table.learns)
+            self.used_types |= types
+            made.learns = bool(types)
         self._messages(p, made)
         self._check_effect(p, made)
         return made

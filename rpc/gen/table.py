@@ -88,9 +88,11 @@ class Table:
         self.procedures = []
         self.rules = []
         # Of a forwarded library: what parameters of that name are where a procedure does not say, and what is refused of parameters of a
-        # name or a type: (name or type, expression with `it` for the parameter, line).
+        # name or a type: (name or type, expression with `it` for the parameter, line).  learns: types; what has a parameter of one is waited
+        # for until the library has taken such a call: type -> line.
         self.pointers = {}
         self.checks = []
+        self.learns = {}
 
     def error(self, line, message):
         return TableError(self.path, line, message)
@@ -333,10 +335,14 @@ class _Parser:
             into[name] = Pointer(direction, name, count, limit, self.line, size)
 
     def default(self, words):
-        """Lines before the procedures: device NAME ... | scalar NAME ... | check NAME|TYPE EXPRESSION with `it`"""
+        """Lines before the procedures: device NAME ... | scalar NAME ... | check NAME|TYPE EXPRESSION with `it` | learns TYPE ..."""
         if self.table.procedures:
             self.fail(f"{words[0]} lines for the whole table stand before the first procedure")
-        if words[0] != "check":
+        if words[0] == "learns":
+            if len(words) < 2:
+                self.fail("learns TYPE ... expected")
+            self.table.learns.update({self.name(word, "a type"): self.line for word in words[1:]})
+        elif words[0] != "check":
             self.forwarded_pointer(self.table.pointers, "the table", words)
         elif len(words) < 3 or not re.search(r"\bit\b", " ".join(words[2:])):
             self.fail("check NAME|TYPE EXPRESSION expected, with `it` for the parameter")
@@ -356,7 +362,7 @@ class _Parser:
     def rule(self, words):
         self.current, library = None, self.table.library
         if library.forwarded:
-            if words[0] in ("device", "scalar", "check"):
+            if words[0] in ("device", "scalar", "check", "learns"):
                 self.default(words)
                 return
             words = [name for word in words for name in self.names(word)]

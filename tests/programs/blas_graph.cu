@@ -15,6 +15,8 @@ static int (*set_stream)(handle_t, cudaStream_t);
 static int (*set_pointer_mode)(handle_t, int);
 static int (*sgemm)(handle_t, int, int, int, int, int, const float *, const float *, int, const float *, int, const float *, float *, int);
 
+static int (*gemm_ex)(handle_t, int, int, int, int, int, const void *, const void *, int, int, const void *, int, int, const void *, void *, int, int, int, int);
+
 #define BLAS(call)                                                                                                               \
 	do {                                                                                                                     \
 		int blas_status = (call);                                                                                        \
@@ -26,20 +28,30 @@ static int (*sgemm)(handle_t, int, int, int, int, int, const float *, const floa
 
 static void open_library()
 {
-	static const char *const names[] = {"cublasCreate_v2", "cublasDestroy_v2", "cublasSetStream_v2", "cublasSetPointerMode_v2", "cublasSgemm_v2"};
-	void **const entries[] = {(void **)&create, (void **)&destroy, (void **)&set_stream, (void **)&set_pointer_mode, (void **)&sgemm};
+	static const char *const names[] = {"cublasCreate_v2", "cublasDestroy_v2", "cublasSetStream_v2", "cublasSetPointerMode_v2", "cublasSgemm_v2",
+					     "cublasGemmEx"};
+	void **const entries[] = {(void **)&create, (void **)&destroy, (void **)&set_stream, (void **)&set_pointer_mode, (void **)&sgemm,
+				  (void **)&gemm_ex};
 	void *library = dlopen("libcublas.so.13", RTLD_NOW);
 	if (!library) {
 		printf("%s\n", dlerror());
 		exit(77);
 	}
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		*entries[i] = dlsym(library, names[i]);
 		if (!*entries[i]) {
 			printf("libcublas.so.13 has no %s\n", names[i]);
 			exit(1);
 		}
 	}
+}
+
+/* cudaDataType, cublasComputeType_t and cublasGemmAlgo_t, by number. */
+enum { R_32F = 0, R_64F = 1, COMPUTE_32F = 68, ALGO_DEFAULT = -1, NOT_SUPPORTED = 15 };
+
+static int multiply_types(handle_t handle, const float *a, int a_type, const float *b, float *c, const float *one, const float *zero)
+{
+	return gemm_ex(handle, 0, 0, N, N, N, one, a, a_type, N, b, R_32F, N, zero, c, R_32F, N, COMPUTE_32F, ALGO_DEFAULT);
 }
 
 /* Keeps the numbers small and whole. */
@@ -89,6 +101,16 @@ int main()
 		reduce<<<(N * N + 127) / 128, 128, 0, s>>>(a, N * N, i);
 	}
 	CHECK(cudaStreamSynchronize(s));
+	/* Types that do not go together are refused at once, by each call: a program may try others then. */
+	for (int i = 0; i < 2; i++) {
+		BLAS(multiply_types(handle, a, R_32F, b, c, &one, &zero));
+		int refused = multiply_types(handle, a, R_64F, b, c, &one, &zero);
+		if (refused != NOT_SUPPORTED) {
+			printf("double times float: status %d\n", refused);
+			return 1;
+		}
+	}
+	CHECK(cudaStreamSynchronize(s));
 	/* A handle whose factors lie on the device, and one that is gone when the graph is launched. */
 	BLAS(set_pointer_mode(handle, 1));
 	CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
@@ -110,6 +132,8 @@ int main()
 	for (int i = 0; i < STEPS; i++) {
 		BLAS(sgemm(handle, 0, i & 1, N, N, N, &two, a, N, b, N, &zero, c, N));
 		reduce<<<(N * N + 127) / 128, 128, 0, s>>>(c, N * N, i);
+		BLAS(multiply_types(handle, c, R_32F, b, a, &one, &zero));
+		reduce<<<(N * N + 127) / 128, 128, 0, s>>>(a, N * N, i);
 	}
 	CHECK(cudaStreamSynchronize(s));
 	phase();

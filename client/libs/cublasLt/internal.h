@@ -90,14 +90,6 @@ void *ckt_lt_cache_find(const void *key, size_t key_bytes, size_t *ret_bytes);
 void ckt_lt_cache_add(const void *key, size_t key_bytes, const void *answer, size_t answer_bytes);
 void ckt_lt_cache_clear(void);
 
-/* ---- first.c: what the library has taken once.  Programs branch on the status of a matmul, which depends on its content and on no value in it */
-/* Whether work of that content, a hash, has had status 0: it need not be waited for. */
-bool ckt_lt_taken(uint64_t content);
-void ckt_lt_take(uint64_t content);
-void ckt_lt_taken_clear(void);
-/* All of an address that makes a difference to the library: its alignment, and whether it is NULL. */
-uint64_t ckt_lt_alignment(uint64_t address);
-
 /* For the generated functions: logs the name once; NOT_SUPPORTED. */
 int ckt_cublasLt_unsupported(const char *name, bool *once);
 

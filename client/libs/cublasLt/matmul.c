@@ -3,7 +3,7 @@
  *
  * Checked here is what the documentation says and the client can know: the handle, descriptors that are there and are some, scalars that
  * are there, memory where it is needed.  Whether types, orders and an algorithm go together the genuine library knows, so a content is waited
- * for until the library has taken it once (first.c).
+ * for until the library has taken it once (client/libs/first.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -137,18 +137,6 @@ static cublasStatus_t capture(const struct ckt_lt_question *work, uint64_t strea
 	return ckt_lt_status(result);
 }
 
-/* The answer of a call that waits. */
-static CUresult wait_for(const struct ckt_client_table *client, struct ckt_call *call, int *ret_status)
-{
-	struct ckt_reply reply;
-	CUresult result = client->wait(call, &reply);
-	if (result)
-		return result;
-	*ret_status = (int)ckt_get_u32(&reply.results);
-	client->release(&reply);
-	return CUDA_SUCCESS;
-}
-
 /* content: as content_of has it. */
 static cublasStatus_t put_on_stream(const struct ckt_lt_question *work, uint64_t stream, bool captures, uint64_t content)
 {
@@ -157,15 +145,13 @@ static cublasStatus_t put_on_stream(const struct ckt_lt_question *work, uint64_t
 	int answer = 0;
 	if (captures)
 		return capture(work, stream);
-	bool taken = ckt_lt_taken(content);
+	bool taken = ckt_lib_taken(content);
 	CUresult result = client->begin(&call, CKT_LIB_PROC(CKT_LIB_CUBLASLT, work->proc), work->size(work->args),
 					taken ? CKT_CALL_F_BATCHED : CKT_CALL_F_NUMBERED);
 	if (result)
 		return ckt_lt_status(result);
 	work->put(call.p, work->args);
-	result = taken ? client->queue_status(&call, &answer) : wait_for(client, &call, &answer);
-	if (!taken && !result && !answer)
-		ckt_lt_take(content);
+	result = taken ? client->queue_status(&call, &answer) : ckt_lib_learn(client, &call, content, &answer);
 	return ckt_lt_answer(result, answer);
 }
 
@@ -191,7 +177,7 @@ static uint64_t hash_scalar(uint64_t hash, const uint8_t *bytes, uint32_t length
 	bool zero = true;
 	for (uint32_t i = 0; i < length; i++)
 		zero &= !bytes[i];
-	uint64_t words[] = {length, zero, ckt_lt_alignment(address)};
+	uint64_t words[] = {length, zero, ckt_lib_alignment(address)};
 	return ckt_lt_hash(hash, (const uint8_t *)words, sizeof words);
 }
 
@@ -203,8 +189,8 @@ static uint64_t content_of_matmul(const struct ckt_cublasLtMatmul_args *args)
 	/* Emulation descriptors are told apart by what is in them. */
 	static const uint64_t none;
 	ckt_lt_set(CKT_LT_MATMUL, operation, CKT_LT_MATMUL_EMULATION, &none, sizeof none);
-	uint64_t words[] = {ckt_client()->context(), ckt_lt_alignment(args->a), ckt_lt_alignment(args->b), ckt_lt_alignment(args->c),
-			    ckt_lt_alignment(args->d), args->c == args->d, ckt_lt_alignment(args->workspace), args->workspace_bytes};
+	uint64_t words[] = {ckt_client()->context(), ckt_lib_alignment(args->a), ckt_lib_alignment(args->b), ckt_lib_alignment(args->c),
+			    ckt_lib_alignment(args->d), args->c == args->d, ckt_lib_alignment(args->workspace), args->workspace_bytes};
 	uint64_t hash = ckt_lt_hash(CKT_CUBLASLT_PROC_CUBLASLTMATMUL, (const uint8_t *)words, sizeof words);
 	hash = hash_bytes(hash, (struct ckt_lt_bytes){operation, args->operation_len});
 	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->emulation, args->emulation_len});
@@ -219,7 +205,7 @@ static uint64_t content_of_matmul(const struct ckt_cublasLtMatmul_args *args)
 
 static uint64_t content_of_transform(const struct ckt_cublasLtMatrixTransform_args *args)
 {
-	uint64_t words[] = {ckt_client()->context(), ckt_lt_alignment(args->a), ckt_lt_alignment(args->b), ckt_lt_alignment(args->c),
+	uint64_t words[] = {ckt_client()->context(), ckt_lib_alignment(args->a), ckt_lib_alignment(args->b), ckt_lib_alignment(args->c),
 			    args->a == args->c, args->b == args->c};
 	uint64_t hash = ckt_lt_hash(CKT_CUBLASLT_PROC_CUBLASLTMATRIXTRANSFORM, (const uint8_t *)words, sizeof words);
 	hash = hash_bytes(hash, (struct ckt_lt_bytes){args->operation, args->operation_len});

@@ -254,7 +254,7 @@ static void test_nulls(void)
 static void test_first(void)
 {
 	float one = 1, two = 2, zero = 0;
-	ckt_lt_taken_clear();
+	ckt_lib_taken_clear();
 	make(CUBLAS_COMPUTE_32F, CUDA_R_32F);
 	bridge_reset();
 	double_status = CUBLAS_STATUS_NOT_SUPPORTED;

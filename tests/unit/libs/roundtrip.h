@@ -178,6 +178,15 @@ static void test_result(int status, bool waits)
 		test_result(status_, waits); \
 	} while (0)
 
+/* Waited for until the library has taken it once. */
+#define test_learned(call) \
+	do { \
+		ckt_lib_taken_clear(); \
+		test_called(call, true); \
+		test.calls = 0; \
+		test_called(call, double_end() != 0); \
+	} while (0)
+
 static void __attribute__((unused)) test_bytes(const uint8_t *value, size_t bytes, uint8_t expected)
 {
 	for (size_t i = 0; i < bytes; i++)

@@ -138,6 +138,11 @@ class Mistakes(unittest.TestCase):
         self.fails("1 box_set hand batched\n\targ object handle\n\targ u32 key\n\tseals key\n", 4, "sets [FIELD], seals or stateless expected")
         self.fails("1 box_set hand batched\n\targ object handle\n\tcreates more\n", 3, "creates, destroys, sets [FIELD]")
 
+    def test_learns(self):
+        self.fails("learns\n1 boxDot batched\n", 1, "learns TYPE ... expected")
+        self.fails("device x\nlearns boxOperation_t\n1 boxDot batched\n\tresult result\n", 2, "no batched procedure has a parameter of type boxOperation_t")
+        self.fails("1 boxDot batched\nlearns boxOperation_t\n", 2, "stand before the first procedure")
+
     def test_checks(self):
         self.fails("check m\n1 boxDot batched\n", 1, "check NAME|TYPE EXPRESSION expected")
         self.fails("check m m >= 0\n1 boxDot batched\n", 1, "with `it` for the parameter")
@@ -203,6 +208,16 @@ class Made(unittest.TestCase):
             self.assertIn(part, gemm)
         self.assertIn("own_handle->pointer_mode ? CKT_CALL_F_BATCHED : CKT_CALL_F_NUMBERED", text)
         self.assertIn("4 * type", text)
+
+    def test_learns(self):
+        """A batched call with a parameter of the type is waited for until its content is known; one that gives values is left alone."""
+        made = model("device A C x\nscalar alpha\nlearns boxOperation_t\n10 boxSgemm batched\n20 boxDot batched\n\tresult result\n")
+        self.assertEqual({p.name: p.learns for p in made.procedures}, {"boxSgemm": True, "boxDot": False})
+        text = emit_forwarded.stubs(made)
+        for part in ("(uint64_t)args_.op,", "ckt_lib_number((uint64_t)args_.m)", "ckt_lib_number((uint64_t)args_.A)",
+                     "taken_ ? CKT_CALL_F_BATCHED : CKT_CALL_F_NUMBERED", "ckt_lib_learn(client_, &call_, content_, &status_)"):
+            self.assertIn(part, text)
+        self.assertIn("test_learned(boxSgemm(", emit_roundtrip.tests(made))
 
     def test_dispatch(self):
         text = emit_forwarded.dispatch(self.model)

@@ -1,14 +1,15 @@
 /*
- * Contents of calls that the genuine library has taken once, by hash; see internal.h.
+ * Contents of calls that the genuine library has taken once, by hash; see libs.h.
  *
  * A set of a bounded number, eight places to a bucket; a content that lost its place is waited for again.  Two contents of one hash are taken
  * for one, and the second's status then comes late, as that of any batched call.
  */
 #include <stdatomic.h>
 
-#include "client/libs/cublasLt/internal.h"
+#include "client/libs/libs.h"
+#include "rpc/cublaslt.h"
 
-enum { BUCKETS = 1024, PLACES = 8 };
+enum { BUCKETS = 1024, PLACES = 8, ALIGNMENT_MAX = CKT_LT_ALIGNMENT_MAX, NUMBER_MAX = 16 };
 
 static _Atomic uint64_t taken[BUCKETS][PLACES];
 static _Atomic unsigned next;
@@ -19,7 +20,7 @@ static uint64_t place_value(uint64_t content)
 	return content ? content : 1;
 }
 
-bool ckt_lt_taken(uint64_t content)
+bool ckt_lib_taken(uint64_t content)
 {
 	_Atomic uint64_t *bucket = taken[content % BUCKETS];
 	for (unsigned i = 0; i < PLACES; i++)
@@ -28,7 +29,7 @@ bool ckt_lt_taken(uint64_t content)
 	return false;
 }
 
-void ckt_lt_take(uint64_t content)
+void ckt_lib_take(uint64_t content)
 {
 	_Atomic uint64_t *bucket = taken[content % BUCKETS];
 	for (unsigned i = 0; i < PLACES; i++) {
@@ -39,14 +40,38 @@ void ckt_lt_take(uint64_t content)
 	bucket[atomic_fetch_add(&next, 1) % PLACES] = place_value(content);
 }
 
-void ckt_lt_taken_clear(void)
+void ckt_lib_taken_clear(void)
 {
 	for (unsigned i = 0; i < BUCKETS * PLACES; i++)
 		taken[i / PLACES][i % PLACES] = 0;
 }
 
-uint64_t ckt_lt_alignment(uint64_t address)
+uint64_t ckt_lib_alignment(uint64_t address)
 {
 	uint64_t lowest = address & -address;
-	return lowest > CKT_LT_ALIGNMENT_MAX ? CKT_LT_ALIGNMENT_MAX : lowest;
+	return lowest > ALIGNMENT_MAX ? ALIGNMENT_MAX : lowest;
+}
+
+uint64_t ckt_lib_number(uint64_t number)
+{
+	uint64_t lowest = number & -number;
+	return lowest > NUMBER_MAX ? NUMBER_MAX : lowest;
+}
+
+uint64_t ckt_lib_content(const uint64_t *words, unsigned count)
+{
+	return ckt_lt_hash(count, (const uint8_t *)words, count * sizeof *words);
+}
+
+CUresult ckt_lib_learn(const struct ckt_client_table *client, struct ckt_call *call, uint64_t content, int *ret_status)
+{
+	struct ckt_reply reply;
+	CUresult result = client->wait(call, &reply);
+	if (result)
+		return result;
+	*ret_status = (int)ckt_get_u32(&reply.results);
+	client->release(&reply);
+	if (!*ret_status)
+		ckt_lib_take(content);
+	return CUDA_SUCCESS;
 }
