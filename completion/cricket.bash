@@ -27,7 +27,7 @@ _cricketctl() {
 	elif [[ $cur == -* ]]; then
 		case $command in
 		checkpoint) options+=" --stop --with-client --deadline --compress --server-side --incremental --every --keep --to-memory --job" ;;
-		restore) options+=" --gpu --server-side --client-address --with-client --job" ;;
+		restore) options+=" --gpu --server-side --client-address --with-client --job --place" ;;
 		redirect) options+=" --to" ;;
 		migrate) options+=" --to --gpu --client-address --deadline" ;;
 		pause) options+=" --for --until --deadline" ;;

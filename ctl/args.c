@@ -30,6 +30,7 @@ static const struct option options[] = {
 	{"keep", false, VALUE(keep, "N"), "of --every: images of a chain before a new one begins (default 3)"},
 	{"to", false, VALUE(to, "ADDRESS"), "the server where the session goes or is"},
 	{"gpu", false, VALUE(gpu, "N"), "the GPU that the session's first one becomes"},
+	{"place", false, VALUE(place, "N,N,..."), "of restore --job: the number of the --server, from 0, of each session in its order"},
 	{"client-address", false, VALUE(client_address, "ADDRESS"), "where the client reaches that server, if elsewhere"},
 	{"for", false, VALUE(pause_for, "30m"), "let it go on by itself after a time (s, m, h, d)"},
 	{"until", false, VALUE(until, "18:00"), "let it go on by itself at a time of this clock"},

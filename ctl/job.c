@@ -159,6 +159,29 @@ static int end_sessions(struct ckt_ctl_job *job, struct saver *savers)
 	return status;
 }
 
+/* Whether the images could be restored together, while the sessions can still go on. */
+static int check_communicators(const struct ckt_ctl_job *job, int parent_fd)
+{
+	struct ckt_ctl_members members = {0};
+	const char **names = calloc(job->rank_count, sizeof(*names));
+	char message[512];
+	int status = names ? CKT_EXIT_DONE : ckt_ctl_refuse("checkpoint", "out of memory");
+	for (unsigned i = 0; i < job->rank_count && status == CKT_EXIT_DONE; i++) {
+		names[i] = job->ranks[i].session;
+		int fd = openat(parent_fd, names[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int error = fd < 0 ? -errno : ckt_ctl_members_read(&members, fd, i, message, sizeof message);
+		if (error)
+			status = ckt_ctl_refuse(names[i], fd < 0 ? strerror(-error) : message);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_members_check(&members, job->name, names);
+	ckt_ctl_members_free(&members);
+	free(names);
+	return status;
+}
+
 static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ctl_partial *partial, uint64_t *ret_bytes, double *ret_stopped_ms)
 {
 	struct saver *savers = calloc(job->rank_count, sizeof *savers);
@@ -172,6 +195,8 @@ static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ct
 			ckt_ctl_hang_up(&savers[i].server);
 	status = join_all(job, savers, status, ret_bytes);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
+	if (status == CKT_EXIT_DONE)
+		status = check_communicators(job, partial->fd);
 	if (status == CKT_EXIT_DONE) {
 		int error = ckt_ctl_job_manifest_write(partial->fd, job);
 		status = error ? ckt_ctl_refuse(job->name, strerror(-error)) : ckt_ctl_partial_keep(partial);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ctl.h"
+#include "rpc/nccl.h"
 
 enum { CKT_CTL_RANKS_MAX = CKT_CONTROL_JOB_SESSIONS };
 
@@ -74,6 +75,27 @@ struct ckt_ctl_job_entry {
 /* 0 or -errno. */
 int ckt_ctl_job_manifest_write(int dir_fd, const struct ckt_ctl_job *job);
 int ckt_ctl_job_manifest_read(const char *path, char ret_job[CKT_JOB_NAME_MAX + 1], struct ckt_ctl_job_entry **ret_entries, unsigned *ret_count);
+
+/* ---- job_nccl.c: communicators of NCCL whose ranks are sessions of the job */
+struct ckt_ctl_members {
+	struct ckt_ctl_member {
+		struct ckt_nccl_member nccl;
+		unsigned session;		/* its place in the job */
+		bool shared;			/* with another session */
+		uint8_t id[CKT_NCCL_ID_BYTES];	/* of which it is made anew */
+	} *list;				/* by communicator, then rank */
+	size_t count;
+};
+/* Those of the image in that directory; session: its place.  0, or -errno and a sentence. */
+int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned session, char *ret_message, size_t message_size);
+/* All are read: each communicator has all its ranks, once each.  job: its name; sessions: names by place.  Exit codes, said, as of the others. */
+int ckt_ctl_members_check(struct ckt_ctl_members *members, const char *job, const char *const *sessions);
+bool ckt_ctl_members_shared(const struct ckt_ctl_members *members);
+/* New ids, each made by the copy that has rank 0; servers[i] and copies[i] are those of session i. */
+int ckt_ctl_members_make(struct ckt_ctl_members *members, struct ckt_ctl_server *const *servers, const char *const *copies);
+/* Tells a copy the ids of all that its session shares. */
+int ckt_ctl_members_tell(const struct ckt_ctl_members *members, struct ckt_ctl_server *server, const char *copy, unsigned session);
+void ckt_ctl_members_free(struct ckt_ctl_members *members);
 
 /* ---- job.c, job_restore.c */
 int ckt_ctl_job_checkpoint(const struct ckt_ctl_args *args);

@@ -1,12 +1,18 @@
 /*
  * cricketctl restore --job DIR: all sessions of a job, at one or several servers, all at one time, all or none.
  *
- * They are restored beside each other, because what they make anew may wait for the others.  A session goes to the server that has the number
- * its own one had, the servers counted round, and gets the GPU that it had, unless --gpu says otherwise.
+ * They are restored beside each other, because what they make anew may wait for the others.  A session goes to the server that --place says;
+ * without, to the one that has the number its own one had, the servers counted round; where more are named than there were, the sessions are
+ * spread over them in their order.  It gets the GPU that it had, unless --gpu says otherwise.
+ *
+ *	no communicator of NCCL is shared	RESTORE2 of each, side by side
+ *	else					PRELOAD of each -> a new id for each communicator, told to all its ranks -> PRELOAD last of each
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "job.h"
 
@@ -20,7 +26,9 @@ struct restorer {
 	pthread_t thread;
 	bool begun;
 	struct ckt_ctl_server server;
-	char session[CKT_SESSION_ID_SIZE + 1];
+	struct ckt_ctl_passing *passing;	/* NULL: at one go */
+	char session[CKT_SESSION_ID_SIZE + 1];	/* or the copy that is to be it */
+	bool whole;				/* it is the session */
 	int status;
 };
 
@@ -30,6 +38,7 @@ struct restoration {
 	struct ckt_ctl_job_entry *entries;
 	struct restorer *restorers;
 	unsigned count;
+	struct ckt_ctl_members members;
 };
 
 static void *restore_thread(void *opaque)
@@ -38,6 +47,26 @@ static void *restore_thread(void *opaque)
 	one->status = ckt_ctl_connect_near(&one->args, &one->server);
 	if (one->status == CKT_EXIT_DONE)
 		one->status = ckt_ctl_restore_image(&one->args, &one->server, one->path, one->gpu, NULL, one->session);
+	one->whole = one->status == CKT_EXIT_DONE;
+	return NULL;
+}
+
+static void *ahead_thread(void *opaque)
+{
+	struct restorer *one = opaque;
+	one->status = ckt_ctl_connect_near(&one->args, &one->server);
+	if (one->status == CKT_EXIT_DONE)
+		one->status = ckt_ctl_passing_open(&one->args, &one->server, one->path, NULL, &one->passing);
+	if (one->status == CKT_EXIT_DONE)
+		one->status = ckt_ctl_passing_preload(one->passing, &one->server, one->gpu, false, one->session);
+	return NULL;
+}
+
+static void *last_thread(void *opaque)
+{
+	struct restorer *one = opaque;
+	one->status = ckt_ctl_passing_preload(one->passing, &one->server, one->gpu, true, one->session);
+	one->whole = one->status == CKT_EXIT_DONE;
 	return NULL;
 }
 
@@ -62,19 +91,21 @@ static int judge(struct restoration *r)
 	}
 	if (!failed)
 		return CKT_EXIT_DONE;
+	/* A copy ends with its connection. */
 	for (unsigned i = 0; i < r->count; i++)
-		if (r->restorers[i].status == CKT_EXIT_DONE)
+		if (r->restorers[i].whole)
 			kill_one(&r->restorers[i]);
 	fprintf(stderr, "cricketctl: job %s: %u of %u sessions could not be restored, so none is; the images in %s are as they were\n", r->job, failed,
 		r->count, r->path);
 	return status;
 }
 
-static int restore_all(struct restoration *r)
+/* Side by side. */
+static int run_all(struct restoration *r, void *(*thread)(void *restorer))
 {
 	for (unsigned i = 0; i < r->count; i++) {
 		struct restorer *one = &r->restorers[i];
-		int error = pthread_create(&one->thread, NULL, restore_thread, one);
+		int error = pthread_create(&one->thread, NULL, thread, one);
 		one->begun = !error;
 		if (error)
 			one->status = ckt_ctl_refuse("restore", strerror(error));
@@ -85,28 +116,96 @@ static int restore_all(struct restoration *r)
 	return judge(r);
 }
 
-/* The GPUs of --gpu 1,0: the first session's, the second's, and from the beginning again. */
-static int parse_gpus(const char *text, int ret_gpus[CKT_DEVICES_MAX], unsigned *ret_count)
+/* Between a copy's first image and its last one: all are there, and none has begun to make what it makes together with others. */
+static int introduce(struct restoration *r)
 {
-	char one[16];
+	struct ckt_ctl_server **servers = calloc(r->count, sizeof(*servers));
+	const char **copies = calloc(r->count, sizeof(*copies));
+	int status = servers && copies ? CKT_EXIT_DONE : ckt_ctl_refuse("restore", "out of memory");
+	for (unsigned i = 0; i < r->count && status == CKT_EXIT_DONE; i++) {
+		servers[i] = &r->restorers[i].server;
+		copies[i] = r->restorers[i].session;
+	}
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_members_make(&r->members, servers, copies);
+	for (unsigned i = 0; i < r->count && status == CKT_EXIT_DONE; i++)
+		status = ckt_ctl_members_tell(&r->members, servers[i], copies[i], i);
+	free(servers);
+	free(copies);
+	return status;
+}
+
+static int restore_all(struct restoration *r)
+{
+	if (!ckt_ctl_members_shared(&r->members))
+		return run_all(r, restore_thread);
+	int status = run_all(r, ahead_thread);
+	if (status == CKT_EXIT_DONE)
+		status = introduce(r);
+	return status == CKT_EXIT_DONE ? run_all(r, last_thread) : status;
+}
+
+/* An image that cannot be read is the server's to judge. */
+static int read_members(struct restoration *r)
+{
+	char message[512];
+	const char **names = calloc(r->count, sizeof(*names));
+	bool whole = names != NULL;
+	int status = whole ? CKT_EXIT_DONE : ckt_ctl_refuse("restore", "out of memory");
+	for (unsigned i = 0; i < r->count && whole; i++) {
+		int fd = open(r->restorers[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		whole = fd >= 0 && ckt_ctl_members_read(&r->members, fd, i, message, sizeof message) == 0;
+		names[i] = r->entries[i].session;
+		if (fd >= 0)
+			close(fd);
+	}
+	if (whole)
+		status = ckt_ctl_members_check(&r->members, r->job, names);
+	else
+		ckt_ctl_members_free(&r->members);
+	free(names);
+	return status;
+}
+
+/* --gpu 1,0 and --place 0,1: the first session's, the second's, and from the beginning again. */
+static int parse_numbers(const char *text, const char *option, unsigned end, int ret_numbers[CKT_CTL_RANKS_MAX], unsigned *ret_count)
+{
 	*ret_count = 0;
-	while (text && *text) {
-		size_t length = strcspn(text, ",");
-		snprintf(one, sizeof one, "%.*s", (int)(length < sizeof one ? length : sizeof one - 1), text);
-		int status = *ret_count < CKT_DEVICES_MAX ? ckt_ctl_parse_gpu(one, &ret_gpus[*ret_count]) : CKT_EXIT_USAGE;
-		if (status != CKT_EXIT_DONE)
-			return status;
-		(*ret_count)++;
-		text += length + (text[length] == ',');
+	for (const char *p = text; p && *p;) {
+		char *behind;
+		long number = *p >= '0' && *p <= '9' ? strtol(p, &behind, 10) : -1;
+		if (number < 0 || number >= (long)end || (*behind && (*behind != ',' || !behind[1])) || *ret_count == CKT_CTL_RANKS_MAX) {
+			fprintf(stderr, "cricketctl: %s: '%s' is not valid: write numbers from 0 to %u with commas between them\n", option, text, end - 1);
+			return CKT_EXIT_USAGE;
+		}
+		ret_numbers[(*ret_count)++] = (int)number;
+		p = behind + (*behind == ',');
 	}
 	return CKT_EXIT_DONE;
 }
 
+/* The number of a session's server among those that are named. */
+static unsigned place_of(const struct restoration *r, unsigned session, const int *places, unsigned place_count)
+{
+	unsigned named = r->args->server_count, before = 0;
+	if (place_count)
+		return (unsigned)places[session % place_count];
+	for (unsigned i = 0; i < r->count; i++)
+		before = r->entries[i].server >= before ? r->entries[i].server + 1 : before;
+	return named > before ? session * named / r->count : r->entries[session].server % named;
+}
+
 static int prepare(struct restoration *r)
 {
-	int gpus[CKT_DEVICES_MAX];
-	unsigned gpu_count, servers = r->args->server_count;
-	int status = parse_gpus(r->args->gpu, gpus, &gpu_count);
+	static int gpus[CKT_CTL_RANKS_MAX], places[CKT_CTL_RANKS_MAX];
+	unsigned gpu_count, place_count, servers = r->args->server_count;
+	int status = parse_numbers(r->args->gpu, "--gpu", CKT_DEVICES_MAX, gpus, &gpu_count);
+	if (status == CKT_EXIT_DONE && r->args->place && !servers) {
+		fprintf(stderr, "cricketctl: --place counts the servers of --server, and none is named\n");
+		status = CKT_EXIT_USAGE;
+	}
+	if (status == CKT_EXIT_DONE)
+		status = parse_numbers(r->args->place, "--place", servers ? servers : 1, places, &place_count);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_job_manifest_read(r->path, r->job, &r->entries, &r->count);
 	if (status == CKT_EXIT_DONE && !(r->restorers = calloc(r->count, sizeof *r->restorers)))
@@ -115,11 +214,11 @@ static int prepare(struct restoration *r)
 		struct restorer *one = &r->restorers[i];
 		*one = (struct restorer){.entry = &r->entries[i], .args = *r->args, .server = {.fd = -1}};
 		if (servers)
-			one->args.server = r->args->servers[r->entries[i].server % servers];
+			one->args.server = r->args->servers[place_of(r, i, places, place_count)];
 		one->gpu = gpu_count ? gpus[i % gpu_count] : r->entries[i].gpu;
 		snprintf(one->path, sizeof one->path, "%s/%s", r->path, r->entries[i].session);
 	}
-	return status;
+	return status == CKT_EXIT_DONE ? read_members(r) : status;
 }
 
 static int print(const struct restoration *r)
@@ -138,7 +237,7 @@ int ckt_ctl_job_restore(const struct ckt_ctl_args *args)
 {
 	struct restoration r = {.args = args};
 	if (args->word_count || args->server_side || args->with_client) {
-		fprintf(stderr, "cricketctl: restore --job DIR goes with --server, --gpu and --client-address alone\n");
+		fprintf(stderr, "cricketctl: restore --job DIR goes with --server, --place, --gpu and --client-address alone\n");
 		return CKT_EXIT_USAGE;
 	}
 	int status = ckt_ctl_path_copy(args->job, r.path);
@@ -149,8 +248,10 @@ int ckt_ctl_job_restore(const struct ckt_ctl_args *args)
 	for (unsigned i = 0; i < r.count && r.restorers; i++) {
 		if (status == CKT_EXIT_DONE)
 			ckt_ctl_tell_client(&r.restorers[i].args, &r.restorers[i].server, r.restorers[i].session);
+		ckt_ctl_passing_close(r.restorers[i].passing);
 		ckt_ctl_disconnect(&r.restorers[i].server);
 	}
+	ckt_ctl_members_free(&r.members);
 	if (status == CKT_EXIT_DONE)
 		status = print(&r);
 	free(r.restorers);

@@ -17,9 +17,9 @@ static const struct ckt_ctl_command commands[] = {
 	 "write a session to DIR; --stop ends it then", ckt_ctl_checkpoint,
 	 "Images, those of --every too, do not rescue a program that has gone on since: when its worker dies, an older image of its session\n"
 	 "is refused.  Use migrate, --stop or --with-client.\n"},
-	{"restore", 0, 1, false, "gpu server-side client-address with-client job",
+	{"restore", 0, 1, false, "gpu server-side client-address with-client job place",
 	 "restore DIR|memory:NAME|--server-side NAME [--with-client] [--gpu N] [--client-address ADDRESS]\n"
-	 "       restore --job DIR [--server ADDRESS ...] [--gpu N,N,...] [--client-address ADDRESS]",
+	 "       restore --job DIR [--server ADDRESS ...] [--place N,N,...] [--gpu N,N,...] [--client-address ADDRESS]",
 	 "bring a session back from DIR", ckt_ctl_restore},
 	{"redirect", 1, 1, false, "to", "redirect SESSION --to ADDRESS", "tell the client on this host where its session lives now",
 	 ckt_ctl_redirect},

@@ -135,32 +135,68 @@ int ckt_ctl_restore_stages(struct ckt_ctl_server *server, int gpu, ckt_control_s
 }
 
 /* A chain on its way. */
-struct passing {
+struct ckt_ctl_passing {
 	struct ckt_ctl_chain chain;
 	char names[CKT_CONTROL_CHAIN_MAX + 1][CKT_CONTROL_NAME_MAX + 1];
 	ckt_control_stage_args stages[CKT_CONTROL_CHAIN_MAX];
+	unsigned stage_count;		/* 0: it is passed with each call */
 };
+
+int ckt_ctl_passing_open(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *path, struct ckt_ctl_progress *progress,
+			 struct ckt_ctl_passing **ret_passing)
+{
+	struct ckt_ctl_passing *p = calloc(1, sizeof *p);
+	int status = p ? ckt_ctl_chain_open(path, false, &p->chain) : ckt_ctl_refuse(path, "out of memory");
+	if (status == CKT_EXIT_DONE && p->chain.count > CKT_CONTROL_CHAIN_MAX)
+		status = ckt_ctl_refuse(path, "builds on more images than can be: make one of them with 'cricketctl image flatten'");
+	if (status == CKT_EXIT_DONE && !server->is_unix)
+		status = chain_send(args, server, &p->chain, p->names, progress);
+	for (; status == CKT_EXIT_DONE && !server->is_unix && p->stage_count < p->chain.count; p->stage_count++)
+		p->stages[p->stage_count].stage = p->names[p->stage_count];
+	if (status == CKT_EXIT_DONE)
+		*ret_passing = p;
+	else
+		ckt_ctl_passing_close(p);
+	return status;
+}
+
+void ckt_ctl_passing_close(struct ckt_ctl_passing *p)
+{
+	if (p)
+		ckt_ctl_chain_close(&p->chain);
+	free(p);
+}
+
+int ckt_ctl_passing_preload(struct ckt_ctl_passing *p, struct ckt_ctl_server *server, int gpu, bool last, char copy[CKT_SESSION_ID_SIZE + 1])
+{
+	struct ckt_broker *broker = NULL;
+	ckt_control_preload_args call = {.copy = copy, .gpu = gpu, .last = last, .stages = {p->stage_count, p->stages}};
+	ckt_control_restore_res res = {0};
+	int status = p->stage_count ? CKT_EXIT_DONE : ckt_ctl_chain_pass(server, p->chain.fds, p->chain.count, &broker);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_call(server, CKT_CONTROL_PRELOAD, (xdrproc_t)xdr_ckt_control_preload_args, &call, (xdrproc_t)xdr_ckt_control_restore_res,
+				      &res, -1, -1);
+	ckt_broker_stop(broker);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_result(&res.result);
+	if (status == CKT_EXIT_DONE)
+		snprintf(copy, CKT_SESSION_ID_SIZE + 1, "%s", res.session);
+	xdr_free((xdrproc_t)xdr_ckt_control_restore_res, (char *)&res);
+	return status;
+}
 
 int ckt_ctl_restore_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const char *path, int gpu,
 			  struct ckt_ctl_progress *progress, char ret_session[CKT_SESSION_ID_SIZE + 1])
 {
-	struct passing *p = calloc(1, sizeof *p);
+	struct ckt_ctl_passing *p = NULL;
 	struct ckt_broker *broker = NULL;
-	unsigned count = 0;
-	int status = p ? ckt_ctl_chain_open(path, false, &p->chain) : ckt_ctl_refuse(path, "out of memory");
-	if (status == CKT_EXIT_DONE && p->chain.count > CKT_CONTROL_CHAIN_MAX)
-		status = ckt_ctl_refuse(path, "builds on more images than can be: make one of them with 'cricketctl image flatten'");
+	int status = ckt_ctl_passing_open(args, server, path, progress, &p);
+	if (status == CKT_EXIT_DONE && !p->stage_count)
+		status = ckt_ctl_chain_pass(server, p->chain.fds, p->chain.count, &broker);
 	if (status == CKT_EXIT_DONE)
-		status = server->is_unix ? ckt_ctl_chain_pass(server, p->chain.fds, p->chain.count, &broker)
-					 : chain_send(args, server, &p->chain, p->names, progress);
-	for (; status == CKT_EXIT_DONE && !server->is_unix && count < p->chain.count; count++)
-		p->stages[count].stage = p->names[count];
-	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_restore_stages(server, gpu, p->stages, count, ret_session);
+		status = ckt_ctl_restore_stages(server, gpu, p->stages, p->stage_count, ret_session);
 	ckt_broker_stop(broker);
-	if (p)
-		ckt_ctl_chain_close(&p->chain);
-	free(p);
+	ckt_ctl_passing_close(p);
 	return status;
 }
 
@@ -195,6 +231,10 @@ int ckt_ctl_restore(const struct ckt_ctl_args *args)
 	if (args->job)
 		return ckt_ctl_job_restore(args);
 	int gpu, status = ckt_ctl_parse_gpu(args->gpu, &gpu);
+	if (status == CKT_EXIT_DONE && args->place) {
+		fprintf(stderr, "cricketctl: --place is for restore --job\n");
+		status = CKT_EXIT_USAGE;
+	}
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_check_place(args, args->word_count == 1);
 	if (status == CKT_EXIT_DONE && !args->server_side && ckt_ctl_kept_name(args->words[0]))

@@ -34,6 +34,25 @@ void ckt_nccl_config_make(const uint8_t *numbers_xdr, uint32_t count, uint32_t v
 	}
 }
 
+bool ckt_nccl_member_read(const uint8_t *args, size_t bytes, struct ckt_nccl_member *ret_member)
+{
+	struct ckt_cursor c = {.p = args, .end = args + bytes};
+	uint32_t length = 0;
+	/* Its own id and its parent's, and behind the kind colour, key and flags: nothing that a restore goes by. */
+	ckt_get_u64(&c);
+	ckt_get_u64(&c);
+	int32_t ranks = (int32_t)ckt_get_u32(&c), rank = (int32_t)ckt_get_u32(&c);
+	uint32_t kind = ckt_get_u32(&c);
+	for (int i = 0; i < 3; i++)
+		ckt_get_u32(&c);
+	const uint8_t *identity = ckt_get_opaque(&c, CKT_NCCL_ID_BYTES, &length);
+	if (c.bad || length != CKT_NCCL_ID_BYTES || kind >= CKT_NCCL_NONE || ranks < 1 || ranks > CKT_NCCL_RANKS_MAX || rank < 0 || rank >= ranks)
+		return false;
+	*ret_member = (struct ckt_nccl_member){.ranks = ranks, .rank = rank};
+	memcpy(ret_member->identity, identity, CKT_NCCL_ID_BYTES);
+	return true;
+}
+
 /* FNV-1a. */
 static uint64_t hash(uint64_t state, const void *data, size_t size)
 {

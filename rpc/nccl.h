@@ -110,6 +110,16 @@ void ckt_nccl_config_numbers(const struct ckt_nccl_config *config, size_t bytes,
 /* Numbers as they came; those that this build does not know are left out. */
 void ckt_nccl_config_make(const uint8_t *numbers_xdr, uint32_t count, uint32_t version, struct ckt_nccl_config *ret);
 
+/* A rank of a communicator, as an image's log has it. */
+struct ckt_nccl_member {
+	uint8_t identity[CKT_NCCL_ID_BYTES];
+	int32_t ranks, rank;
+};
+
+/* The procedure nccl_comm (rpc/api/nccl.api), whose arguments these are; false: there is no communicator of it. */
+enum { CKT_NCCL_COMM_PROC = 12 };
+bool ckt_nccl_member_read(const uint8_t *args, size_t bytes, struct ckt_nccl_member *ret_member);
+
 /* The identity of a communicator that is made of another; key: the colour, or what else tells it from its sisters. */
 void ckt_nccl_identity_derive(const uint8_t parent[CKT_NCCL_ID_BYTES], uint32_t number, uint32_t kind, const void *key, size_t key_bytes,
 			      uint8_t ret_identity[CKT_NCCL_ID_BYTES]);

@@ -469,6 +469,8 @@ union control_args {
 	ckt_control_job_args job;
 	ckt_control_job_look_args job_look;
 	ckt_control_job_key_args job_key;
+	ckt_control_nccl_make_args nccl_make;
+	ckt_control_nccl_ids_args nccl_ids;
 };
 
 /* passed_fd: what came along; set to -1 by who takes it over. */
@@ -511,6 +513,8 @@ static const struct call calls[] = {
 	[CKT_CONTROL_JOB_LOOK] = {(xdrproc_t)xdr_ckt_control_job_look_args, ckt_control_job_look},
 	[CKT_CONTROL_JOB_END] = {NULL, ckt_control_job_end},
 	[CKT_CONTROL_JOB_KEY_SHOW] = {(xdrproc_t)xdr_ckt_control_job_key_args, ckt_control_job_key},
+	[CKT_CONTROL_NCCL_MAKE] = {(xdrproc_t)xdr_ckt_control_nccl_make_args, ckt_control_nccl_make},
+	[CKT_CONTROL_NCCL_IDS] = {(xdrproc_t)xdr_ckt_control_nccl_ids_args, ckt_control_nccl_ids},
 };
 
 void ckt_control_call(struct ckt_peer *peer, uint8_t *data, size_t size, int passed_fd)

@@ -38,6 +38,10 @@ void ckt_control_release(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_quiesce(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_image(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_preload(struct ckt_peer *peer, void *args, int *passed_fd);
+/* The copy of that name which the peer took ahead, where its worker has nothing to do; NULL for none, and why in buffer unless the name is empty. */
+struct ckt_session *ckt_image_find_ahead(struct ckt_peer *peer, const char *copy, char buffer[CKT_MESSAGE_MAX]);
+void ckt_control_nccl_make(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_nccl_ids(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_restore2(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_pause(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_unpause(struct ckt_peer *peer, void *args, int *passed_fd);

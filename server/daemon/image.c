@@ -496,7 +496,7 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 
 /* ---- Ahead of a move */
 
-static struct ckt_session *find_ahead(struct ckt_peer *peer, const char *copy, char buffer[CKT_MESSAGE_MAX])
+struct ckt_session *ckt_image_find_ahead(struct ckt_peer *peer, const char *copy, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_session *session = *copy ? ckt_session_find(peer->server, copy) : NULL;
 	bool good = session && session->preloader == peer && session->phase == CKT_SESSION_STARTING && !session->preloading;
@@ -509,7 +509,7 @@ static struct ckt_session *find_ahead(struct ckt_peer *peer, const char *copy, c
 static struct ckt_session *begin_ahead(struct ckt_peer *peer, const ckt_control_preload_args *args, const struct ckt_session_spec *spec,
 				       char buffer[CKT_MESSAGE_MAX])
 {
-	struct ckt_session *session = find_ahead(peer, args->copy, buffer);
+	struct ckt_session *session = ckt_image_find_ahead(peer, args->copy, buffer);
 	if (*buffer)
 		return NULL;
 	if (session) {

@@ -17,7 +17,7 @@
 #include "rpc/log.h"
 #include "term.h"
 
-enum { DEADLINE_MS = 60000, RELEASE_TIMEOUT_MS = 60000 };
+enum { DEADLINE_MS = 60000, RELEASE_TIMEOUT_MS = 60000, HOLD_TIMEOUT_MS = 5000 };
 
 struct save {
 	struct ckt_server *server;
@@ -122,19 +122,54 @@ static int save_begin(struct ckt_server *server, struct ckt_session *session, co
 	return result;
 }
 
+static const char *directory_of(const struct ckt_server *server)
+{
+	return strchr(server->options.on_term, ':') + 1;
+}
+
+static void begin(struct ckt_session *session)
+{
+	int result = save_begin(session->server, session, directory_of(session->server));
+	if (result)
+		ckt_error("session %s: not written at SIGTERM: %s", session->id, strerror(-result));
+}
+
+static void held(struct ckt_session *session, void *context, int error, void *answer)
+{
+	const struct ckt_worker_hold_res *res = answer;
+	(void)context;
+	session->server->term_saves--;
+	if (error || res->status)
+		ckt_warning("session %s: not held with its job: %s", session->id, error ? ckt_request_problem(error) : res->message);
+	if (session->phase == CKT_SESSION_LIVE)
+		begin(session);
+}
+
+/* What has ties to other sessions is saved only where they are, too; here all are.  False: it is held by nobody, and saved at once. */
+static bool hold_with_job(struct ckt_session *session)
+{
+	struct ckt_worker_hold_args args = {.action = CKT_HOLD_STOP};
+	if (!*session->job || session->job_hold ||
+	    ckt_session_call(session, CKT_WORKER_HOLD, (xdrproc_t)xdr_ckt_worker_hold_args, &args, -1, (xdrproc_t)xdr_ckt_worker_hold_res,
+			     sizeof(struct ckt_worker_hold_res), HOLD_TIMEOUT_MS, held, NULL))
+		return false;
+	session->server->term_saves++;
+	return true;
+}
+
 void ckt_term_save_all(struct ckt_server *server)
 {
 	char probe[CKT_PATH_MAX];
-	const char *directory = server->options.on_term ? strchr(server->options.on_term, ':') + 1 : NULL;
-	if (!directory)
+	if (!server->options.on_term)
 		return;
-	snprintf(probe, sizeof probe, "%.4000s/x", directory);
+	snprintf(probe, sizeof probe, "%.4000s/x", directory_of(server));
 	int made = ckt_paths_make_parent(probe);
 	for (struct ckt_session *session = server->sessions; session; session = session->next) {
 		if (session->phase != CKT_SESSION_LIVE || session->holder)
 			continue;
-		int result = made ? made : save_begin(server, session, directory);
-		if (result)
-			ckt_error("session %s: not written at SIGTERM: %s", session->id, strerror(-result));
+		if (made)
+			ckt_error("session %s: not written at SIGTERM: %s", session->id, strerror(-made));
+		else if (!hold_with_job(session))
+			begin(session);
 	}
 }

@@ -18,12 +18,13 @@
 #include "server/worker/control.h"
 #include "server/worker/ipc.h"
 #include "server/worker/libs/libs.h"
+#include "server/worker/nccl_ids.h"
 #include "server/worker/worker.h"
 
 enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 };
 
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool started;
+static bool started, preloaded;
 
 int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res)
 {
@@ -85,10 +86,20 @@ static int preload(struct ckt_request *request)
 			ckt_error("%s", message);
 		request->end = res.status != 0;
 		request->ahead = !res.status;
+		preloaded = !res.status;
 	}
 	pthread_mutex_unlock(&control_lock);
 	xdr_free((xdrproc_t)xdr_ckt_worker_start_args, (char *)&args);
 	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
+}
+
+/* No START comes in between. */
+static int serve_ids(struct ckt_request *request, int (*serve)(struct ckt_request *request, bool ready))
+{
+	pthread_mutex_lock(&control_lock);
+	int result = serve(request, preloaded && !started);
+	pthread_mutex_unlock(&control_lock);
+	return result;
 }
 
 /* ---- A client */
@@ -390,6 +401,10 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return start(request);
 	case CKT_WORKER_PRELOAD:
 		return preload(request);
+	case CKT_WORKER_NCCL_MAKE:
+		return serve_ids(request, ckt_nccl_ids_serve_make);
+	case CKT_WORKER_NCCL_IDS:
+		return serve_ids(request, ckt_nccl_ids_serve_pairs);
 	case CKT_WORKER_CLIENT:
 		return client(request);
 	case CKT_WORKER_HOST_MEMORY:

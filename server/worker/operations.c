@@ -15,6 +15,7 @@
 #include "checkpoint/broker.h"
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "server/worker/alone.h"
 #include "server/worker/chain.h"
 #include "server/worker/control.h"
 #include "server/worker/crew.h"
@@ -90,7 +91,7 @@ static int save(struct ckt_request *request)
 	pthread_mutex_lock(&operation_lock);
 	if (!ckt_control_started() || !ckt_broker_is(request->passed_fd)) {
 		snprintf(message, sizeof message, "nothing to save, or no file broker to save it by");
-	} else {
+	} else if (!(res.status = ckt_alone_check(worker, message, sizeof message))) {
 		ckt_crew_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
 		if (!res.status) {
@@ -125,7 +126,9 @@ static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args
 		return -EINVAL;
 	}
 	/* Known before anything stands still. */
-	int refused = args->incremental ? ckt_chain_base_use(worker, args->base, res->message, CKT_MESSAGE_MAX) : 0;
+	int refused = ckt_alone_check(worker, res->message, CKT_MESSAGE_MAX);
+	if (!refused && args->incremental)
+		refused = ckt_chain_base_use(worker, args->base, res->message, CKT_MESSAGE_MAX);
 	if (refused)
 		return refused;
 	struct ckt_save save = {.broker = request->passed_fd, .memory_fds = args->to_memory ? worker->memory_fds : NULL, .compress = args->compress,

@@ -51,7 +51,11 @@ static inline void start_other(char *program, int number)
 {
 	char text[2 * sizeof(id) + 1], name[16], word[] = "--rank";
 	char *const words[] = {program, word, name, text, NULL};
+	const char *address = getenv("CKT_TEST_OTHER_ADDRESS");
 
+	/* A test may put the sessions of the others at another server. */
+	if (address && *address)
+		setenv("REMOTE_GPU_ADDRESS", address, 1);
 	for (size_t i = 0; i < sizeof(id); i++)
 		snprintf(text + 2 * i, 3, "%02x", (unsigned char)id.internal[i]);
 	snprintf(name, sizeof(name), "%d", number);

@@ -446,6 +446,10 @@ class Journey:
     def ctl(self, server, *words):
         return cricketctl(self.tree, "--server", self.address(server), *words, env={**self.token()[0], **({"CRICKET_STATE_DIR": self.written} if self.written else {})})
 
+    def ctl_all(self, servers, *words):
+        """Of several servers at once."""
+        return self.ctl(servers[-1], *[word for server in servers[:-1] for word in ("--server", self.address(server))], *words)
+
     def sessions(self, server):
         return json.loads(self.ctl(server, "ps", "--json"))["sessions"]
 
@@ -457,8 +461,8 @@ class Journey:
             raise Failure(f"the server lists {len(sessions)} sessions instead of one")
         return sessions[0]["session"]
 
-    def start_program(self, server, standby=(), job=None):
-        """The program up to its mid point."""
+    def start_program(self, server, standby=(), job=None, others=None):
+        """The program up to its mid point; others: the server of the ranks that it starts."""
         env = {"CKT_TEST_PHASE_FILE": self.point, **self.token()[0]}
         if self.state:
             env["CRICKET_STATE_DIR"] = self.state
@@ -466,6 +470,8 @@ class Journey:
             env["CRICKET_STANDBY"] = ",".join(self.address(s) for s in standby)
         if job:
             env["CRICKET_JOB"] = job
+        if others:
+            env["CKT_TEST_OTHER_ADDRESS"] = self.address(others)
         for n in range(1, self.arg.at):
             self.go(n)
         self.program = launch(self.tree, self.arg, self.directory, self.command, self.address(server), env)
@@ -531,16 +537,24 @@ def route_checkpoint(j):
 
 
 def route_job(j):
-    first, second = j.server(), j.server()
-    j.start_program(first, job="test.job")
+    """--spread AB: the ranks are at A servers, and go on at B."""
+    before, after = ([j.server() for _ in range(int(n))] for n in j.arg.spread)
+    j.start_program(before[0], job="test.job", others=before[-1])
+    for server in before:
+        if not j.sessions(server):
+            raise Failure(f"there is no session at {server.address}")
     image = os.path.join(j.directory, "image")
-    workers = first.workers()
+    workers = [worker for server in before for worker in server.workers()]
     j.started += workers
-    j.ctl(first, "checkpoint", "--job", "test.job", image, "--stop")
-    first.kill()
-    end_all(workers, "their server was killed")
-    j.ctl(second, "restore", "--job", image)
-    j.finish(second)
+    j.ctl_all(before, "checkpoint", "--job", "test.job", image, "--stop")
+    for server in before:
+        server.kill()
+    end_all(workers, "their servers were killed")
+    j.ctl_all(after, "restore", "--job", image)
+    for server in after:
+        if not j.sessions(server):
+            raise Failure(f"no session was restored at {server.address}")
+    j.finish(after[0])
 
 
 def route_again(j):
@@ -681,6 +695,7 @@ def arguments(argv):
     parser.add_argument("--driver", default="soft", help="of the servers: soft (default), a path, or an empty text for what the server chooses")
     parser.add_argument("--launcher", choices=("cricket-run", "preload"), default="cricket-run")
     parser.add_argument("--pause", type=float, default=90, metavar="SECONDS", help="of card (default 90)")
+    parser.add_argument("--spread", choices=("11", "12", "21", "22"), default="11", help="of job: at how many servers the ranks are, and go on")
     parser.add_argument("--transport", choices=("tcp", "unix", "far", "leave"), default="tcp", help="of checkpoint, job, again, twice and migrate")
     parser.add_argument("--moves", type=int, default=10, metavar="N", help="of migrate (default 10)")
     parser.add_argument("--clients", type=int, default=1, metavar="N", help="so many at once (tcp, unix)")

@@ -12,6 +12,8 @@
 _Static_assert(sizeof(ncclUniqueId) == CKT_NCCL_ID_BYTES, "an id is what rpc/nccl.h says");
 _Static_assert(offsetof(ncclConfig_t, nvlinkCentricSched) == offsetof(struct ckt_nccl_config, nvlink_centric), "a config is what rpc/nccl.h says");
 
+_Static_assert((int)CKT_NCCL_COMM_PROC == (int)CKT_NCCL_PROC_NCCL_COMM, "a communicator is made by what rpc/nccl.h says");
+
 static _Atomic uint64_t issued;
 
 uint64_t ckt_nccl_issued(struct ckt_worker *worker)

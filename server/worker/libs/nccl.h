@@ -23,6 +23,7 @@
 #include "rpc/nccl.h"
 #include "server/worker/aside.h"
 #include "server/worker/libs/call.h"
+#include "server/worker/libs/nccl_members.h"
 
 /* Beside the kinds that the generator counts. */
 enum { CKT_NCCL_TYPE_LOADED = 2 };
@@ -57,6 +58,8 @@ struct ckt_nccl_comm {
 	_Atomic int failed;		/* the first status of a group that was not 0 */
 	uint8_t identity[CKT_NCCL_ID_BYTES];
 	struct ckt_nccl_job *first, *last;	/* the lane; the first one runs */
+	struct ckt_nccl_comm *next_known;	/* nccl_peers.c */
+	bool known;
 	unsigned operator_count;
 	struct ckt_nccl_made_operator {
 		uint32_t number;	/* the client's */
@@ -91,21 +94,9 @@ CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *
 /* The library's `loaded`. */
 int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message_size);
 
-/* ---- Of a job's checkpoint (server/worker/operations.c) */
-struct ckt_nccl_member {
-	uint8_t identity[CKT_NCCL_ID_BYTES];
-	int32_t ranks, rank;
-};
-/* The living communicators; how many there are, of which as many as there is room are written.  Precondition: frozen, or the executor. */
-size_t ckt_nccl_members(struct ckt_worker *worker, struct ckt_nccl_member *list, size_t room);
-
-struct ckt_nccl_ids {
-	uint8_t identity[CKT_NCCL_ID_BYTES], id[CKT_NCCL_ID_BYTES];
-};
-/* Before a restore: of which unique ids communicators are made anew.  Ranks whose sessions are restored at one server need none.  0 or -ENOMEM. */
-int ckt_nccl_ids_set(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count);
-/* Opens the library where it is not open yet.  0, or -errno and a sentence. */
-int ckt_nccl_unique_id_make(struct ckt_worker *worker, uint8_t ret_id[CKT_NCCL_ID_BYTES], char *ret_message, size_t message_size);
-/* Operations that were put on streams, of all communicators; any thread. */
-uint64_t ckt_nccl_issued(struct ckt_worker *worker);
 void ckt_nccl_count(uint64_t operations);
+
+/* ---- nccl_peers.c: the communicators that there are, for threads that may not look at objects.  Executor, or who restores. */
+void ckt_nccl_peers_add(struct ckt_nccl_comm *comm);
+/* One that was not added is nothing. */
+void ckt_nccl_peers_remove(struct ckt_nccl_comm *comm);

@@ -36,6 +36,7 @@ void ckt_nccl_comm_unref(struct ckt_nccl_comm *comm)
 {
 	if (--comm->refs)
 		return;
+	ckt_nccl_peers_remove(comm);
 	free(comm->operators);
 	free(comm);
 }
@@ -55,6 +56,7 @@ void ckt_nccl_comm_end(struct ckt_object *object)
 	struct ckt_nccl_comm *comm = object->real;
 	comm->ending = true;
 	comm->gone = true;
+	ckt_nccl_peers_remove(comm);
 	drop_gone(comm);
 	ckt_nccl_comm_unref(comm);
 }
@@ -230,6 +232,8 @@ static void making_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 			    ckt_nccl.ncclGetErrorString ? ckt_nccl.ncclGetErrorString((ncclResult_t)made->status) : "unknown error");
 	if (!made->gone)
 		remember(worker, made);
+	if (!made->gone && made->real)
+		ckt_nccl_peers_add(made);
 	drop_gone(made);
 	look_for_waiters();
 	if (m->parent)

@@ -1,5 +1,5 @@
 /*
- * How the ranks of a communicator agree on a new unique id at a restore where nobody told them one (ckt_nccl_ids_set): rank 0 makes it and leaves it
+ * How the ranks of a communicator agree on a new unique id at a restore where nobody told them one (ckt_nccl_ids_add): rank 0 makes it and leaves it
  * in the host's shared memory, under the communicator's identity and the server's name, until all ranks have met.  So this is for ranks of one
  * server, whose workers are one user's.
  *

@@ -22,17 +22,18 @@ static bool is_made(void *data)
 	return !comm->pending;
 }
 
-int ckt_nccl_ids_set(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count)
+int ckt_nccl_ids_add(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count)
 {
-	struct ckt_nccl_ids *copy = count ? calloc(count, sizeof *copy) : NULL;
 	(void)worker;
-	if (count && !copy)
+	if (count > CKT_NCCL_PAIRS_MAX - restore.count)
+		return -ENOSPC;
+	struct ckt_nccl_ids *all = count ? reallocarray(restore.pairs, restore.count + count, sizeof *all) : restore.pairs;
+	if (count && !all)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		copy[i] = pairs[i];
-	free(restore.pairs);
-	restore.pairs = copy;
-	restore.count = count;
+	if (count)
+		memcpy(all + restore.count, pairs, count * sizeof *all);
+	restore.pairs = all;
+	restore.count += count;
 	return 0;
 }
 
@@ -42,7 +43,7 @@ bool ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUni
 	if (!restore.deadline_ms)
 		restore.deadline_ms = ckt_net_now_ms() + RESTORE_MS;
 	*ret_deadline_ms = restore.deadline_ms;
-	for (size_t i = 0; i < restore.count; i++)
+	for (size_t i = restore.count; i-- > 0;)
 		if (!memcmp(restore.pairs[i].identity, identity, CKT_NCCL_ID_BYTES)) {
 			memcpy(ret_id, restore.pairs[i].id, CKT_NCCL_ID_BYTES);
 			return true;
@@ -85,8 +86,8 @@ CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *
 static int report(struct ckt_worker *worker, const struct ckt_nccl_comm *comm, char *ret_message, size_t message_size)
 {
 	snprintf(ret_message, message_size,
-		 "a communicator of %d ranks was not made anew: %d of them are in this session, and the others did not come within %d s; restore all sessions of "
-		 "the job at one time, at one server",
+		 "a communicator of %d ranks was not made anew: %d of them are in this session, and the others did not come within %d s; restore the job's "
+		 "sessions together, by cricketctl restore --job",
 		 comm->ranks, here(worker, comm->identity), RESTORE_MS / 1000);
 	return -ETIMEDOUT;
 }
@@ -104,23 +105,10 @@ int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message
 			 ckt_nccl.ncclGetErrorString ? ckt_nccl.ncclGetErrorString((ncclResult_t)comm->status) : "unknown error");
 		return -EIO;
 	}
+	/* They are of no further use: an id serves once. */
+	free(restore.pairs);
+	restore.pairs = NULL;
+	restore.count = 0;
 	restore.deadline_ms = 0;
 	return 0;
-}
-
-size_t ckt_nccl_members(struct ckt_worker *worker, struct ckt_nccl_member *list, size_t room)
-{
-	struct ckt_object *object;
-	size_t count = 0;
-	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
-		const struct ckt_nccl_comm *comm = object->real;
-		if (comm->pending || !comm->real)
-			continue;
-		if (count < room) {
-			list[count] = (struct ckt_nccl_member){.ranks = comm->ranks, .rank = comm->rank};
-			memcpy(list[count].identity, comm->identity, CKT_NCCL_ID_BYTES);
-		}
-		count++;
-	}
-	return count;
 }

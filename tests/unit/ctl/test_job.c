@@ -11,6 +11,16 @@ static ckt_control_rank told[2];
 static ckt_control_job_res held;
 static ckt_control_save_res saved;
 
+static bool save(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	(void)args;
+	if (saved.result.status == CKT_CONTROL_OK)
+		image_in(fd, 'x', "");
+	*ret_xdr = (xdrproc_t)xdr_ckt_control_save_res;
+	*ret_res = &saved;
+	return true;
+}
+
 static void start(void)
 {
 	begin();
@@ -22,7 +32,7 @@ static void start(void)
 	saved = (ckt_control_save_res){.result = {CKT_CONTROL_OK, (char *)""}, .session = (char *)"x", .bytes = 512};
 	for (uint32_t proc = CKT_CONTROL_JOB_HOLD; proc <= CKT_CONTROL_JOB_END; proc++)
 		replies[proc] = (struct reply){(xdrproc_t)xdr_ckt_control_job_res, &held, NULL};
-	replies[CKT_CONTROL_SAVE] = (struct reply){(xdrproc_t)xdr_ckt_control_save_res, &saved, NULL};
+	replies[CKT_CONTROL_SAVE].answer = save;
 }
 
 static unsigned calls_of(uint32_t proc)

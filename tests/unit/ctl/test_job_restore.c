@@ -82,7 +82,41 @@ static void test_none(void)
 	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = directory}, NULL), CKT_EXIT_REFUSED);
 	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .gpu = "1,x"}, NULL), CKT_EXIT_USAGE);
 	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .with_client = true}, NULL), CKT_EXIT_USAGE);
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .gpu = "1,"}, NULL), CKT_EXIT_USAGE);
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .place = "0"}, NULL), CKT_EXIT_USAGE);
+	HAS(err, "--place counts the servers of --server, and none is named");
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.job = path, .place = "0,1", .servers = {address}, .server_count = 1}, NULL), CKT_EXIT_USAGE);
+	HAS(err, "--place: '0,1' is not valid: write numbers from 0 to 0");
+	IS(run(ckt_ctl_restore, (struct ckt_ctl_args){.place = "0"}, path, NULL), CKT_EXIT_USAGE);
 	IS(restores, 0);
 }
 
-UNIT_SUITE(job_restore, {"all", test_all}, {"none", test_none})
+/* One server that is there, and one that is not: whoever is to go there says so. */
+static void test_place(void)
+{
+	static char nowhere[] = "unix:/tmp/ckt-there-is-no-such-server";
+	char path[128];
+	const struct {
+		const char *place, *servers[3];
+		unsigned count, restored;
+	} rows[] = {
+		/* As they were: number 0 and number 3, counted round. */
+		{NULL, {address, nowhere}, 2, 1}, {NULL, {address}, 1, 2}, {NULL, {address, nowhere, nowhere}, 3, 2},
+		{"0", {address, nowhere}, 2, 2}, {"1", {nowhere, address}, 2, 2}, {"0,1", {address, nowhere}, 2, 1}, {"2,2", {nowhere, nowhere, address}, 3, 2},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		start();
+		snprintf(path, sizeof path, "%s", path_in("job"));
+		struct ckt_ctl_args args = {.job = path, .place = rows[i].place, .server_count = rows[i].count};
+		memcpy(args.servers, rows[i].servers, sizeof rows[i].servers);
+		IS(run(ckt_ctl_restore, args, NULL), rows[i].restored == 2 ? CKT_EXIT_DONE : CKT_EXIT_NO_SERVER);
+		IS(restores, rows[i].restored);
+	}
+	/* More servers than there were, which is four: spread over them in their order, the first at the first, the second in the middle. */
+	start();
+	struct ckt_ctl_args args = {.job = path, .server_count = 5, .servers = {address, nowhere, address, nowhere, nowhere}};
+	IS(run(ckt_ctl_restore, args, NULL), CKT_EXIT_DONE);
+	IS(restores, 2);
+}
+
+UNIT_SUITE(job_restore, {"all", test_all}, {"none", test_none}, {"where", test_place})

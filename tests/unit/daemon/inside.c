@@ -114,13 +114,16 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 	for (unsigned i = 0; i < worker.gpus; i++)
 		gpus[i] = (ckt_worker_gpu){.gpu = (int)i, .memory_bytes = worker.bytes * i};
 	struct ckt_worker_hold_res hold = {.status = worker.status, .message = result.message, .held = !worker.not_held, .drained = worker.drained};
-	bool is_hold = proc == CKT_WORKER_HOLD;
+	static ckt_worker_nccl_id ids[CKT_WORKER_NCCL_IDS_MAX];
+	struct ckt_worker_nccl_make_res made = {.status = worker.status, .message = result.message, .ids = {worker.ids, ids}};
+	memset(ids, 0x77, sizeof ids);
+	bool is_hold = proc == CKT_WORKER_HOLD, is_make = proc == CKT_WORKER_NCCL_MAKE;
 	bool is_gpus = proc == CKT_WORKER_GPUS, is_save = proc == CKT_WORKER_SAVE2, is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
 	uint8_t *data;
 	size_t size;
-	if (ckt_net_encode_reply(xid, 0, is_hold ? (xdrproc_t)xdr_ckt_worker_hold_res : is_gpus ? (xdrproc_t)xdr_ckt_worker_gpus_res : is_save ? (xdrproc_t)xdr_ckt_worker_save2_res : is_status ? (xdrproc_t)xdr_ckt_worker_status_res :
+	if (ckt_net_encode_reply(xid, 0, is_make ? (xdrproc_t)xdr_ckt_worker_nccl_make_res : is_hold ? (xdrproc_t)xdr_ckt_worker_hold_res : is_gpus ? (xdrproc_t)xdr_ckt_worker_gpus_res : is_save ? (xdrproc_t)xdr_ckt_worker_save2_res : is_status ? (xdrproc_t)xdr_ckt_worker_status_res :
 				 is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res : (xdrproc_t)xdr_ckt_worker_result,
-				 is_hold ? (void *)&hold : is_gpus ? (void *)&on_gpus : is_save ? (void *)&saved : is_status ? (void *)&status : is_progress ? (void *)&progress : (void *)&result, &data, &size))
+				 is_make ? (void *)&made : is_hold ? (void *)&hold : is_gpus ? (void *)&on_gpus : is_save ? (void *)&saved : is_status ? (void *)&status : is_progress ? (void *)&progress : (void *)&result, &data, &size))
 		return;
 	if (worker.accept_stat)
 		ckt_reply_header_put(data, &(struct ckt_reply_header){.xid = xid, .accept_stat = worker.accept_stat});

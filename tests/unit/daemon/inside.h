@@ -30,6 +30,7 @@ extern struct fake_worker {
 	bool drained, not_held;		/* of a HOLD */
 	unsigned steps;			/* and what it said last */
 	uint64_t commands;
+	unsigned ids;			/* of an NCCL_MAKE, whatever it was asked for */
 	unsigned calls[64], descriptors;
 } worker;
 

@@ -40,6 +40,7 @@ static void test_save(void)
 	write_file(path_in("term/0000000000aa.partial/manifest"), "old", 0600);
 	ckt_term_save_all(&server);
 	IS(server.term_saves, 1);
+	IS(worker.calls[CKT_WORKER_HOLD], 0);
 	YES(exists("0000000000aa.partial") && !exists("0000000000aa.partial/manifest") && !exists("0000000000aa"));
 	YES(run_until(over, NULL));
 	run_for(20);

@@ -76,5 +76,42 @@ static void test_identity(void)
 	YES(memcmp(a, b, sizeof a));
 }
 
-UNIT_SUITE(nccl_messages, {"an operation goes there and back", test_operation}, {"configs of older and newer releases", test_config},
+/* The arguments of nccl_comm as a log has them, up to the identity. */
+static size_t put_comm(uint8_t *bytes, int ranks, int rank, uint32_t kind, uint32_t identity_bytes)
+{
+	static const uint8_t identity[CKT_NCCL_ID_BYTES + 4] = {1, 2, 3};
+	uint8_t *p = ckt_put_u64(ckt_put_u64(bytes, 7), 8);
+	p = ckt_put_u32(ckt_put_u32(ckt_put_u32(p, (uint32_t)ranks), (uint32_t)rank), kind);
+	for (uint32_t i = 0; i < 3; i++)
+		p = ckt_put_u32(p, 100 + i);
+	p = ckt_put_u32(p, identity_bytes);
+	memcpy(p, identity, identity_bytes);
+	return (size_t)(p + identity_bytes - bytes);
+}
+
+static void test_member(void)
+{
+	uint8_t bytes[256];
+	struct ckt_nccl_member member = {0};
+	size_t size = put_comm(bytes, 4, 3, CKT_NCCL_SPLIT, CKT_NCCL_ID_BYTES);
+	YES(ckt_nccl_member_read(bytes, size, &member));
+	YES(member.ranks == 4 && member.rank == 3 && member.identity[0] == 1 && member.identity[2] == 3 && !member.identity[127]);
+	/* What follows is of no matter, but nothing may lack. */
+	YES(ckt_nccl_member_read(bytes, size + 8, &member));
+	unsigned taken = 0;
+	for (size_t n = 0; n < size; n++)
+		taken += ckt_nccl_member_read(bytes, n, &member);
+	IS(taken, 0);
+	const struct {
+		int ranks, rank;
+		uint32_t kind, identity_bytes;
+	} wrong[] = {{4, 4, 0, 128}, {4, -1, 0, 128}, {0, 0, 0, 128}, {-1, -1, CKT_NCCL_NONE, 128}, {4, 3, CKT_NCCL_NONE, 128},
+		     {4, 3, 99, 128}, {CKT_NCCL_RANKS_MAX + 1, 3, 0, 128}, {4, 3, 0, 124}, {4, 3, 0, 132}};
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		size = put_comm(bytes, wrong[i].ranks, wrong[i].rank, wrong[i].kind, wrong[i].identity_bytes);
+		NO(ckt_nccl_member_read(bytes, size, &member));
+	}
+}
+
+UNIT_SUITE(nccl_messages, {"a rank in a log", test_member}, {"an operation goes there and back", test_operation}, {"configs of older and newer releases", test_config},
 	   {"the numbers of a config are where they should be", test_places}, {"identities differ in all that tells communicators apart", test_identity})
