@@ -57,6 +57,25 @@ static void test_save(void)
 	session_drop(session);
 }
 
+/* What has ties to its job's other sessions may be saved only where it is held with them. */
+static void test_job(void)
+{
+	struct ckt_session *session = session_new("0000000000ad");
+	unsigned holds = worker.calls[CKT_WORKER_HOLD], saves = worker.calls[CKT_WORKER_SAVE2];
+	strcpy(session->job, "train");
+	ckt_term_save_all(&server);
+	/* Not before it is held. */
+	IS(server.term_saves, 1);
+	NO(exists("0000000000ad.partial"));
+	YES(run_until(over, NULL));
+	run_for(20);
+	IS(worker.calls[CKT_WORKER_HOLD], holds + 1);
+	IS(worker.calls[CKT_WORKER_SAVE2], saves + 1);
+	YES(exists("0000000000ad"));
+	ckt_mark_remove(&server, "0000000000ad", CKT_MARK_PARKED, 0);
+	session_drop(session);
+}
+
 static void test_failures(void)
 {
 	char text[64];
@@ -85,4 +104,4 @@ static void test_failures(void)
 	session_drop(session);
 }
 
-UNIT_SUITE(term, {"save", test_save}, {"failures", test_failures})
+UNIT_SUITE(term, {"save", test_save}, {"a job's", test_job}, {"failures", test_failures})
