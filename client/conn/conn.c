@@ -13,6 +13,7 @@
 
 #include "client/conn/settings.h"
 #include "rpc/fork.h"
+#include "rpc/gen/cuda_codec.h"
 #include "rpc/log.h"
 
 struct ckt_conn ckt_conn = {
@@ -85,11 +86,14 @@ static bool has_room(void *data)
 static void ask_for_ack(struct ckt_conn *conn);
 
 /* Room for one record at tail; waits while the ring is full.  Precondition: conn.lock held (it is given up while waiting). */
-static CUresult ring_reserve(struct ckt_conn *conn, uint32_t size, bool session_proc, uint8_t **ret_record)
+static CUresult ring_reserve(struct ckt_conn *conn, uint32_t size, bool session_proc, bool ends_host_func, uint8_t **ret_record)
 {
-	/* The acknowledgement that frees the ring must itself find room: session procedures have a corner of their own. */
-	struct room room = {.conn = conn, .size = size, .limit = CKT_RING_SIZE - (session_proc ? 0 : CKT_RING_CORNER),
-			    .may_ask = !session_proc};
+	/*
+	 * The acknowledgement that frees the ring must itself find room: session procedures have a corner of their own.  So must a host function's end,
+	 * for which the GPU, and with it the worker, may wait before anything else is done.
+	 */
+	uint32_t closed = session_proc ? 0 : ends_host_func ? CKT_RING_CORNER / 2 : CKT_RING_CORNER;
+	struct room room = {.conn = conn, .size = size, .limit = CKT_RING_SIZE - closed, .may_ask = !session_proc};
 	for (;;) {
 		int state = atomic_load_explicit(&conn->state, memory_order_relaxed);
 		if (state == CKT_CONN_LOST)
@@ -140,7 +144,7 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 			return fault;
 		}
 	}
-	CUresult result = ring_reserve(conn, size, session_proc, &call->record);
+	CUresult result = ring_reserve(conn, size, session_proc, prog == CKT_CUDA_PROG && proc == CKT_PROC_HOST_FUNC_DONE, &call->record);
 	if (result) {
 		pthread_mutex_unlock(&conn->lock);
 		return result;

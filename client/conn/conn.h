@@ -24,7 +24,7 @@
 
 enum {
 	CKT_RING_SIZE = 4 << 20,	/* at least three records of the largest size fit */
-	CKT_RING_CORNER = 64 << 10,	/* room that only session procedures may use */
+	CKT_RING_CORNER = 64 << 10,	/* room that only session procedures may use, and half of it the ends of host functions */
 	CKT_ACK_EVERY = 1 << 20,	/* bytes of commands after which the client asks how far the worker is */
 	CKT_WAITER_BUCKETS = 256,
 	CKT_FAULTS_MAX = 32,

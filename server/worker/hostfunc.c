@@ -11,21 +11,36 @@
 #include "server/worker/graph.h"
 #include "server/worker/worker.h"
 
+/* Behind which copies to the host its turn comes: those of the chain that were in the list of pending calls then.  Chain 0: not known. */
+struct place {
+	uint64_t chain, upto;
+};
+
 struct ckt_host_call {
 	struct ckt_host_call *next;
 	uint64_t instance, order, number, exec;
+	struct place place;
 	int status;
 	bool sent, done;
 };
+
+/* What a stream's function is called with; freed by it. */
+struct queued {
+	uint64_t number;
+	struct place place;
+};
+
+/* So many are told of by a look ahead; the next one takes the others. */
+enum { PLACES_MAX = 64 };
 
 static struct ckt_host_calls calls = {
 	.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER, .come = PTHREAD_COND_INITIALIZER};
 
 /* On a thread of the driver, where its functions must not be called. */
-static void call_client(uint64_t number, uint64_t exec, int status)
+static void call_client(uint64_t number, uint64_t exec, int status, struct place place)
 {
 	struct ckt_worker *worker = &ckt_worker;
-	struct ckt_host_call call = {.number = number, .exec = exec, .status = status};
+	struct ckt_host_call call = {.number = number, .exec = exec, .status = status, .place = place};
 	pthread_mutex_lock(&calls.lock);
 	/* A restored session must not use a number that its client has seen. */
 	call.order = ++calls.next_instance;
@@ -46,32 +61,27 @@ static void call_client(uint64_t number, uint64_t exec, int status)
 void ckt_hostcall_graph(void *data)
 {
 	const struct ckt_graph_node *node = data;
-	call_client(node->id, node->exec, CUDA_SUCCESS);
+	call_client(node->id, node->exec, CUDA_SUCCESS, (struct place){.chain = 0});
 }
 
 static void stream_function(void *data)
 {
-	uint64_t number = *(uint64_t *)data;
+	struct queued queued = *(struct queued *)data;
 	free(data);
-	call_client(number, 0, CUDA_SUCCESS);
+	call_client(queued.number, 0, CUDA_SUCCESS, queued.place);
 }
 
 static void stream_callback(CUstream stream, CUresult status, void *data)
 {
-	uint64_t number = *(uint64_t *)data;
+	struct queued queued = *(struct queued *)data;
 	free(data);
-	call_client(number, 0, (int)status);
+	/* Behind a fault nothing is known of what came before. */
+	call_client(queued.number, 0, (int)status, status ? (struct place){.chain = 0} : queued.place);
 }
 
-void ckt_hostcalls_send(struct ckt_worker *worker)
+/* Those whose turn had come before the last of them. */
+static void send_calls(struct ckt_worker *worker, uint64_t last)
 {
-	if (!calls.count)
-		return;
-	pthread_mutex_lock(&calls.lock);
-	uint64_t last = calls.next_instance;
-	pthread_mutex_unlock(&calls.lock);
-	/* What their streams did before is done: the functions may look at it.  One whose turn comes meanwhile is told of the next time. */
-	ckt_pending_deliver(worker);
 	uint64_t epoch = ckt_output_epoch(&worker->output);
 	pthread_mutex_lock(&calls.lock);
 	for (struct ckt_host_call *call = calls.first; call && epoch; call = call->next) {
@@ -89,6 +99,40 @@ void ckt_hostcalls_send(struct ckt_worker *worker)
 		call->sent = true;
 	}
 	pthread_mutex_unlock(&calls.lock);
+}
+
+void ckt_hostcalls_send(struct ckt_worker *worker)
+{
+	if (!calls.count)
+		return;
+	pthread_mutex_lock(&calls.lock);
+	uint64_t last = calls.next_instance;
+	pthread_mutex_unlock(&calls.lock);
+	/* What their streams did before is done: the functions may look at it.  One whose turn comes meanwhile is told of the next time. */
+	ckt_pending_deliver(worker);
+	send_calls(worker, last);
+}
+
+void ckt_hostcalls_send_stuck(struct ckt_worker *worker)
+{
+	struct place places[PLACES_MAX];
+	uint64_t last = 0;
+	unsigned count = 0;
+	bool ask = false;
+	pthread_mutex_lock(&calls.lock);
+	for (struct ckt_host_call *call = calls.first; call && count < PLACES_MAX; call = call->next)
+		if (!call->sent) {
+			places[count++] = call->place;
+			last = call->order;
+		}
+	pthread_mutex_unlock(&calls.lock);
+	if (!count)
+		return;
+	for (unsigned i = 0; i < count; i++)
+		ask |= !ckt_pending_deliver_known(worker, places[i].chain, places[i].chain ? places[i].upto : UINT64_MAX);
+	if (ask && !ckt_driver.cuCtxSetCurrent(worker->first_context))
+		ckt_pending_deliver(worker);
+	send_calls(worker, last);
 }
 
 void ckt_hostcalls_resend(struct ckt_worker *worker)
@@ -162,15 +206,15 @@ int ckt_worker_host_func(struct ckt_wcall *call)
 	CUresult result = ckt_object_stream(call->worker, args.stream, &stream);
 	if (result)
 		return result;
-	uint64_t *number = malloc(sizeof *number);
-	if (!number)
+	struct queued *queued = malloc(sizeof *queued);
+	if (!queued)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*number = args.number;
+	*queued = (struct queued){.number = args.number, .place = {.chain = args.stream ? args.stream : 1, .upto = call->worker->pending.added}};
 	/* A callback is called after a fault too, and told so. */
-	result = args.callback ? ckt_driver.cuStreamAddCallback(stream, stream_callback, number, 0) :
-				 ckt_driver.cuLaunchHostFunc(stream, stream_function, number);
+	result = args.callback ? ckt_driver.cuStreamAddCallback(stream, stream_callback, queued, 0) :
+				 ckt_driver.cuLaunchHostFunc(stream, stream_function, queued);
 	if (result)
-		free(number);
+		free(queued);
 	return result;
 }
 

@@ -28,8 +28,13 @@ struct ckt_host_calls {
 
 /* The driver's host function of a graph's host node; data: its ckt_graph_node, alive as long as the executable graph. */
 void ckt_hostcall_graph(void *data);
-/* Sends what the client has not been told; data that is there goes first.  The executor's, and where that is stuck the look-ahead's. */
+/* The executor's: sends what the client has not been told.  Data that is there goes first. */
 void ckt_hostcalls_send(struct ckt_worker *worker);
+/*
+ * The same for another thread while the executor is stuck.  The driver, which may hold a lock of its own for the executor's call, is asked only
+ * where copies of other streams are pending: what a function's own stream had copied before its turn is there.
+ */
+void ckt_hostcalls_send_stuck(struct ckt_worker *worker);
 /* The executor's: a new connection has not been told anything. */
 void ckt_hostcalls_resend(struct ckt_worker *worker);
 /* True while a host function waits for the client: the GPU will not become idle before it is answered. */

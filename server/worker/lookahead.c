@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "server/worker/driver.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/worker.h"
 
@@ -55,7 +54,7 @@ static bool visit(void *data, const struct ckt_call_header *header, struct ckt_c
 void ckt_lookahead_look(struct ckt_worker *worker)
 {
 	struct look look = {.worker = worker};
-	ckt_hostcalls_send(worker);
+	ckt_hostcalls_send_stuck(worker);
 	ckt_output_flush(&worker->output);
 	look.executed = atomic_load(&worker->replies.executed);
 	/* The executor would sleep on a socket that has nothing more to say, or on its mail. */
@@ -71,12 +70,9 @@ static void *look_ahead(void *opaque)
 		ckt_hostcalls_await();
 		uint64_t before = atomic_load_explicit(&lookahead->beats, memory_order_relaxed);
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-		if (atomic_load_explicit(&lookahead->asleep, memory_order_relaxed) || !ckt_hostcalls_waiting(worker) ||
-		    atomic_load_explicit(&lookahead->beats, memory_order_relaxed) != before)
-			continue;
-		/* Sending asks the driver for events of copies. */
-		ckt_driver.cuCtxSetCurrent(worker->first_context);
-		ckt_lookahead_look(worker);
+		if (!atomic_load_explicit(&lookahead->asleep, memory_order_relaxed) && ckt_hostcalls_waiting(worker) &&
+		    atomic_load_explicit(&lookahead->beats, memory_order_relaxed) == before)
+			ckt_lookahead_look(worker);
 	}
 	return NULL;
 }

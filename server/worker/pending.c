@@ -128,6 +128,27 @@ void ckt_pending_deliver(struct ckt_worker *worker)
 	ckt_printed_send(worker);
 }
 
+bool ckt_pending_deliver_known(struct ckt_worker *worker, uint64_t chain, uint64_t upto)
+{
+	struct ckt_pendings *list = &worker->pending;
+	bool all = true;
+	pthread_mutex_lock(&list->lock);
+	for (struct ckt_pending *p = list->first, *next; p && list->data_count; p = next) {
+		next = p->next;
+		if (p->kind != CKT_PENDING_DATA || p->order > upto)
+			continue;
+		if (p->chain == chain) {
+			complete(worker, p, CUDA_SUCCESS);
+			release(list, p);
+		} else {
+			all = false;
+		}
+	}
+	pthread_mutex_unlock(&list->lock);
+	ckt_printed_send(worker);
+	return all;
+}
+
 static void *waiter(void *opaque);
 
 static int waiter_start(struct ckt_worker *worker)
@@ -163,6 +184,7 @@ void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending)
 	pending->previous = list->last;
 	*(list->last ? &list->last->next : &list->first) = pending;
 	list->last = pending;
+	pending->order = ++list->added;
 	list->count++;
 	list->hot_count++;
 	if (pending->kind == CKT_PENDING_DATA)

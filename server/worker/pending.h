@@ -27,6 +27,7 @@ struct ckt_pending {
 	struct ckt_wcall *call;
 	struct ckt_fences *fences;	/* of the events' context */
 	uint64_t chain;
+	uint64_t order;			/* of the list */
 	CUevent one, *events;		/* events is &one, or malloc'd */
 	unsigned count;
 	bool own_events;		/* taken from fences, given back */
@@ -45,6 +46,7 @@ struct ckt_pendings {
 	pthread_cond_t work;
 	struct ckt_pending *first, *last;
 	_Atomic unsigned count, data_count, hot_count;
+	uint64_t added;			/* so far; the executor's */
 	unsigned waiters, idle;		/* idle: will look at the list, those that have not begun included */
 	unsigned zombies;		/* answered, but a waiter still holds their events */
 };
@@ -60,5 +62,10 @@ void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending);
 bool ckt_pending_poll(struct ckt_worker *worker);
 /* Before a reply that says that work is done: what kernels printed and the data that is there. */
 void ckt_pending_deliver(struct ckt_worker *worker);
+/*
+ * The same for who must not ask the driver, before work of that chain is told of which was queued when `added` was upto: what the chain had to copy by
+ * then is there.  False: of other chains something is left that may be there, too, so that the driver must be asked.
+ */
+bool ckt_pending_deliver_known(struct ckt_worker *worker, uint64_t chain, uint64_t upto);
 /* Blocks until no call of the context (NULL: of any) is pending.  -ETIMEDOUT; deadline_ms -1: none.  -EAGAIN: a host function waits for the client. */
 int ckt_pending_drain(struct ckt_worker *worker, struct ckt_fences *fences, int64_t deadline_ms);

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-enum { LAUNCHES = 3000 };
+enum { LAUNCHES = 3000, MANY = 40000 };
 
 template <int N> __global__ void first(unsigned *p)
 {
@@ -55,11 +55,14 @@ static void kernels(cudaStream_t a, cudaStream_t b, unsigned *device)
 	CHECK(cudaStreamSynchronize(a));
 	printf("behind four: %u, host functions %u\n", value(device), counter);
 
-	hold(a, &counter);
-	for (int i = 0; i < LAUNCHES; i++)
-		add<<<1, 1, 0, a>>>(device, 1);
-	CHECK(cudaStreamSynchronize(a));
-	printf("%d launches: %u, host functions %u\n", LAUNCHES, value(device), counter);
+	/* More than a queue takes, and more than a connection takes before any of it is done. */
+	for (int launches : {LAUNCHES, MANY}) {
+		hold(a, &counter);
+		for (int i = 0; i < launches; i++)
+			add<<<1, 1, 0, a>>>(device, 1);
+		CHECK(cudaStreamSynchronize(a));
+		printf("%d launches: %u, host functions %u\n", launches, value(device), counter);
+	}
 }
 
 /* What the stream has copied is there when the function begins, however late its turn is told of. */

@@ -122,6 +122,90 @@ static void test_behind(void)
 	atomic_store(&ckt_worker.replies.executed, before);
 }
 
+static unsigned asked;
+static CUresult (*event_query)(CUevent event);
+
+static CUresult count_queries(CUevent event)
+{
+	asked++;
+	return event_query(event);
+}
+
+/* A copy of a word to the host, whose reply waits for whoever delivers it. */
+static void copy(uint64_t stream, uint32_t xid, uint64_t from)
+{
+	CUstream real;
+	struct ckt_wcall *call = ckt_wcall_new(&ckt_worker);
+	call->header = (struct ckt_call_header){.xid = xid, .prog = CKT_CUDA_PROG, .vers = 1, .proc = CKT_PROC_MEMCPY_DTOH};
+	MUST(ckt_object_stream(&ckt_worker, stream, &real), CUDA_SUCCESS);
+	struct ckt_staging_piece *piece = ckt_worker_take_piece(&ckt_worker, 4);
+	CUresult begun = ckt_driver.cuMemcpyDtoHAsync_v2(piece->data, from, 4, real);
+	IS(ckt_worker_reply_when_done(call, begun, stream, real, piece, 4), CKT_WCALL_LATER);
+	IS(ckt_driver.cuStreamSynchronize(real), CUDA_SUCCESS);
+}
+
+/* Puts the function on the stream, looks when its turn has come, ends it; the numbers of the records that were sent, in order, 0 for its call. */
+static unsigned tell(uint64_t stream, uint32_t *ret_xids)
+{
+	uint8_t sent[1024];
+	unsigned count = 0;
+	uint64_t instance = 0;
+	/* As nobody waits for it: for a reply the test would deliver what is done. */
+	IS(INSIDE(host_func, true, .stream = stream, .number = 9)->result, CUDA_SUCCESS);
+	for (int i = 0; i < 60000 && !ckt_hostcalls_waiting(&ckt_worker); i++)
+		poll(NULL, 0, 1);
+	inside_sent(sent, sizeof sent);
+	ckt_driver.cuEventQuery = count_queries;
+	asked = 0;
+	ckt_lookahead_look(&ckt_worker);
+	ckt_driver.cuEventQuery = event_query;
+	struct ckt_cursor c = {.p = sent, .end = sent + inside_sent(sent, sizeof sent)};
+	while (c.p < c.end) {
+		const uint8_t *end = c.p + CKT_MARK_SIZE + (ckt_get_u32(&(struct ckt_cursor){.p = c.p, .end = c.end}) & 0x7fffffff);
+		struct ckt_cursor record = {.p = c.p + CKT_MARK_SIZE, .end = end};
+		uint32_t xid = ckt_get_u32(&record), is_reply = ckt_get_u32(&record);
+		if (!is_reply) {
+			record.p = c.p + CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE;
+			instance = ckt_get_u64(&record);
+		}
+		ret_xids[count++] = is_reply ? xid : 0;
+		c.p = end;
+	}
+	YES(ckt_hostcall_end(&ckt_worker, instance));
+	NO(ckt_hostcall_end(&ckt_worker, instance));
+	return count;
+}
+
+/* What a function may look at goes before its call; the driver is asked for other streams alone, because a call of the executor's may hold its locks. */
+static void test_data(void)
+{
+	uint64_t memory = inside_memory(4, 5), one = ID(STREAM, 72), two = ID(STREAM, 73);
+	uint32_t xids[8];
+	event_query = ckt_driver.cuEventQuery;
+	MUST(ckt_stream_make(&ckt_worker, one, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	MUST(ckt_stream_make(&ckt_worker, two, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	IS(tell(one, xids), 1);
+	IS(asked, 0);
+	copy(one, 501, memory);
+	copy(one, 502, memory);
+	IS(tell(one, xids), 3);
+	IS(xids[0], 501);
+	IS(xids[1], 502);
+	IS(xids[2], 0);
+	IS(asked, 0);
+	copy(two, 503, memory);
+	copy(one, 504, memory);
+	IS(tell(one, xids), 3);
+	IS(xids[0], 504);
+	IS(xids[1], 503);
+	IS(xids[2], 0);
+	IS(asked, 1);
+	NO(ckt_worker.pending.data_count);
+	ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, one));
+	ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, two));
+	inside_free(memory);
+}
+
 /* Beats are the executor's, which is frozen here: its thread leaves this to us. */
 static void test_beats(void)
 {
@@ -134,4 +218,4 @@ static void test_beats(void)
 	YES(ckt_worker.lookahead.asleep);
 }
 
-UNIT_SUITE(worker/lookahead, {"ahead", test_ahead}, {"behind", test_behind}, {"beats", test_beats})
+UNIT_SUITE(worker/lookahead, {"ahead", test_ahead}, {"behind", test_behind}, {"data", test_data}, {"beats", test_beats})
