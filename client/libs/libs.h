@@ -133,8 +133,8 @@ bool ckt_lib_scalar(uint8_t *field, size_t room, uint32_t pointer_mode, const vo
 /* The same of one that may be NULL: a zero on the host, and NULL on the device. */
 bool ckt_lib_scalar_or_zero(uint8_t *field, size_t room, uint32_t pointer_mode, const void *value, size_t bytes);
 
-/* A call on a stream that captures, where before_work said so: it becomes a node of the graph. */
-#define CKT_LIB_CAPTURE(client, object, proc, name, args)                                                                                 \
+/* A call on a stream (its id) that captures, where before_work said so: it becomes a node of the graph. */
+#define CKT_LIB_CAPTURE(client, stream, workspace, proc, name, args)                                                                        \
 	({                                                                                                                                \
 		size_t bytes_ = ckt_##name##_args_size(args);                                                                             \
 		uint8_t *message_ = malloc(bytes_ + 1);                                                                                   \
@@ -142,7 +142,7 @@ bool ckt_lib_scalar_or_zero(uint8_t *field, size_t room, uint32_t pointer_mode, 
 		CUresult done_ = CUDA_ERROR_OUT_OF_MEMORY;                                                                                \
 		if (message_) {                                                                                                           \
 			ckt_##name##_args_put(message_, args);                                                                            \
-			done_ = (client)->capture((object)->stream, proc, message_, bytes_, (object)->workspace, &captured_);                                           \
+			done_ = (client)->capture(stream, proc, message_, bytes_, workspace, &captured_);                                        \
 			free(message_);                                                                                                   \
 			/* Another thread ended the capture in between. */                                                                \
 			if (!done_ && !captured_)                                                                                         \

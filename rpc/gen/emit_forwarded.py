@@ -4,6 +4,7 @@ the version scripts libNAME.so.MAJOR.map, and NAME_coverage.json."""
 import json
 import re
 
+import headers as headers_module
 import wire
 from emit_client import refusal
 
@@ -56,6 +57,7 @@ DISPATCH = """\
 
 #include "{name}_codec.h"
 #include "{name}_functions.h"
+#include "server/worker/libs/beside.h"
 #include "server/worker/libs/call.h"
 #include "server/worker/libs/{name}.h"
 
@@ -73,8 +75,8 @@ def _prototype(function, name=None):
 
 # ---- The client
 
-def _status(library, result, status="0"):
-    return f"ckt_{library.name}_answer({result}, {status})"
+def _status(library, result, status="0", executes=False):
+    return f"ckt_{library.name}_{'executed' if executes else 'answer'}({result}, {status})"
 
 
 def _stub_checks(library, p):
@@ -82,11 +84,16 @@ def _stub_checks(library, p):
     for q in p.of("object"):
         lines += [f"\tstruct ckt_lib_object *own_{q.name} = ckt_{library.name}_take_{q.parameter.handle}({q.name});", f"\tif (!own_{q.name})",
                   f"\t\treturn ckt_{library.name}_no_{q.parameter.handle}();"]
+    if p.executes:
+        lines += ["\tuint64_t stream_;", f"\t{library.result} ready_ = ckt_{library.name}_ready(own_{p.object.name}, &stream_);", "\tif (ready_)",
+                  "\t\treturn ready_;"]
     refused = [f"!({expression})" for expression in p.checks]
     for q in p.parameters:
         if q.way == "in_array":
-            refused.append(f"{q.count} < 0 || (uint64_t){q.count} > {q.limit} || ({q.count} && !{q.name}) || (size_t)({q.size}) * "
-                           f"(size_t){q.count} > {q.type.limit}")
+            # A message tells an array that is NULL by its having no elements.
+            some = f"{q.count} < 1" if q.null else f"{q.count} < 0"
+            there = "" if q.null else f"({q.count} && !{q.name}) || "
+            refused.append(f"{some} || (uint64_t){q.count} > {q.limit} || {there}(size_t)({q.size}) * (size_t){q.count} > {q.type.limit}")
         elif q.way in ("in", "out", "result", "update"):
             refused.append(f"!{q.name}")
         elif q.way == "string":
@@ -107,16 +114,19 @@ def _field(p, q):
     if q.way == "in":
         return f".{n} = *{n}," if isinstance(q.type, wire.Struct) else f".{n} = ({q.type.c})*{n},"
     if q.way == "in_array":
-        return f".{n} = (const uint8_t *){n}, .{n}_len = (uint32_t)((size_t)({q.size}) * (size_t){q.count}),"
+        size = f"(uint32_t)((size_t)({q.size}) * (size_t){q.count})"
+        return f".{n} = (const uint8_t *){n}, .{n}_len = {f'{n} ? {size} : 0' if q.null else size},"
     if q.way == "string":
         return f".{n} = {n}, .{n}_len = (uint32_t)strlen({n}),"
     return None
 
 
-def _addresses(p):
+def _addresses(model, p):
     """Lines that bring what host and device share to the device, and device addresses into the message."""
+    if model.carries_streams and not p.executes:
+        return [f"\tCUresult result_ = ckt_{model.library.name}_enter();"] + [f"\targs_.{q.name} = (uintptr_t){q.name};" for q in p.of("device")]
     mode = f"own_{p.object.name}->pointer_mode" if p.object else "0"
-    stream = f"own_{p.object.name}->stream" if p.object else "0"
+    stream = "stream_" if p.executes else f"own_{p.object.name}->stream" if p.object else "0"
     lines, at = [], []
     for q in p.of("device"):
         at.append((q, f"(uintptr_t){q.name}"))
@@ -144,13 +154,11 @@ def _take_results(library, p):
              f"\t\treturn {_status(library, 'result_')};", f"\tif (!ckt_{p.name}_res_get(&reply_.results, &res_))",
              "\t\tresult_ = CUDA_ERROR_UNKNOWN;"]
     outs = p.of("out")
-    if outs:
-        lines.append("\telse if (!res_.status) {" if len(outs) > 1 else "\telse if (!res_.status)")
-        for q in outs:
-            cast = "" if isinstance(q.type, wire.Struct) else f"(__typeof__(*{q.name}))"
-            lines.append(f"\t\t*{q.name} = {cast}res_.{q.name};")
-        if len(outs) > 1:
-            lines.append("\t}")
+    done = [f"*{q.name} = {'' if isinstance(q.type, wire.Struct) else f'(__typeof__(*{q.name}))'}res_.{q.name};" for q in outs]
+    done += [f"{expression};" for expression in p.afterwards]
+    if done:
+        lines.append("\telse if (!res_.status) {" if len(done) > 1 else "\telse if (!res_.status)")
+        lines += [f"\t\t{line}" for line in done] + (["\t}"] if len(done) > 1 else [])
     return lines + ["\tclient_->release(&reply_);", f"\treturn {_status(library, 'result_', 'result_ ? 0 : res_.status')};"]
 
 
@@ -167,7 +175,7 @@ def _send(library, p):
     elif p.batched:
         queued = "client_->queue_status(&call_, &status_)"
         lines += [f"\tresult_ = {f'taken_ ? {queued} : ckt_lib_learn(client_, &call_, content_, &status_)' if p.learns else queued};",
-                  f"\treturn {_status(library, 'result_', 'status_')};"]
+                  f"\treturn {_status(library, 'result_', 'status_', p.executes)};"]
     else:
         lines += _take_results(library, p)
     return lines
@@ -193,20 +201,24 @@ def _content(p, number):
             "\tuint64_t content_ = ckt_lib_content(words_, sizeof(words_) / sizeof(*words_));", "\tbool taken_ = ckt_lib_taken(content_);"]
 
 
-def _stub(library, p):
+def _stub(model, p):
+    library = model.library
     lines = ["EXPORT " + _prototype(p.function), "{"] + _stub_checks(library, p)
-    fields = ([f".pointer_mode = own_{p.object.name}->pointer_mode,"] if p.has_mode else []) + [f for f in (_field(p, q) for q in p.parameters) if f]
+    fields = [f".pointer_mode = own_{p.object.name}->pointer_mode,"] if p.has_mode else []
+    fields += [".stream = stream_,"] if p.executes else []
+    fields += [f for f in (_field(p, q) for q in p.parameters) if f]
     lines += ["\tconst struct ckt_client_table *client_ = ckt_client();", f"\tstruct ckt_{p.name}_args args_ = {{"]
-    lines += [f"\t\t{f}" for f in fields] + ["\t};"] + _scalars(library, p) + _addresses(p)
+    lines += [f"\t\t{f}" for f in fields] + ["\t};"] + _scalars(library, p) + _addresses(model, p)
     number = f"CKT_LIB_PROC(CKT_LIB_{library.name.upper()}, {library.enumerator(p.name)})"
-    if p.batched and p.object:
+    if p.batched and p.object and (p.executes or not model.carries_streams):
+        on = "stream_, 0" if p.executes else f"own_{p.object.name}->stream, own_{p.object.name}->workspace"
         # A scalar of the host's cannot come back from a capture, and CUDA refuses that too.
         lines += [f"\tif (__builtin_expect(result_ == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 0){' && own_' + p.object.name + '->pointer_mode' if p.gives_values else ''})",
-                  f"\t\treturn {_status(library, f'CKT_LIB_CAPTURE(client_, own_{p.object.name}, {number}, {p.name}, &args_)')};"]
+                  f"\t\treturn {_status(library, f'CKT_LIB_CAPTURE(client_, {on}, {number}, {p.name}, &args_)', executes=p.executes)};"]
     lines += _content(p, number) if p.learns else []
     lines += ["\tstruct ckt_call call_;", "\tif (!result_)",
               f"\t\tresult_ = client_->begin(&call_, {number}, ckt_{p.name}_args_size(&args_), {_flags(p)});", "\tif (result_)",
-              f"\t\treturn {_status(library, 'result_')};", f"\tcall_.p = ckt_{p.name}_args_put(call_.p, &args_);"]
+              f"\t\treturn {_status(library, 'result_', executes=p.executes)};", f"\tcall_.p = ckt_{p.name}_args_put(call_.p, &args_);"]
     return lines + _send(library, p) + ["}", ""]
 
 
@@ -238,7 +250,7 @@ def stubs(model):
     library = model.library
     lines = [STUBS.format(name=library.name, title=library.title, includes=_includes(library), client=library.client_header)]
     for p in model.generated():
-        lines += _stub(library, p)
+        lines += _stub(model, p)
     for entry in model.entries:
         if entry.kind == "same":
             lines += _same(entry)
@@ -315,7 +327,7 @@ def _take(library, p, q):
     if q.way == "object":
         return [f"\tstruct ckt_object *v_{n};", f"\tresult_ = ckt_library_take(call, CKT_LIB_{library.name.upper()}, "
                 f"CKT_{library.name.upper()}_TYPE_{q.parameter.handle.upper()}, args.{n}, &v_{n});", "\tif (result_)", "\t\treturn result_;"], \
-            f"({q.c})v_{n}->real"
+            f"({q.c}){'' if headers_module.is_handle(q.parameter.canonical) else '(uintptr_t)'}v_{n}->real"
     if q.way == "stream":
         return [f"\tCUstream v_{n};", f"\tresult_ = ckt_object_stream(call->worker, args.{n}, &v_{n});", "\tif (result_)", "\t\treturn result_;"], \
             f"({q.c})v_{n}"
@@ -331,7 +343,7 @@ def _take(library, p, q):
         return [f"\tCKT_LIBRARY_FREED char *v_{n} = strndup(args.{n}, args.{n}_len);", f"\tif (!v_{n})", "\t\treturn CUDA_ERROR_OUT_OF_MEMORY;"], f"v_{n}"
     if q.way == "in_array":
         return [f"\tCKT_LIBRARY_FREED void *v_{n} = ckt_library_array(args.{n}, args.{n}_len);", f"\tif (!v_{n})",
-                "\t\treturn CUDA_ERROR_OUT_OF_MEMORY;"], f"v_{n}"
+                "\t\treturn CUDA_ERROR_OUT_OF_MEMORY;"], f"args.{n}_len ? v_{n} : NULL" if q.null else f"v_{n}"
     if p.gives_values:
         given = f"args.{n}" if q.way != "result" else "NULL"
         address = f"args.{n}" if q.way == "result" else f"ckt_library_address(args.{n})"
@@ -346,7 +358,9 @@ def _array_checks(p):
         size = f"sizeof({_element(q)})" if q.size == f"sizeof(*{q.name})" else q.size
         for value in p.of("value"):
             size = re.sub(rf"\b{value.name}\b", f"args.{value.name}", size)
-        lines += [f"\tif (args.{q.count} < 0 || args.{q.name}_len != (uint64_t)args.{q.count} * ({size}))", "\t\treturn CKT_WCALL_GARBAGE;"]
+        maybe = f"args.{q.name}_len && " if q.null else ""
+        lines += [f"\tif (args.{q.count} < {1 if q.null else 0} || ({maybe}args.{q.name}_len != (uint64_t)args.{q.count} * ({size})))",
+                  "\t\treturn CKT_WCALL_GARBAGE;"]
     for q in p.of("string"):
         lines += [f"\tif (memchr(args.{q.name}, 0, args.{q.name}_len))", "\t\treturn CKT_WCALL_GARBAGE;"]
     return lines
@@ -359,16 +373,95 @@ def _finish(library, p):
         return ["\treturn ckt_library_done(call, status_, &once_);"]
     lines = [f"\tconst struct ckt_{p.name}_res res_ = {{", "\t\t.status = status_,"]
     lines += [f"\t\t.{q.name} = v_{q.name}," for q in p.of("out")]
-    return lines + ["\t};", f"\tckt_{p.name}_res_put(ckt_wcall_results(call, ckt_{p.name}_res_size(&res_)), &res_);", "\treturn CUDA_SUCCESS;"]
+    return ["\tcall->status = status_;"] + lines + ["\t};", f"\tckt_{p.name}_res_put(ckt_wcall_results(call, ckt_{p.name}_res_size(&res_)), &res_);", "\treturn CUDA_SUCCESS;"]
 
 
-def _handler(library, p):
+_BESIDE_HEAD = """\
+struct beside_{p} {{
+	struct ckt_beside beside;	/* first */
+	int status;
+{fields}
+}};
+
+static void run_{p}(struct ckt_beside *beside)
+{{
+	struct beside_{p} *own_ = (struct beside_{p} *)beside;
+	own_->status = (int)ckt_{name}.{p}({passed});
+	beside->failed = ckt_{name}_out_of_memory(own_->status);
+}}
+
+static int done_{p}(struct ckt_beside *beside)
+{{
+	const struct beside_{p} *own_ = (const struct beside_{p} *)beside;
+	struct ckt_wcall *call = beside->call;
+	const struct ckt_{p}_res res_ = {{
+		.status = own_->status,
+{outs}
+	}};
+	call->status = own_->status;
+	ckt_{p}_res_put(ckt_wcall_results(call, ckt_{p}_res_size(&res_)), &res_);
+	return CUDA_SUCCESS;
+}}
+
+static int handle_{p}(struct ckt_wcall *call)
+{{
+	static bool once_;
+	struct ckt_{p}_args args;
+	if (!ckt_{p}_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+{checks}
+	if (!ckt_{name}.{p})
+		return ckt_library_lacks(call, &once_);
+	int result_;
+{takes}
+	struct beside_{p} *own_ = calloc(1, sizeof(*own_));
+	if (!own_)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	own_->beside.run = run_{p};
+	own_->beside.done = done_{p};
+	own_->beside.owner = args.{object};
+{sets}
+	return ckt_beside(call, &own_->beside);
+}}
+"""
+
+
+def _handler_beside(library, p):
+    """What takes long: the message is copied, and the genuine library called beside the executor."""
+    fields, passed, takes, sets = [], [], [], []
+    for q in p.parameters:
+        n = q.name
+        if q.way == "in_array":
+            # As large as any: the struct is freed as one.
+            fields += [f"\t_Alignas(16) uint8_t {n}[{q.type.limit}];", f"\tbool has_{n};"]
+            sets += [f"\town_->has_{n} = {f'args.{n}_len > 0' if q.null else 'true'};", f"\tif (args.{n}_len)", f"\t\tmemcpy(own_->{n}, args.{n}, args.{n}_len);"]
+            passed.append(f"own_->has_{n} ? (void *)own_->{n} : NULL")
+        elif q.way == "out":
+            fields.append(f"\t{_element(q)} {n};")
+            passed.append(f"&own_->{n}")
+        else:
+            take, value = _take(library, p, q)
+            takes += take
+            fields.append(f"\t{q.c} {n};")
+            sets.append(f"\town_->{n} = {value};")
+            passed.append(f"own_->{n}")
+    return _BESIDE_HEAD.format(name=library.name, p=p.name, object=p.object.name, fields="\n".join(fields), passed=", ".join(passed),
+                               outs="\n".join(f"\t\t.{q.name} = own_->{q.name}," for q in p.of("out")), checks="\n".join(_array_checks(p)),
+                               takes="\n".join(takes), sets="\n".join(sets)).split("\n")
+
+
+def _handler(model, p):
+    library = model.library
+    if p.beside:
+        return _handler_beside(library, p)
     name = library.name
     lines = [f"static int handle_{p.name}(struct ckt_wcall *call)", "{", "\tstatic bool once_;", f"\tstruct ckt_{p.name}_args args;",
              f"\tif (!ckt_{p.name}_args_get(&call->args, &args))", "\t\treturn CKT_WCALL_GARBAGE;"] + _array_checks(p)
     lines += [f"\tif (!ckt_{name}.{p.name})", "\t\treturn ckt_library_lacks(call, &once_);"]
     if p.of("object", "stream"):
         lines.append("\tint result_;")
+    if p.executes:
+        lines.append("\tCUstream stream_;")
     passed, later = {}, []
     for q in p.parameters:
         take, passed[q.name] = _take(library, p, q)
@@ -384,10 +477,15 @@ def _handler(library, p):
         # What comes back to the host is written to memory that the device reaches, so that nobody waits for it here.
         mode = "1" if p.gives_values else "args.pointer_mode"
         lines.append(f"\tckt_{name}_use_pointer_mode(v_{p.object.name}, {mode});")
-    elif p.of("in_array") and p.object:
+    elif p.of("in_array") and p.object and any(q.has_mode for q in model.procedures):
         # Arrays of scalars lie on the host, whatever the mode: so does what the library looks for.
         lines.append(f"\tckt_{name}_use_pointer_mode(v_{p.object.name}, 0);")
-    lines.append(f"\tint status_ = (int)ckt_{name}.{p.name}({', '.join(passed[q.name] for q in p.parameters)});")
+    called = f"(int)ckt_{name}.{p.name}({', '.join(passed[q.name] for q in p.parameters)})"
+    if p.executes:
+        lines += ["\tresult_ = ckt_object_stream(call->worker, args.stream, &stream_);", "\tif (result_)", "\t\treturn result_;",
+                  f"\tint status_ = ckt_{name}_use_stream(v_{p.object.name}, stream_);", "\tif (!status_)", f"\t\tstatus_ = {called};"]
+    else:
+        lines.append(f"\tint status_ = {called};")
     return lines + _finish(library, p) + ["}", ""]
 
 
@@ -409,7 +507,7 @@ def dispatch(model):
     library = model.library
     lines = [DISPATCH.format(name=library.name)]
     for p in model.generated():
-        lines += _handler(library, p)
+        lines += _handler(model, p)
     lines += [f"const struct ckt_proc ckt_{library.name}_procs[] = {{"] + [_row(model, p) for p in model.procedures] + ["};", ""]
     lines.append(f"const unsigned ckt_{library.name}_proc_count = sizeof(ckt_{library.name}_procs) / sizeof(ckt_{library.name}_procs[0]);")
     return "\n".join(lines) + "\n"

@@ -5,6 +5,7 @@ Of each function: every parameter with a value of its own; both pointer modes; n
 pointer that must not be NULL as NULL.  Of the API without handles: that its functions call the others with the same.
 """
 
+import headers as headers_module
 import wire
 
 HEAD = "/* Made by rpc/gen for the tests: do not edit. */\n"
@@ -23,6 +24,7 @@ def _double(p):
         elif q.way == "scalar":
             lines.append(f"\tdouble_scalar({n}, {q.size});")
         elif q.way == "in_array":
+            lines += [f"\tif ({n})"] if q.null else []
             lines.append(f"\tdouble_put({n}, (size_t)({q.size}) * (size_t){q.count});")
         elif q.way == "in":
             lines.append(f"\tdouble_put({n}, sizeof(*{n}));")
@@ -43,7 +45,9 @@ def _value(p, q, index):
     """A value for the parameter that passes the table's checks."""
     counts = {r.count: r.limit for r in p.of("in_array")}
     if q.name in counts:
-        return f"({q.c})test_count({min(r.limit for r in p.of('in_array') if r.count == q.name)})"
+        counted = [r for r in p.of("in_array") if r.count == q.name]
+        least = int(any(r.null for r in counted))
+        return f"({q.c})test_count({least}, {min(r.limit for r in counted)})"
     if q.parameter.canonical.kind.name == "ENUM":
         return f'({q.c})test_enum("{q.c}")'
     return f'({q.c})test_number("{q.name}", {index})'
@@ -72,7 +76,8 @@ def _declare(p, q, index):
     if q.way == "string":
         return [f"\tconst char *{n} = test_string({index}, {q.limit});"]
     if q.way == "in_array":
-        return [f"\t{_pointee(q)} *{n} = test_array({index}, {q.limit} * 16);"]
+        null = "test_pass == PASS_NULL ? NULL : " if q.null else ""
+        return [f"\t{_pointee(q)} *{n} = {null}test_array({index}, {q.type.limit});"]
     if q.way in ("scalar", "update"):
         null = "test_pass == PASS_NULL ? NULL : " if q.null else ""
         return [f"\t{_pointee(q)} *{n} = {null}test_scalar({index});"]
@@ -90,7 +95,7 @@ def _expect(q):
     if q.way in ("scalar", "update"):
         return f"\texpect_scalar({n}, {q.size});"
     if q.way == "in_array":
-        return f"\texpect_put({n}, (size_t)({q.size}) * (size_t){q.count});"
+        return (f"\tif ({n})\n\t" if q.null else "") + f"\texpect_put({n}, (size_t)({q.size}) * (size_t){q.count});"
     if q.way == "in":
         return f"\texpect_put({n}, sizeof(*{n}));"
     if q.way == "string":
@@ -101,7 +106,12 @@ def _expect(q):
 
 
 def _call(p, null=None):
-    return f"{p.name}(" + ", ".join("NULL" if q.name == null else q.name for q in p.parameters) + ")"
+    def passed(q):
+        if q.name != null:
+            return q.name
+        return "NULL" if q.way != "object" or headers_module.is_handle(q.parameter.canonical) else "0"
+
+    return f"{p.name}(" + ", ".join(map(passed, p.parameters)) + ")"
 
 
 def _test(p):

@@ -26,7 +26,7 @@ MODE_WAYS = ("scalar", "result", "update")
 class Parameter:
     """way: object, stream, value, device, scalar, result, update, in, in_array, out, string.  type: of the field, None where there is none.
     size: an expression in C of the bytes of a value or of an array's element; count: of the latter's elements; limit: the most elements of an
-    array, the most bytes of a value.  null: a scalar that may be NULL, which is a zero."""
+    array, the most bytes of a value.  null: a scalar that may be NULL, which is a zero, or an array that may, of whose elements there is one at least."""
     parameter: object
     way: str
     type: object
@@ -55,6 +55,9 @@ class Procedure(ModelProcedure):
     key: str = None
     # Waited for until the library has taken a call with that content.
     learns: bool = False
+    executes: bool = False
+    beside: bool = False
+    afterwards: list = field(default_factory=list)
 
     def of(self, *ways):
         return [q for q in self.parameters if q.way in ways]
@@ -108,6 +111,11 @@ class ForwardedModel(Model):
     def generated(self):
         return [p for p in self.procedures if not p.hand]
 
+    @property
+    def carries_streams(self):
+        """Whether an object's stream travels with what executes: then the other procedures put nothing on a stream."""
+        return any(p.executes for p in self.procedures)
+
     def kinds(self):
         """The kinds of the library's objects, in the order of their numbers, which begin with 1."""
         return [kind for kind in self.library.handles.values() if kind != "stream"]
@@ -115,7 +123,8 @@ class ForwardedModel(Model):
     # ---- procedures
 
     def _procedure(self, p):
-        made = Procedure(p.number, p.name, p.hand, p.batched, p.numbered or p.batched, p.line, effect=p.effect, key=p.key)
+        made = Procedure(p.number, p.name, p.hand, p.batched, p.numbered or p.batched, p.line, effect=p.effect, key=p.key,
+                         executes="executes" in p.manners, beside="beside" in p.manners, afterwards=[expression for expression, _ in p.afterwards])
         function = self.headers.functions.get(p.name)
         if p.hand:
             made.args, made.results = wire.hand_messages(p)
@@ -143,6 +152,10 @@ class ForwardedModel(Model):
             types = {q.c for q in made.of("value")} & set(self.table.learns)
             self.used_types |= types
             made.learns = bool(types)
+        if made.executes and not made.object:
+            raise self.table.error(p.line, f"{p.name} executes, and has no object whose stream travels")
+        if made.beside and (not made.object or made.of("string", "stream")):
+            raise self.table.error(p.line, f"{p.name} runs beside the executor: it needs an object, and neither a stream nor a string")
         self._messages(p, made)
         self._check_effect(p, made)
         return made
@@ -151,6 +164,7 @@ class ForwardedModel(Model):
         there = [wire.Member("pointer_mode", wire.U32)] if made.has_mode else []
         # The object first: what is recorded of a call begins with it.
         ordered = made.of("object")[:1] + [q for q in made.parameters if q is not made.object]
+        there += [wire.Member("stream", wire.U64)] if made.executes else []
         there = [wire.Member(q.name, q.type) for q in ordered[:1]] + there + [wire.Member(q.name, q.type) for q in ordered[1:] if q.way != "out"]
         made.args = wire.Message(f"{p.name}_args", there)
         if made.gives_values:
@@ -244,7 +258,8 @@ class ForwardedModel(Model):
             raise self.table.error(pointer.line, f"{q.name} of {p.name}: its count '{pointer.count}' is no integer parameter")
         bound = element.get_size() if element.kind != ci.TypeKind.VOID else VALUE_BYTES
         # As they lie in memory: both sides are of one byte order, and the library alone looks at them.
-        return Parameter(q, "in_array", wire.Bytes(pointer.limit * bound, False), size=size, count=pointer.count, limit=pointer.limit)
+        return Parameter(q, "in_array", wire.Bytes(pointer.limit * bound, False), size=size, count=pointer.count, limit=pointer.limit,
+                         null=pointer.direction == "optional")
 
     def _checks(self, p, made):
         checks = []

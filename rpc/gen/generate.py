@@ -65,11 +65,7 @@ OUTPUTS = {
     "cublas": forwarded_outputs("cublas"),
     "cublasLt": forwarded_outputs("cublasLt"),
     "nccl": forwarded_outputs("nccl"),
-    "cufft": {
-        **message_outputs("cufft"),
-        "libcufft.map": emit_client.version_script,
-        "cufft_coverage.json": emit_coverage.data,
-    },
+    "cufft": forwarded_outputs("cufft"),
 }
 
 

@@ -106,11 +106,11 @@ CUBLASLT = forwarded(
     client_header="client/libs/cublasLt/internal.h", c_header="rpc/cublasLt_exported.h", exported=("rpc/cublasLt_exported.h",),
     versions=("libcublasLt.so.13", "libcublasLt.so.12"))
 
-# Toolkits for compilers alone have no cufft.h: the library is then left out (meson.build).
-CUFFT = Library(
-    name="cufft", prefix="cufft", soname="libcufft.so.12", includes=("cufft.h", "cufftXt.h"), result="cufftResult", handles={},
-    argument_kinds=SCALARS + ("u64s",), result_kinds=SCALARS, modes=("waits", "batched"), rules=("local", "unsupported", "undeclared"),
-    version_macro="CUFFT_VERSION", title="cuFFT", program=0x20434b23, codec_includes=(), enumerators="CKT_CUFFT_PROC")
+# A plan is a number, and not a pointer as other libraries' handles are.
+CUFFT = forwarded(
+    "cufft", 3, prefix="cufft", soname="libcufft.so", includes=("cufft.h", "cufftXt.h"), result="cufftResult",
+    handles={"cufftHandle": "plan", "cudaStream_t": "stream"}, title="cuFFT",
+    client_header="client/libs/cufft/cufft.h", versions=("libcufft.so.12", "libcufft.so.11"))
 
 NCCL = forwarded(
     "nccl", 8, prefix="nccl", soname="libnccl.so", includes=("nccl.h",), result="ncclResult_t",

@@ -12,7 +12,8 @@ from library import LIBRARIES, SIZED
 
 DIRECTIONS = ("in", "out", "inout", "string")
 # Of a forwarded library: what else a pointer may be, and what else a procedure's lines may say.
-FORWARDED = ("device", "scalar", "zero", "result", "update", "in", "out", "string")
+FORWARDED = ("device", "scalar", "zero", "result", "update", "in", "optional", "out", "string")
+MANNERS = ("executes", "beside")
 EFFECTS = ("creates", "destroys", "sets", "seals", "stateless")
 
 # CKT_LIB_PROC_MAX of rpc/wire.h.
@@ -40,7 +41,7 @@ class Field:
 
 class Pointer:
     """What a pointer parameter of a generated function is: direction of DIRECTIONS or FORWARDED; count is the name of the parameter that
-    says how many elements an `in` array has, None for one element; limit is the bound of a string or of an array; size is an expression
+    says how many elements an `in` or `optional` array has, None for one element; limit is the bound of a string or of an array; size is an expression
     in C of the bytes of one element, None where its type says it."""
 
     def __init__(self, direction, name, count, limit, line, size=None):
@@ -55,6 +56,8 @@ class Procedure:
         # of which only the last counts; checks: expressions in C, with their lines, of what the library refuses.
         self.effect = self.key = None
         self.checks = []
+        # manners: of MANNERS; afterwards: expressions in C, with their lines, for the client once the library has answered success.
+        self.manners, self.afterwards = set(), []
 
     @property
     def generated(self):
@@ -248,8 +251,12 @@ class _Parser:
                 self.effect(procedure, words)
             elif forwarded and words[0] == "check":
                 self.check_line(procedure, words)
+            elif forwarded and words[0] == "then":
+                self.then(procedure, words)
+            elif forwarded and words[0] in MANNERS:
+                self.manner(procedure, words)
             else:
-                more = f" {' '.join(EFFECTS)} check" if forwarded else ""
+                more = f" {' '.join(EFFECTS)} check then {' '.join(MANNERS)}" if forwarded else ""
                 self.fail(f"unknown line '{words[0]}'; there are: arg res {' '.join(directions)}{more}")
 
     def effect(self, procedure, words):
@@ -258,6 +265,18 @@ class _Parser:
         if len(words) > (2 if words[0] == "sets" else 1):
             self.fail("creates, destroys, sets [FIELD], seals or stateless expected")
         procedure.effect, procedure.key = words[0], words[1] if len(words) == 2 else None
+
+    def manner(self, procedure, words):
+        if procedure.hand or len(words) != 1 or words[0] in procedure.manners:
+            self.fail(f"{words[0]} stands alone, once, and below a procedure that is generated")
+        if (words[0] == "executes") != procedure.batched:
+            self.fail(f"{procedure.name} is {procedure.mode}: what executes is batched, and what runs beside the executor waits")
+        procedure.manners.add(words[0])
+
+    def then(self, procedure, words):
+        if procedure.hand or procedure.batched or len(words) < 2:
+            self.fail("then EXPRESSION expected, below a procedure that is generated and waits")
+        procedure.afterwards.append((" ".join(words[1:]), self.line))
 
     def check_line(self, procedure, words):
         if procedure.hand:
@@ -312,22 +331,23 @@ class _Parser:
         procedure.pointers[name] = Pointer(direction, name, count, limit, self.line)
 
     def forwarded_pointer(self, into, owner, words):
-        """device NAME ... | scalar, zero, result, update NAME ... [MOST] [BY SIZE] | in NAME [COUNT MAX [BY SIZE]] | out NAME | string NAME MAX"""
+        """device NAME ... | scalar, zero, result, update NAME ... [MOST] [BY SIZE] | in NAME [COUNT MAX [BY SIZE]] | optional NAME COUNT MAX [BY SIZE] |
+        out NAME | string NAME MAX"""
         direction, names, size, count, limit = words[0], words[1:], None, None, None
-        if "BY" in names and direction in ("scalar", "zero", "result", "update", "in"):
+        if "BY" in names and direction in ("scalar", "zero", "result", "update", "in", "optional"):
             at = names.index("BY")
             names, size = names[:at], " ".join(names[at + 1:])
             if not size:
                 self.fail("BY SIZE: an expression in C of the element's bytes expected")
         if direction == "string" and len(names) == 2:
             limit = self.count(names.pop(), f"bound of {names[0]}")
-        elif direction == "in" and len(names) == 3:
+        elif direction in ("in", "optional") and len(names) == 3:
             limit = self.count(names.pop(), f"bound of {names[0]}")
             count = self.name(names.pop(), "a count")
         elif direction in ("scalar", "zero", "result", "update") and len(names) == 2 and names[1].isdigit():
             limit = self.count(names.pop(), f"most bytes of {names[0]}")
-        elif direction == "string" or direction in ("in", "out") and len(names) != 1 or not names:
-            self.fail({"string": "string NAME MAX expected", "in": "in NAME, or in NAME COUNT MAX [BY SIZE] expected"}.get(
+        elif direction in ("string", "optional") or direction in ("in", "out") and len(names) != 1 or not names:
+            self.fail({"string": "string NAME MAX expected", "optional": "optional NAME COUNT MAX [BY SIZE] expected", "in": "in NAME, or in NAME COUNT MAX [BY SIZE] expected"}.get(
                 direction, f"{direction} NAME expected"))
         for name in names:
             if self.name(name, "a parameter") in into:

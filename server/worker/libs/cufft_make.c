@@ -1,7 +1,9 @@
-/* Shapes of cuFFT's plans: made, and measured, by the genuine function that the program called. */
+/*
+ * Shapes of cuFFT's plans in one message, as the builds before sent them and their images hold them: made, and measured, by the genuine
+ * function that the program called.
+ */
 #include <stdlib.h>
 
-#include "rpc/gen/cufft_codec.h"
 #include "server/worker/libs/beside.h"
 #include "server/worker/libs/cufft.h"
 #include "server/worker/worker.h"
@@ -55,8 +57,22 @@ static bool unpack(struct shape *s)
 #define WIDE_IN s->rank, s->n64, s->has_in ? s->in64 : NULL, a->in_stride, a->in_distance
 #define WIDE_OUT s->has_out ? s->out64 : NULL, a->out_stride, a->out_distance
 
-/* Makes the plan, or measures one: ckt_cufft.make, ckt_cufft.size. */
-static cufftResult by_form(const struct ckt_cufft_by_form *functions, cufftHandle plan, struct shape *s, size_t *bytes)
+/* MakePlan of each form of a shape; GetSize has the same parameters. */
+struct by_form {
+	__typeof__(&cufftMakePlan1d) dense_1d;
+	__typeof__(&cufftMakePlan2d) dense_2d;
+	__typeof__(&cufftMakePlan3d) dense_3d;
+	__typeof__(&cufftMakePlanMany) many;
+	__typeof__(&cufftMakePlanMany64) many64;
+	__typeof__(&cufftXtMakePlanMany) xt;
+};
+
+#define BY_FORM(Verb) \
+	{ckt_cufft.cufft##Verb##1d, ckt_cufft.cufft##Verb##2d, ckt_cufft.cufft##Verb##3d, ckt_cufft.cufft##Verb##Many, ckt_cufft.cufft##Verb##Many64, \
+		ckt_cufft.cufftXt##Verb##Many}
+
+/* Makes the plan, or measures one. */
+static cufftResult call_by_form(const struct by_form *functions, cufftHandle plan, struct shape *s, size_t *bytes)
 {
 	const struct ckt_fft_measure_args *a = &s->args;
 	switch (a->form) {
@@ -82,13 +98,13 @@ static cufftResult estimate(struct shape *s, size_t *bytes)
 	const struct ckt_fft_measure_args *a = &s->args;
 	switch (a->form) {
 	case FORM_1D:
-		return CALL(ckt_cufft.estimate_1d, DENSE_1D, bytes);
+		return CALL(ckt_cufft.cufftEstimate1d, DENSE_1D, bytes);
 	case FORM_2D:
-		return CALL(ckt_cufft.estimate_2d, DENSE_2D, bytes);
+		return CALL(ckt_cufft.cufftEstimate2d, DENSE_2D, bytes);
 	case FORM_3D:
-		return CALL(ckt_cufft.estimate_3d, DENSE_3D, bytes);
+		return CALL(ckt_cufft.cufftEstimate3d, DENSE_3D, bytes);
 	case FORM_MANY:
-		return CALL(ckt_cufft.estimate_many, MANY, bytes);
+		return CALL(ckt_cufft.cufftEstimateMany, MANY, bytes);
 	default:
 		return CUFFT_NOT_SUPPORTED;
 	}
@@ -106,8 +122,9 @@ struct making {
 static void make(struct ckt_beside *beside)
 {
 	struct making *making = (struct making *)beside;
+	const struct by_form functions = BY_FORM(MakePlan);
 	making->bytes = 0;
-	making->status = by_form(&ckt_cufft.make, making->plan, &making->shape, &making->bytes);
+	making->status = call_by_form(&functions, making->plan, &making->shape, &making->bytes);
 	beside->failed = making->status == CUFFT_ALLOC_FAILED;
 }
 
@@ -159,7 +176,8 @@ int ckt_worker_fft_measure(struct ckt_wcall *call)
 		CUresult result = ckt_cufft_plan(call->worker, shape.args.plan, &object, &plan);
 		if (result)
 			return result;
-		res.status = (int32_t)by_form(&ckt_cufft.size, plan, &shape, &bytes);
+		const struct by_form functions = BY_FORM(GetSize);
+		res.status = (int32_t)call_by_form(&functions, plan, &shape, &bytes);
 	}
 	res.work_bytes = bytes;
 	ckt_fft_measure_res_put(ckt_wcall_results(call, ckt_fft_measure_res_size(&res)), &res);

@@ -29,6 +29,8 @@ int ckt_library_done(struct ckt_wcall *call, int status, bool *once)
 {
 	if (call->header.flags & CKT_CALL_BATCHED)
 		return ckt_library_batched(call, status, once);
+	/* What failed leaves no state. */
+	call->status = status;
 	ckt_put_u32(ckt_wcall_results(call, 4), (uint32_t)status);
 	return CUDA_SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* client/libs/cufft/refused.c: what is not supported says its name. */
+/* client/libs/cufft/plan.c, ckt_cufft_unsupported: what is not supported says its name. */
 #include <cufft.h>
 #include <cufftXt.h>
 
@@ -34,10 +34,6 @@ static void test_refused(void)
 	TEXT(double_calls(), "unsupported(cufftXtQueryPlan)\n");
 	IS(cufftXtSetCallback(1, NULL, CUFFT_CB_LD_COMPLEX, NULL), CUFFT_NOT_SUPPORTED);
 	TEXT(double_calls(), "unsupported(cufftXtSetCallback)\n");
-	IS(cufftXtClearCallback(1, CUFFT_CB_LD_COMPLEX), CUFFT_NOT_SUPPORTED);
-	TEXT(double_calls(), "unsupported(cufftXtClearCallback)\n");
-	IS(cufftXtSetCallbackSharedSize(1, CUFFT_CB_LD_COMPLEX, 16), CUFFT_NOT_SUPPORTED);
-	TEXT(double_calls(), "unsupported(cufftXtSetCallbackSharedSize)\n");
 	IS(cufftXtSetJITCallback(1, "name", "x", 1, CUFFT_CB_LD_COMPLEX, NULL), CUFFT_NOT_SUPPORTED);
 	TEXT(double_calls(), "unsupported(cufftXtSetJITCallback)\n");
 }

@@ -52,13 +52,16 @@ static void *__attribute__((unused)) test_device(unsigned index)
 
 static int64_t __attribute__((unused)) test_number(const char *name, unsigned index)
 {
+	/* Forward or inverse. */
+	if (!strcmp(name, "direction"))
+		return test_pass == PASS_LONGEST ? 1 : -1;
 	/* Leading dimensions hold what the other numbers say. */
 	return !strncmp(name, "ld", 2) ? 1000 + (int64_t)index : 1 + (int64_t)index;
 }
 
-static int64_t __attribute__((unused)) test_count(unsigned limit)
+static int64_t __attribute__((unused)) test_count(unsigned least, unsigned limit)
 {
-	return test_pass == PASS_LONGEST ? (int64_t)limit : test_pass == PASS_NULL ? 0 : 3;
+	return test_pass == PASS_LONGEST ? (int64_t)limit : test_pass == PASS_NULL ? (int64_t)least : 3 > limit ? (int64_t)limit : 3;
 }
 
 static void *__attribute__((unused)) test_scalar(unsigned index)

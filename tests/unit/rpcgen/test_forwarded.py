@@ -26,6 +26,7 @@ typedef enum { BOX_OK = 0 } boxStatus_t;
 typedef enum { BOX_N, BOX_T } boxOperation_t;
 typedef struct boxHandle_st *boxHandle_t;
 typedef struct CUstream_st *cudaStream_t;
+typedef int boxNumber_t;
 typedef struct boxOther_st *boxOther_t;
 typedef struct { double re, im; } boxComplex;
 typedef struct { double all[3]; } boxWide;
@@ -46,6 +47,8 @@ boxStatus_t boxNoHandle(const float *alpha);
 boxStatus_t boxStrange(boxOther_t other);
 boxStatus_t boxUnder(boxHandle_t handle, int result_);
 boxStatus_t boxNew(int a);
+boxStatus_t boxPut(boxNumber_t number, float *data);
+boxStatus_t boxPlan(boxNumber_t number, int rank, int *n, int *embed, long *size);
 const char *boxText(void);
 #ifdef __cplusplus
 }
@@ -54,7 +57,7 @@ const char *boxText(void);
 
 BOX = library.forwarded(
     "box", 99, prefix="box", soname="libbox.so", includes=("box.h",), result="boxStatus_t",
-    handles={"boxHandle_t": "handle", "cudaStream_t": "stream"}, title="box", codec_includes=("box.h",), client_header="box/box.h",
+    handles={"boxHandle_t": "handle", "boxNumber_t": "number", "cudaStream_t": "stream"}, title="box", codec_includes=("box.h",), client_header="box/box.h",
     versions=("libbox.so.1",), cplusplus=True)
 REST = "local boxText boxCreate\nunsupported box* not here\n"
 
@@ -143,6 +146,17 @@ class Mistakes(unittest.TestCase):
         self.fails("device x\nlearns boxOperation_t\n1 boxDot batched\n\tresult result\n", 2, "no batched procedure has a parameter of type boxOperation_t")
         self.fails("1 boxDot batched\nlearns boxOperation_t\n", 2, "stand before the first procedure")
 
+    def test_manners(self):
+        self.fails("1 boxPut waits\n\tdevice data\n\texecutes\n", 3, "what executes is batched")
+        self.fails("1 boxPut batched\n\tdevice data\n\tbeside\n", 3, "what runs beside the executor waits")
+        self.fails("1 boxPut batched\n\tdevice data\n\texecutes\n\texecutes\n", 4, "stands alone, once")
+        self.fails("1 boxPut batched\n\tdevice data\n\texecutes now\n", 3, "stands alone, once")
+        self.fails("1 boxNew batched\n\texecutes\n", 1, "has no object whose stream travels")
+        self.fails("1 boxNew waits\n\tbeside\n", 1, "it needs an object")
+        self.fails("1 boxPut batched\n\tdevice data\n\tthen done()\n", 3, "generated and waits")
+        self.fails("1 boxFactor waits\n\tout info\n\tthen\n", 3, "then EXPRESSION expected")
+        self.fails("1 boxPlan waits\n\tout size\n\tin n rank 3\n\toptional embed\n", 4, "optional NAME COUNT MAX")
+
     def test_checks(self):
         self.fails("check m\n1 boxDot batched\n", 1, "check NAME|TYPE EXPRESSION expected")
         self.fails("check m m >= 0\n1 boxDot batched\n", 1, "with `it` for the parameter")
@@ -226,6 +240,24 @@ class Made(unittest.TestCase):
         # A peer's arrays are as long as their count.
         self.assertIn("args.scales_len != (uint64_t)args.count * (2 * 4)", text)
         self.assertIn("ckt_library_values_end", text)
+
+    def test_manners(self):
+        """Handles that are numbers, streams that travel, arrays that may be NULL, calls beside the executor."""
+        made = model("1 boxPlan waits numbered\n\tin n rank 3\n\toptional embed rank 3\n\tout size\n\tseals\n\tbeside\n\tthen kept(own_number)\n"
+                     "2 boxPut batched\n\tdevice data\n\texecutes\n3 boxFactor waits\n\tout info\n")
+        put = next(p for p in made.procedures if p.name == "boxPut")
+        self.assertEqual(self.fields(put.args), [("number", 8), ("stream", 8), ("data", 8)])
+        stubs, dispatch, test = emit_forwarded.stubs(made), emit_forwarded.dispatch(made), emit_roundtrip.tests(made)
+        for part in ("ckt_box_ready(own_number, &stream_)", "before_work(stream_, at_, 1)", "ckt_box_executed(result_, status_)", "kept(own_number);",
+                     ".embed_len = embed ? ", "rank < 1 ||"):
+            self.assertIn(part, stubs)
+        # What does not execute touches no stream.
+        self.assertNotIn("before_work", stubs[stubs.index("boxFactor("):stubs.index("boxPut(")])
+        for part in ("(boxNumber_t)(uintptr_t)v_number->real", "ckt_box_use_stream(v_number, stream_)", "ckt_beside(call, &own_->beside)",
+                     "own_->has_embed ? (void *)own_->embed : NULL", "args.embed_len && args.embed_len != (uint64_t)args.rank", "ckt_box_out_of_memory"):
+            self.assertIn(part, dispatch)
+        self.assertIn("test_no_object(boxPlan(0, ", test)
+        self.assertIn("test_pass == PASS_NULL ? NULL : test_array", test)
 
     def test_exports(self):
         text = emit_forwarded.version_script("libbox.so.1")(self.model)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rpc/gen/cufft_codec.h"
 #include "server/worker/aside.h"
 #include "server/worker/libs/state.h"
 
@@ -241,14 +240,14 @@ EXEC_ONE_WAY(c2r, cufftComplex, cufftReal)
 EXEC_ONE_WAY(d2z, cufftDoubleReal, cufftDoubleComplex)
 EXEC_ONE_WAY(z2d, cufftDoubleComplex, cufftDoubleReal)
 
-static const struct ckt_cufft the_double = {
-	.create = d_create, .destroy = d_destroy, .get_version = d_get_version, .set_stream = d_set_stream, .set_work_area = d_set_work_area,
-	.set_auto_allocation = d_set_auto_allocation, .set_property = d_set_property, .get_property = d_get_property,
-	.reset_property = d_reset_property, .set_policy = d_set_policy, .get_size = d_get_size, .make.dense_1d = d_make_1d, .make.dense_2d = d_make_2d,
-	.make.dense_3d = d_make_3d, .make.many = d_make_many, .make.many64 = d_make_many64, .make.xt = d_make_xt, .estimate_1d = d_estimate_1d,
-	.estimate_2d = d_estimate_2d, .estimate_3d = d_estimate_3d, .estimate_many = d_estimate_many, .size.dense_1d = d_size_1d, .size.dense_2d = d_size_2d,
-	.size.dense_3d = d_size_3d, .size.many = d_size_many, .size.many64 = d_size_many64, .size.xt = d_size_xt, .exec_c2c = d_exec_c2c,
-	.exec_r2c = d_exec_r2c, .exec_c2r = d_exec_c2r, .exec_z2z = d_exec_z2z, .exec_d2z = d_exec_d2z, .exec_z2d = d_exec_z2d, .exec_xt = d_exec_xt,
+static const struct ckt_cufft_functions the_double = {
+	.cufftCreate = d_create, .cufftDestroy = d_destroy, .cufftGetVersion = d_get_version, .cufftSetStream = d_set_stream, .cufftSetWorkArea = d_set_work_area,
+	.cufftSetAutoAllocation = d_set_auto_allocation, .cufftSetPlanPropertyInt64 = d_set_property, .cufftGetPlanPropertyInt64 = d_get_property,
+	.cufftResetPlanProperty = d_reset_property, .cufftXtSetWorkAreaPolicy = d_set_policy, .cufftGetSize = d_get_size, .cufftMakePlan1d = d_make_1d, .cufftMakePlan2d = d_make_2d,
+	.cufftMakePlan3d = d_make_3d, .cufftMakePlanMany = d_make_many, .cufftMakePlanMany64 = d_make_many64, .cufftXtMakePlanMany = d_make_xt, .cufftEstimate1d = d_estimate_1d,
+	.cufftEstimate2d = d_estimate_2d, .cufftEstimate3d = d_estimate_3d, .cufftEstimateMany = d_estimate_many, .cufftGetSize1d = d_size_1d, .cufftGetSize2d = d_size_2d,
+	.cufftGetSize3d = d_size_3d, .cufftGetSizeMany = d_size_many, .cufftGetSizeMany64 = d_size_many64, .cufftXtGetSizeMany = d_size_xt, .cufftExecC2C = d_exec_c2c,
+	.cufftExecR2C = d_exec_r2c, .cufftExecC2R = d_exec_c2r, .cufftExecZ2Z = d_exec_z2z, .cufftExecD2Z = d_exec_d2z, .cufftExecZ2D = d_exec_z2d, .cufftXtExec = d_exec_xt,
 };
 
 /* ---- messages straight into the handlers */
@@ -336,11 +335,17 @@ static CUresult queue(struct ckt_call *call)
 	return CUDA_SUCCESS;
 }
 
+static CUresult queue_status(struct ckt_call *call, int *ret_status)
+{
+	*ret_status = 0;
+	return queue(call);
+}
+
 static CUresult wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 {
 	*ret_reply = (struct ckt_reply){0};
 	/* The library is open: this program has none to open. */
-	if (call->xid == CKT_CUFFT_PROC_FFT_OPEN) {
+	if (call->xid == CKT_CUFFT_PROC_CUFFT_OPEN) {
 		ckt_put_u32(ret_reply->small, 12345);
 		ret_reply->results = (struct ckt_cursor){.p = ret_reply->small, .end = ret_reply->small + 4};
 		free(call->record);
@@ -368,11 +373,11 @@ static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count
 /* 7: a stream that captures. */
 static CUresult capture(uint64_t id, uint32_t proc, const void *args, size_t size, uint64_t workspace, bool *ret_captured)
 {
-	struct ckt_fft_execute_args sent;
+	struct ckt_cufftExecC2C_args sent;
 	struct ckt_cursor cursor = {.p = args, .end = (const uint8_t *)args + size};
 	*ret_captured = id == 7 && !double_capture_ended;
-	if (id == 7 && ckt_fft_execute_args_get(&cursor, &sent))
-		record("capture(%x %zu %llx %llx)\n", proc, size, (unsigned long long)sent.in, (unsigned long long)sent.out);
+	if (id == 7 && proc == CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_CUFFTEXECC2C) && ckt_cufftExecC2C_args_get(&cursor, &sent))
+		record("capture(%x %zu %llx %llx)\n", proc, size, (unsigned long long)sent.idata, (unsigned long long)sent.odata);
 	return double_capture;
 }
 
@@ -400,7 +405,7 @@ static void unsupported(const char *name, bool *once)
 void double_begin(void)
 {
 	static const struct ckt_client_table table = {.version = CKT_CLIENT_TABLE_VERSION, .size = sizeof table, .enter = enter, .context = context,
-		.begin = begin, .queue = queue, .wait = wait, .release = release, .before_work = before_work, .capture = capture, .stream = stream,
+		.begin = begin, .queue = queue, .queue_status = queue_status, .wait = wait, .release = release, .before_work = before_work, .capture = capture, .stream = stream,
 		.object_make = object_make, .object_drop = object_drop, .unsupported = unsupported};
 	ckt_client_found = &table;
 	ckt_cufft = the_double;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/gen/cufft_codec.h"
 #include "tests/unit/worker/cufft_double.h"
 
 static struct ckt_cursor results;
@@ -38,26 +37,26 @@ static int status(void)
 static void test_life(void)
 {
 	double_begin();
-	IS(SEND(FFT_CREATE, fft_create, false, .plan = id(1)), CUDA_SUCCESS);
+	IS(SEND(CUFFTCREATE, cufftCreate, false, .plan = id(1)), CUDA_SUCCESS);
 	IS(status(), CUFFT_SUCCESS);
 	HAS(double_calls(), "create()");
 	/* An id that is taken, and one that is none: what was created for it goes again. */
-	YES(SEND(FFT_CREATE, fft_create, false, .plan = id(1)) != CUDA_SUCCESS);
+	YES(SEND(CUFFTCREATE, cufftCreate, false, .plan = id(1)) != CUDA_SUCCESS);
 	HAS(double_calls(), "destroy(");
-	YES(SEND(FFT_CREATE, fft_create, false, .plan = 5) != CUDA_SUCCESS);
+	YES(SEND(CUFFTCREATE, cufftCreate, false, .plan = 5) != CUDA_SUCCESS);
 	HAS(double_calls(), "destroy(");
 	double_status = CUFFT_SETUP_FAILED;
-	IS(SEND(FFT_CREATE, fft_create, false, .plan = id(2)), CUDA_SUCCESS);
+	IS(SEND(CUFFTCREATE, cufftCreate, false, .plan = id(2)), CUDA_SUCCESS);
 	IS(status(), CUFFT_SETUP_FAILED);
 	double_status = CUFFT_SUCCESS;
-	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUFFT, 0, id(2)) == NULL);
+	YES(ckt_library_object_find(&ckt_worker, CKT_LIB_CUFFT, CKT_CUFFT_TYPE_PLAN, id(2)) == NULL);
 	double_calls();
-	IS(SEND(FFT_DESTROY, fft_destroy, true, .plan = id(1)), 0);
+	IS(SEND(CUFFTDESTROY, cufftDestroy, true, .plan = id(1)), 0);
 	IS(double_deferred(), CUDA_SUCCESS);
 	/* Beside the executor: the genuine one may wait for the GPU. */
 	ckt_aside_drain(&ckt_worker, -1);
 	HAS(double_calls(), "destroy(");
-	SEND(FFT_DESTROY, fft_destroy, true, .plan = id(1));
+	SEND(CUFFTDESTROY, cufftDestroy, true, .plan = id(1));
 	IS(double_deferred(), CUDA_ERROR_INVALID_HANDLE);
 	TEXT(double_calls(), "");
 }
@@ -65,7 +64,7 @@ static void test_life(void)
 static void test_settings(void)
 {
 	double_begin();
-	MUST(SEND(FFT_CREATE, fft_create, false, .plan = id(3)), CUDA_SUCCESS);
+	MUST(SEND(CUFFTCREATE, cufftCreate, false, .plan = id(3)), CUDA_SUCCESS);
 	double_calls();
 	SEND(FFT_SET_WORK_AREA, fft_set_work_area, true, .plan = id(3), .address = 0x7000);
 	HAS(double_calls(), "0x7000)");
@@ -82,20 +81,20 @@ static void test_settings(void)
 	IS(SEND(FFT_SIZE, fft_size, false, .plan = id(9)), CUDA_ERROR_INVALID_HANDLE);
 	IS(SEND(FFT_SET_PROPERTY, fft_set_property, false, .plan = id(9)), CUDA_ERROR_INVALID_HANDLE);
 	IS(SEND(FFT_GET_PROPERTY, fft_get_property, false, .plan = id(9)), CUDA_ERROR_INVALID_HANDLE);
-	IS(SEND(FFT_SET_POLICY, fft_set_policy, false, .plan = id(9)), CUDA_ERROR_INVALID_HANDLE);
+	IS(SEND(CUFFTXTSETWORKAREAPOLICY, cufftXtSetWorkAreaPolicy, false, .plan = id(9)), CUDA_ERROR_INVALID_HANDLE);
 	SEND(FFT_SET_WORK_AREA, fft_set_work_area, true, .plan = id(9));
 	IS(double_deferred(), CUDA_ERROR_INVALID_HANDLE);
 	SEND(FFT_SET_AUTO_ALLOCATION, fft_set_auto_allocation, true, .plan = ckt_handle_primary(0));
 	IS(double_deferred(), CUDA_ERROR_INVALID_HANDLE);
-	SEND(FFT_DESTROY, fft_destroy, true, .plan = id(3));
+	SEND(CUFFTDESTROY, cufftDestroy, true, .plan = id(3));
 	double_deferred();
 }
 
 static void test_execute(void)
 {
 	double_begin();
-	MUST(SEND(FFT_CREATE, fft_create, false, .plan = id(4)), CUDA_SUCCESS);
-	MUST(SEND(FFT_CREATE, fft_create, false, .plan = id(5)), CUDA_SUCCESS);
+	MUST(SEND(CUFFTCREATE, cufftCreate, false, .plan = id(4)), CUDA_SUCCESS);
+	MUST(SEND(CUFFTCREATE, cufftCreate, false, .plan = id(5)), CUDA_SUCCESS);
 	double_calls();
 	SEND(FFT_EXECUTE, fft_execute, true, .plan = id(4), .function = CUFFT_R2C, .stream = 0, .in = 0x100, .out = 0x200, .direction = -1);
 	const char *calls = double_calls();
@@ -123,8 +122,8 @@ static void test_execute(void)
 	double_status = CUFFT_EXEC_FAILED;
 	SEND(FFT_EXECUTE, fft_execute, true, .plan = id(4), .function = CUFFT_C2C, .direction = 1);
 	IS(double_deferred(), CUDA_ERROR_UNKNOWN);
-	SEND(FFT_DESTROY, fft_destroy, true, .plan = id(4));
-	SEND(FFT_DESTROY, fft_destroy, true, .plan = id(5));
+	SEND(CUFFTDESTROY, cufftDestroy, true, .plan = id(4));
+	SEND(CUFFTDESTROY, cufftDestroy, true, .plan = id(5));
 	double_deferred();
 }
 
@@ -132,10 +131,10 @@ static void test_execute(void)
 static void test_lacking(void)
 {
 	double_begin();
-	MUST(SEND(FFT_CREATE, fft_create, false, .plan = id(6)), CUDA_SUCCESS);
-	ckt_cufft.set_property = NULL;
-	ckt_cufft.exec_xt = NULL;
-	ckt_cufft.get_version = NULL;
+	MUST(SEND(CUFFTCREATE, cufftCreate, false, .plan = id(6)), CUDA_SUCCESS);
+	ckt_cufft.cufftSetPlanPropertyInt64 = NULL;
+	ckt_cufft.cufftXtExec = NULL;
+	ckt_cufft.cufftGetVersion = NULL;
 	IS(SEND(FFT_SET_PROPERTY, fft_set_property, false, .plan = id(6)), CUDA_SUCCESS);
 	IS(status(), CUFFT_NOT_SUPPORTED);
 	SEND(FFT_EXECUTE, fft_execute, true, .plan = id(6), .function = 0);
@@ -143,14 +142,14 @@ static void test_lacking(void)
 	IS(ckt_library_cufft.version(), 0);
 	double_begin();
 	IS(ckt_library_cufft.version(), 12345);
-	SEND(FFT_DESTROY, fft_destroy, true, .plan = id(6));
+	SEND(CUFFTDESTROY, cufftDestroy, true, .plan = id(6));
 }
 
 static void test_registered(void)
 {
 	YES(ckt_library_of(CKT_LIB_CUFFT) == &ckt_library_cufft);
 	YES(ckt_library_named("cufft") == &ckt_library_cufft);
-	IS(ckt_library_cufft.functions->count, sizeof(struct ckt_cufft) / sizeof(void *));
+	IS(ckt_library_cufft.functions->count, sizeof(struct ckt_cufft_functions) / sizeof(void *));
 	for (unsigned i = 0; i < *ckt_library_cufft.proc_count; i++)
 		YES(!ckt_library_cufft.procs[i].handler == !ckt_library_cufft.procs[i].name);
 }

@@ -1,7 +1,6 @@
 /* server/worker/libs/cufft_make.c: shapes that no client sends; those that clients send: tests/unit/client_cufft/test_make.c. */
 #include <stdlib.h>
 
-#include "rpc/gen/cufft_codec.h"
 #include "server/worker/libs/cufft.h"
 #include "tests/unit/worker/cufft_double.h"
 
@@ -28,7 +27,7 @@ static void test_wrong(void)
 	uint8_t create[8];
 	double_begin();
 	ckt_put_u64(create, ID(LIB_OBJECT, 700));
-	MUST(double_run(CKT_CUFFT_PROC_FFT_CREATE, create, 8, false, &results), CUDA_SUCCESS);
+	MUST(double_run(CKT_CUFFT_PROC_CUFFTCREATE, create, 8, false, &results), CUDA_SUCCESS);
 	struct ckt_fft_make_args good = {.plan = ID(LIB_OBJECT, 700), .form = 5, .given = 7, .n = n, .n_len = 3, .in_embed = n, .in_embed_len = 3,
 		.out_embed = n, .out_embed_len = 3, .type = CUFFT_C2C, .batch = 1}, args;
 	IS(make(good), CUDA_SUCCESS);
