@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+"""Sessions that are ranks of one NCCL communicator: what may be done to one of them alone, and what their workers share."""
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from whole import PROGRAM, Whole, runner  # noqa: E402
+
+
+class Ranks(Whole):
+    def ranks(self, server, job="train", other=None):
+        """The program at its mid point, and its sessions at that server."""
+        directory = os.path.join(self.dir, "p-%s" % job)
+        os.mkdir(directory)
+        self.point = os.path.join(directory, "phase")
+        environment = runner.clean_environment()
+        environment.update({"CKT_TEST_PHASE_FILE": self.point, "HOME": self.home})
+        if job:
+            environment["CRICKET_JOB"] = job
+        if other:
+            environment["CKT_TEST_OTHER_ADDRESS"] = other.address
+        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, PROGRAM], environment)
+        self.programs.append(program)
+        program.wait_ready(self.point + ".ready", 60)
+        return program, sorted(s["session"] for s in runner.sessions_of(self.tree, server))
+
+    def command(self, *words):
+        done = subprocess.run([self.tree.tool("cricketctl"), *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def test_alone(self):
+        """Neither saved nor moved without the others: said at once, and nothing is left of it; they go on."""
+        server, target = self.server("s"), self.server("t")
+        program, sessions = self.ranks(server)
+        self.assertEqual(len(sessions), 2)
+        image = os.path.join(self.dir, "alone")
+        said = set()
+        for session in sessions:
+            for words in (["checkpoint", session, image], ["checkpoint", session, image, "--stop"], ["checkpoint", session, "--to-memory"],
+                          ["checkpoint", session, image, "--every", "1s"], ["migrate", session, "--to", target.address], ["migrate", session, "--gpu", "0"]):
+                code, _, err = self.command("--server", server.address, *words)
+                self.assertEqual(code, 1, words)
+                self.assertIn("of a communicator of NCCL with 2 ranks, and other sessions are rank ", err, words)
+                self.assertIn("with cricketctl checkpoint --job train DIR and cricketctl restore --job DIR", err, words)
+                said.add(err[err.index("the session is"):].split(":")[0])
+            # With --every the directory of the chain may be there, without an image.
+            shutil.rmtree(image, ignore_errors=True)
+        self.assertEqual(said, {"the session is rank %d of a communicator of NCCL with 2 ranks, and other sessions are rank %d" % (a, 1 - a) for a in (0, 1)})
+        self.assertEqual(runner.sessions_of(self.tree, target), [])
+        self.assertEqual(sorted(s["session"] for s in runner.sessions_of(self.tree, server)), sessions)
+        # All of them together.
+        code, _, err = self.command("--server", server.address, "checkpoint", "--job", "train", os.path.join(self.dir, "all"))
+        self.assertEqual(code, 0, err)
+        self.finish(program)
+
+    def test_without_job(self):
+        server = self.server("s")
+        program, sessions = self.ranks(server, job="")
+        code, _, err = self.command("--server", server.address, "checkpoint", sessions[0], os.path.join(self.dir, "alone"))
+        self.assertEqual(code, 1)
+        self.assertIn("it belongs to no job: start all of them with the same CRICKET_JOB", err)
+        # Nothing of their workers lies in /dev/shm, which they need not have.
+        for pid in server.workers():
+            with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
+                self.assertNotIn("/dev/shm", file.read())
+            for fd in os.listdir("/proc/%d/fd" % pid):
+                # One that is closed meanwhile is none.
+                with contextlib.suppress(FileNotFoundError):
+                    self.assertFalse(os.readlink("/proc/%d/fd/%s" % (pid, fd)).startswith("/dev/shm"))
+        self.finish(program)
+
+    def test_pause(self):
+        """One rank's memory goes to the host and comes back: the other one waits for it meanwhile."""
+        server = self.server("s")
+        for i in range(2):
+            program, sessions = self.ranks(server, job="pause%d" % i)
+            self.assertEqual(len(sessions), 2)
+            code, out, err = self.command("--server", server.address, "pause", sessions[i])
+            self.assertEqual(code, 0, err)
+            self.go()
+            # Neither ends as long as one is not there.
+            with self.assertRaises(subprocess.TimeoutExpired):
+                program.process.wait(1)
+            states = {s["session"]: s["state"] for s in runner.sessions_of(self.tree, server)}
+            self.assertEqual(states[sessions[i]], "paused")
+            self.assertEqual(states[sessions[1 - i]], "running")
+            code, out, err = self.command("--server", server.address, "resume", sessions[i])
+            self.assertEqual(code, 0, err)
+            self.finish(program)
+
+    def test_missing(self):
+        """A rank is at a server that is not named: nothing ends, for it could not be restored."""
+        server, other = self.server("s"), self.server("o")
+        program, sessions = self.ranks(server, other=other)
+        self.assertEqual(len(sessions), 1)
+        path = os.path.join(self.dir, "part")
+        code, _, err = self.command("--server", server.address, "checkpoint", "--job", "train", path, "--stop")
+        self.assertEqual(code, 1)
+        self.assertIn("session %s is rank 0 of a communicator of NCCL with 2 ranks, and no session of the job is rank 1" % sessions[0], err)
+        self.assertEqual([e for e in os.listdir(self.dir) if e.startswith("part")], [])
+        code, _, err = self.command("--server", server.address, "--server", other.address, "checkpoint", "--job", "train", path, "--stop")
+        self.assertEqual(code, 0, err)
+        # One image of the two is taken away: no server is asked.
+        third = self.server("3")
+        manifest = os.path.join(path, "job.json")
+        with open(manifest, encoding="utf-8") as file:
+            whole = file.read()
+        data = json.loads(whole)
+        data["sessions"] = data["sessions"][:1]
+        with open(manifest, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+        code, _, err = self.command("--server", third.address, "restore", "--job", path)
+        self.assertEqual(code, 1)
+        self.assertIn("no session of the job is rank ", err)
+        self.assertEqual(runner.sessions_of(self.tree, third), [])
+        with open(manifest, "w", encoding="utf-8") as file:
+            file.write(whole)
+        code, _, err = self.command("--server", third.address, "restore", "--job", path)
+        self.assertEqual(code, 0, err)
+        self.finish(program)
+
+    def what_it_shares(self, pid):
+        """Its user, and the device and inode of what is its /dev/shm."""
+        with open("/proc/%d/status" % pid, encoding="ascii") as file:
+            (uid,) = [line.split()[1:] for line in file if line.startswith("Uid:")]
+        there = os.stat("/proc/%d/root/dev/shm" % pid)
+        return tuple(uid), (there.st_dev, there.st_ino)
+
+    def test_shared(self):
+        """The workers of a job are one user's and see one /dev/shm, as NCCL needs: those of both servers of a host, too."""
+        server, other = self.server("s"), self.server("o")
+        program, _ = self.ranks(server, other=other)
+        pids = server.workers() + other.workers()
+        self.assertEqual(len(pids), 2)
+        shares = {self.what_it_shares(pid) for pid in pids}
+        self.assertEqual(len(shares), 1, shares)
+        ((uids, _),) = shares
+        self.assertEqual(len(set(uids)), 1, "the real, effective and saved user are one")
+        self.finish(program)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
