@@ -2,8 +2,11 @@
 #include "server/worker/libs/nccl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "rpc/log.h"
 #include "server/worker/apart.h"
@@ -41,6 +44,38 @@ static void set_environment(void)
 	setenv("NCCL_NVLS_ENABLE", "0", 0);
 }
 
+/*
+ * A unique id is a thread and a socket of the library's until all ranks have met, perhaps for ever, and a communicator has about three threads: more
+ * than a program of hundreds of communicators needs, and less than what a user may have at a node, where all sessions are one.
+ */
+enum { THREADS_MAX = 2048, DESCRIPTORS_LEFT = 128 };
+
+bool ckt_nccl_has_room(void)
+{
+	char text[1024];
+	static bool once;
+	struct rlimit limit;
+	unsigned threads = 0;
+	/* Descriptors are given out from the lowest on, so this one tells how many there are. */
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+	/* The name may hold anything; field 20, of which 18 stand behind it. */
+	const char *p = strrchr(text, ')');
+	for (int field = 2; p && field < 20; field++)
+		p = strchr(p + 1, ' ');
+	if (p)
+		threads = (unsigned)strtoul(p + 1, NULL, 10);
+	bool room = fd >= 0 && p && threads < THREADS_MAX && !getrlimit(RLIMIT_NOFILE, &limit) &&
+		    (limit.rlim_cur == RLIM_INFINITY || (rlim_t)fd + DESCRIPTORS_LEFT < limit.rlim_cur);
+	if (!room && !once)
+		ckt_warning("NCCL has taken %u threads and %d descriptors for this session: it gets no further communicators and unique ids", threads, fd);
+	once |= !room;
+	return room;
+}
+
 /* Asked as soon as the library is open, whoever opens it. */
 static uint32_t version(void)
 {
@@ -64,7 +99,6 @@ const struct ckt_library ckt_library_nccl = {
 	.proc_count = &ckt_nccl_proc_count,
 	.functions = &ckt_nccl_functions,
 	.version = version,
-	.object_bytes = 4 << 20,
 	.destroy = destroy,
 	.loaded = ckt_nccl_loaded,
 };
@@ -99,7 +133,10 @@ struct identifying {
 static void identifying_run(struct ckt_aside_job *job)
 {
 	struct identifying *i = (struct identifying *)job;
-	i->status = ckt_nccl.ncclGetUniqueId ? (int)ckt_nccl.ncclGetUniqueId(&i->id) : (int)ncclInvalidUsage;
+	if (!ckt_nccl_has_room())
+		i->status = ncclSystemError;
+	else
+		i->status = ckt_nccl.ncclGetUniqueId ? (int)ckt_nccl.ncclGetUniqueId(&i->id) : (int)ncclInvalidUsage;
 }
 
 static void identifying_finish(struct ckt_worker *worker, struct ckt_aside_job *job)
@@ -136,6 +173,8 @@ static ncclResult_t load(void)
 	ncclComm_t comm = NULL;
 	if (!ckt_nccl.ncclGetUniqueId || !ckt_nccl.ncclCommInitRank || !ckt_nccl.ncclCommDestroy)
 		return ncclInvalidUsage;
+	if (!ckt_nccl_has_room())
+		return ncclSystemError;
 	ncclResult_t status = ckt_nccl.ncclGetUniqueId(&id);
 	if (!status)
 		status = ckt_nccl.ncclCommInitRank(&comm, 1, id, 0);
@@ -173,7 +212,7 @@ int ckt_worker_ncclCommGetAsyncError(struct ckt_wcall *call)
 	if (result)
 		return (int)result;
 	struct ckt_ncclCommGetAsyncError_res res = {0};
-	ncclComm_t real = comm->real;
+	ncclComm_t real = comm->freed ? NULL : comm->real;
 	if (!comm->pending) {
 		error = comm->status ? (ncclResult_t)comm->status : (ncclResult_t)comm->failed;
 		if (!error && real && ckt_nccl.ncclCommGetAsyncError)

@@ -9,6 +9,10 @@
  *	nccl_group_meet	on the lane: connecting waits for the peers
  *	abort		beside everything, because it is to end what waits
  *
+ * NCCL takes one call of a communicator at a time, and frees it in the last one.  Which calls come is the client's word, so it is seen to here: a call in
+ * a lane begins when nothing runs for any of its communicators; the executor refuses operations on one for which something runs; and from the moment
+ * when an end has been asked for, there are no further calls.
+ *
  * A restore does not repeat how a communicator was made: each is made anew by its ranks as they are, of a new unique id that all of them are told for
  * its identity (rpc/nccl.h).  What has been split from what does not matter then.
  *
@@ -38,6 +42,10 @@ struct ckt_nccl_job {
 	struct ckt_nccl_job *next;
 	struct ckt_nccl_comm *comm;	/* a reference */
 	bool alone;			/* not in the lane */
+	bool makes;			/* a communicator, for which there must be room */
+	/* Beside `comm`, those that it is for, each once; malloc'd, freed with the job. */
+	struct ckt_nccl_comm **others;
+	unsigned other_count;
 	int status;			/* the library's, by run; ncclSystemError where there was no thread for it */
 	/* On a thread of its own. */
 	void (*run)(struct ckt_nccl_job *job);
@@ -53,11 +61,20 @@ struct ckt_nccl_comm {
 	_Atomic bool ending;		/* whoever polls it stops */
 	bool pending;			/* being made */
 	bool gone;			/* its object has ended */
+	bool closed;			/* an end was asked for: no operations any more */
+	bool freed;			/* by that end the library has none */
+	bool running;			/* a call of a lane is for it */
+	bool started;			/* that of its own lane */
+	bool postponed;			/* its lane waits for what runs for others */
+	unsigned beside;		/* calls for it that are in no lane: aborts, revocations */
+	unsigned mark;			/* to take each once */
+	uint64_t charged;		/* of the host's memory */
 	bool blocking;
 	int status, ranks, rank;	/* of its making */
 	_Atomic int failed;		/* the first status of a group that was not 0 */
 	uint8_t identity[CKT_NCCL_ID_BYTES];
-	struct ckt_nccl_job *first, *last;	/* the lane; the first one runs */
+	struct ckt_nccl_job *first, *last;	/* the lane; the first one runs, or waits */
+	struct ckt_nccl_comm *next_postponed;
 	struct ckt_nccl_comm *next_known;	/* nccl_peers.c */
 	bool known;
 	unsigned operator_count;
@@ -69,14 +86,24 @@ struct ckt_nccl_comm {
 
 extern const struct ckt_library ckt_library_nccl;
 
+/* ---- nccl.c */
+/* Whether the worker may have more threads and descriptors of NCCL's: a unique id and a communicator have some each. */
+bool ckt_nccl_has_room(void);
+
 /* ---- nccl_comm.c */
 /* The communicator behind an id; CUDA_ERROR_INVALID_HANDLE where it is none. */
 CUresult ckt_nccl_comm_find(struct ckt_worker *worker, uint64_t id, struct ckt_nccl_comm **ret_comm);
 void ckt_nccl_comm_unref(struct ckt_nccl_comm *comm);
 /* Its object ends. */
 void ckt_nccl_comm_end(struct ckt_object *object);
-/* Takes a reference for the job, and runs it when those before it in the lane are finished; or, alone, at once. */
+
+/* ---- nccl_lane.c */
+/* Takes a reference for the job, and runs it when those before it in the lane are finished and none of its communicators is busy; or, alone, at once. */
 void ckt_nccl_job_submit(struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job);
+/* Whether the executor may put operations on it now: CUDA_ERROR_INVALID_HANDLE where it ends, CUDA_ERROR_NOT_READY while a call runs for it. */
+CUresult ckt_nccl_comm_idle(const struct ckt_nccl_comm *comm);
+/* The library's communicator goes where nobody has it any more and nothing runs for it. */
+void ckt_nccl_comm_drop_gone(struct ckt_nccl_comm *comm);
 
 /* ---- nccl_restore.c */
 /* Whether it was told of which unique id all ranks make it; where not, they meet for one.  Begins the time that they have. */

@@ -4,6 +4,7 @@
 
 #include "rpc/log.h"
 #include "server/worker/apart.h"
+#include "server/worker/budget.h"
 #include "server/worker/libs/nccl.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"
@@ -37,18 +38,9 @@ void ckt_nccl_comm_unref(struct ckt_nccl_comm *comm)
 	if (--comm->refs)
 		return;
 	ckt_nccl_peers_remove(comm);
+	ckt_budget_uncharge(comm->charged);
 	free(comm->operators);
 	free(comm);
-}
-
-/* What no object has any more.  While a call that waits for peers has it still it is left to that call's end. */
-static void drop_gone(struct ckt_nccl_comm *comm)
-{
-	if (!comm->gone || comm->first || comm->pending)
-		return;
-	ncclComm_t real = atomic_exchange(&comm->real, NULL);
-	if (real && ckt_nccl.ncclCommAbort)
-		ckt_nccl.ncclCommAbort(real);
 }
 
 void ckt_nccl_comm_end(struct ckt_object *object)
@@ -57,67 +49,9 @@ void ckt_nccl_comm_end(struct ckt_object *object)
 	comm->ending = true;
 	comm->gone = true;
 	ckt_nccl_peers_remove(comm);
-	drop_gone(comm);
+	comm->closed = true;
+	ckt_nccl_comm_drop_gone(comm);
 	ckt_nccl_comm_unref(comm);
-}
-
-/* ---- Lanes */
-
-static void run_job(struct ckt_aside_job *aside)
-{
-	struct ckt_nccl_job *job = (struct ckt_nccl_job *)aside;
-	job->run(job);
-}
-
-static void start(struct ckt_worker *worker, struct ckt_nccl_job *job);
-
-static void finish_job(struct ckt_worker *worker, struct ckt_aside_job *aside)
-{
-	struct ckt_nccl_job *job = (struct ckt_nccl_job *)aside;
-	struct ckt_nccl_comm *comm = job->comm;
-	bool alone = job->alone;
-	if (!alone) {
-		comm->first = job->next;
-		if (!comm->first)
-			comm->last = NULL;
-	}
-	job->finish(worker, job);
-	if (!alone && comm->first)
-		start(worker, comm->first);
-	drop_gone(comm);
-	ckt_nccl_comm_unref(comm);
-}
-
-static void start(struct ckt_worker *worker, struct ckt_nccl_job *job)
-{
-	job->aside.run = run_job;
-	job->aside.finish = finish_job;
-	if (!job->aside.context)
-		job->aside.context = job->comm->context;
-	if (ckt_apart_submit(worker, &job->aside) == 0)
-		return;
-	static bool once;
-	if (!once)
-		ckt_warning("more calls of NCCL wait for other ranks than a worker has threads for (%d)", CKT_APART_MAX);
-	once = true;
-	job->status = ncclSystemError;
-	finish_job(worker, &job->aside);
-}
-
-void ckt_nccl_job_submit(struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job)
-{
-	job->comm = comm;
-	job->next = NULL;
-	comm->refs++;
-	if (job->alone) {
-		start(worker, job);
-		return;
-	}
-	bool first = !comm->first;
-	*(first ? &comm->first : &comm->last->next) = job;
-	comm->last = job;
-	if (first)
-		start(worker, job);
 }
 
 /* ---- Making */
@@ -234,7 +168,7 @@ static void making_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 		remember(worker, made);
 	if (!made->gone && made->real)
 		ckt_nccl_peers_add(made);
-	drop_gone(made);
+	ckt_nccl_comm_drop_gone(made);
 	look_for_waiters();
 	if (m->parent)
 		ckt_nccl_comm_unref(m->parent);
@@ -274,6 +208,7 @@ static struct making *making_new(const struct ckt_nccl_comm_args *args)
 	}
 	m->job.run = making_run;
 	m->job.finish = making_finish;
+	m->job.makes = true;
 	m->kind = args->kind;
 	m->color = args->color;
 	m->key = args->key;
@@ -315,11 +250,23 @@ static CUresult make_anew(struct ckt_worker *worker, struct making *m, const uin
 
 /* ---- Handlers */
 
-static struct ckt_nccl_comm *comm_new(struct ckt_worker *worker, const struct ckt_nccl_comm_args *args, const struct making *m)
+/*
+ * What the library keeps of a communicator by itself on the host, and of each of its ranks, here and where the ranks meet.  It is paid for as long as
+ * a call that makes it lasts, whether somebody wants it still or not.
+ */
+enum { COMM_BYTES = 4 << 20, RANK_BYTES = 1 << 10 };
+
+static struct ckt_nccl_comm *comm_new(struct ckt_worker *worker, const struct ckt_nccl_comm_args *args, const struct making *m,
+				      const struct ckt_nccl_comm *parent)
 {
-	struct ckt_nccl_comm *comm = calloc(1, sizeof *comm);
+	int ranks = parent ? parent->ranks : args->ranks;
+	uint64_t bytes = sizeof(struct ckt_nccl_comm) + COMM_BYTES + (ranks > 0 ? (uint64_t)ranks * RANK_BYTES : 0);
+	if (args->kind == CKT_NCCL_NONE)
+		bytes = sizeof(struct ckt_nccl_comm);
+	struct ckt_nccl_comm *comm = ckt_budget_charge(bytes, "communicators") ? calloc(1, sizeof *comm) : NULL;
 	if (!comm)
 		return NULL;
+	comm->charged = bytes;
 	comm->refs = 1;
 	comm->id = args->id;
 	comm->context = worker->current->real;
@@ -343,9 +290,11 @@ static CUresult begin(struct ckt_wcall *call, const struct ckt_nccl_comm_args *a
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (args->parent && worker->go)
 		result = ckt_nccl_comm_find(worker, args->parent, &parent);
+	if (!result && parent && parent->closed)
+		result = CUDA_ERROR_INVALID_HANDLE;
 	if (result)
 		return result;
-	comm = comm_new(worker, args, m);
+	comm = comm_new(worker, args, m, parent);
 	if (!comm)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = ckt_library_object_add(worker, &ckt_library_nccl, CKT_NCCL_TYPE_COMM, args->id, comm, NULL, &object);
@@ -501,12 +450,10 @@ static void ending_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	free(e);
 }
 
-static int forget(struct ckt_wcall *call, struct ckt_nccl_comm *comm)
+/* Without asking the library. */
+static int answer_end(struct ckt_wcall *call, int status)
 {
-	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, comm->id, CKT_KIND_LIB_OBJECT);
-	struct ckt_nccl_end_res res = {0};
-	if (object)
-		ckt_object_destroy(call->worker, object);
+	struct ckt_nccl_end_res res = {.status = status};
 	ckt_nccl_end_res_put(ckt_wcall_results(call, ckt_nccl_end_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
@@ -520,8 +467,14 @@ int ckt_worker_nccl_end(struct ckt_wcall *call)
 	CUresult result = ckt_nccl_comm_find(call->worker, args.comm, &comm);
 	if (result)
 		return (int)result;
-	if (args.how == CKT_NCCL_FORGET)
-		return forget(call, comm);
+	if (args.how == CKT_NCCL_FORGET) {
+		struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, comm->id, CKT_KIND_LIB_OBJECT);
+		if (object)
+			ckt_object_destroy(call->worker, object);
+		return answer_end(call, ncclSuccess);
+	}
+	if (comm->freed && args.how != CKT_NCCL_ABORT)
+		return answer_end(call, ncclInvalidArgument);
 	struct ending *e = calloc(1, sizeof *e);
 	if (!e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -530,6 +483,8 @@ int ckt_worker_nccl_end(struct ckt_wcall *call)
 			     .flags = args.flags};
 	if (args.how == CKT_NCCL_ABORT)
 		comm->ending = true;
+	comm->freed |= args.how == CKT_NCCL_DESTROY || args.how == CKT_NCCL_ABORT;
+	comm->closed |= args.how != CKT_NCCL_REVOKE;
 	ckt_nccl_job_submit(call->worker, comm, &e->job);
 	return CKT_WCALL_LATER;
 }

@@ -75,6 +75,9 @@ int ckt_worker_nccl_operator(struct ckt_wcall *call)
 	CUresult result = ckt_nccl_comm_find(call->worker, args.comm, &comm);
 	if (!result)
 		result = ckt_nccl_comm_settled(call->worker, comm);
+	/* Calls that run read the list of operators. */
+	if (!result)
+		result = ckt_nccl_comm_idle(comm);
 	if (result)
 		return (int)result;
 	call->status = comm->real ? end_operator(comm, args.operator) : (int)ncclInvalidArgument;
@@ -165,13 +168,16 @@ static void run(struct group *group)
 	}
 }
 
-static CUresult take(struct ckt_worker *worker, const uint8_t *bytes, struct operation *ret)
+/* here: on the executor, and now. */
+static CUresult take(struct ckt_worker *worker, const uint8_t *bytes, bool here, struct operation *ret)
 {
 	CUstream stream;
 	ckt_nccl_operation_get(bytes, &ret->wire);
 	CUresult result = ret->wire.function < CKT_NCCL_FUNCTIONS ? ckt_nccl_comm_find(worker, ret->wire.comm, &ret->comm) : CUDA_ERROR_INVALID_VALUE;
 	if (!result)
 		result = ckt_nccl_comm_settled(worker, ret->comm);
+	if (!result && (here || ret->comm->closed))
+		result = ckt_nccl_comm_idle(ret->comm);
 	if (!result)
 		result = ckt_object_stream(worker, ret->wire.stream, &stream);
 	if (!result)
@@ -180,7 +186,7 @@ static CUresult take(struct ckt_worker *worker, const uint8_t *bytes, struct ope
 }
 
 /* A handler's result where it is not CUDA_SUCCESS. */
-static int group_new(struct ckt_worker *worker, const uint8_t *operations, uint32_t bytes, struct group **ret_group)
+static int group_new(struct ckt_worker *worker, const uint8_t *operations, uint32_t bytes, bool here, struct group **ret_group)
 {
 	uint32_t count = bytes / CKT_NCCL_OPERATION_BYTES;
 	if (!count || bytes % CKT_NCCL_OPERATION_BYTES)
@@ -190,7 +196,7 @@ static int group_new(struct ckt_worker *worker, const uint8_t *operations, uint3
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	group->count = count;
 	for (uint32_t i = 0; i < count; i++) {
-		CUresult result = take(worker, operations + (size_t)i * CKT_NCCL_OPERATION_BYTES, &group->operations[i]);
+		CUresult result = take(worker, operations + (size_t)i * CKT_NCCL_OPERATION_BYTES, here, &group->operations[i]);
 		if (result) {
 			free(group);
 			return (int)result;
@@ -207,7 +213,7 @@ int ckt_worker_nccl_group(struct ckt_wcall *call)
 	struct group *group;
 	if (!ckt_nccl_group_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	int result = group_new(call->worker, args.operations, args.operations_len, &group);
+	int result = group_new(call->worker, args.operations, args.operations_len, true, &group);
 	if (result)
 		return result;
 	run(group);
@@ -236,15 +242,37 @@ static void meet_finish(struct ckt_worker *worker, struct ckt_nccl_job *job)
 	free(group);
 }
 
+/* Whom it is for beside the first one, each once. */
+static bool list_others(struct group *group)
+{
+	static unsigned mark;
+	struct ckt_nccl_comm *first = group->operations[0].comm;
+	group->job.others = malloc(group->count * sizeof *group->job.others);
+	if (!group->job.others)
+		return false;
+	first->mark = ++mark;
+	for (uint32_t i = 0; i < group->count; i++) {
+		struct ckt_nccl_comm *comm = group->operations[i].comm;
+		if (comm->mark != mark)
+			group->job.others[group->job.other_count++] = comm;
+		comm->mark = mark;
+	}
+	return true;
+}
+
 int ckt_worker_nccl_group_meet(struct ckt_wcall *call)
 {
 	struct ckt_nccl_group_meet_args args;
 	struct group *group;
 	if (!ckt_nccl_group_meet_args_get(&call->args, &args) || args.simulate > 1)
 		return CKT_WCALL_GARBAGE;
-	int result = group_new(call->worker, args.operations, args.operations_len, &group);
+	int result = group_new(call->worker, args.operations, args.operations_len, false, &group);
 	if (result)
 		return result;
+	if (!list_others(group)) {
+		free(group);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	group->call = call;
 	group->simulate = args.simulate;
 	group->job.run = meet_run;
