@@ -30,9 +30,14 @@ struct saver {
 	pthread_t thread;
 	bool begun;
 	struct ckt_ctl_server server;	/* a connection of its own, which shows the key */
-	uint64_t bytes;
+	uint64_t bytes, memory_bytes;
 	int status;
 	_Atomic bool over;
+};
+
+/* All images: their bytes, and those of the sessions' memory. */
+struct written {
+	uint64_t bytes, memory_bytes;
 };
 
 static int show_key(struct saver *saver, const char *key)
@@ -63,6 +68,7 @@ static int save_into(struct saver *saver, int directory)
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_stage_remove(&saver->server, stage);
 	saver->bytes = res.bytes;
+	saver->memory_bytes = res.memory_bytes;
 	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);
 	return status;
 }
@@ -124,7 +130,7 @@ static bool may_end(const struct ckt_ctl_job *job, const struct saver *savers)
 }
 
 /* While they are saved; held as long as anyone needs it. */
-static int watch_saves(struct ckt_ctl_job *job, struct saver *savers, double *ret_stopped_ms)
+static int watch_saves(struct ckt_ctl_job *job, struct saver *savers)
 {
 	int status = CKT_EXIT_DONE;
 	while (status == CKT_EXIT_DONE && !may_end(job, savers) && !has_failed(job, savers)) {
@@ -134,17 +140,18 @@ static int watch_saves(struct ckt_ctl_job *job, struct saver *savers, double *re
 	/* Held to the end: with --stop until they have ended, else until here. */
 	if (status == CKT_EXIT_DONE)
 		status = job->args->stop ? ckt_ctl_job_look(job) : ckt_ctl_job_end(job);
-	*ret_stopped_ms = (double)(ckt_net_now_ms() - job->held_ms);
+	job->over_ns = ckt_ctl_job_now_ns();
 	return status;
 }
 
-static int join_all(struct ckt_ctl_job *job, struct saver *savers, int status, uint64_t *ret_bytes)
+static int join_all(struct ckt_ctl_job *job, struct saver *savers, int status, struct written *ret_written)
 {
 	for (unsigned i = 0; i < job->rank_count; i++) {
 		if (savers[i].begun)
 			pthread_join(savers[i].thread, NULL);
 		status = status == CKT_EXIT_DONE ? savers[i].status : status;
-		*ret_bytes += savers[i].bytes;
+		ret_written->bytes += savers[i].bytes;
+		ret_written->memory_bytes += savers[i].memory_bytes;
 	}
 	return status;
 }
@@ -182,18 +189,18 @@ static int check_communicators(const struct ckt_ctl_job *job, int parent_fd)
 	return status;
 }
 
-static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ctl_partial *partial, uint64_t *ret_bytes, double *ret_stopped_ms)
+static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ctl_partial *partial, struct written *ret_written)
 {
 	struct saver *savers = calloc(job->rank_count, sizeof *savers);
 	if (!savers)
 		return ckt_ctl_refuse("checkpoint", "out of memory");
 	begin_all(job, savers, deadline_ms, partial->fd);
-	int status = watch_saves(job, savers, ret_stopped_ms);
+	int status = watch_saves(job, savers);
 	/* What is still being written for nothing ends with its connection. */
 	for (unsigned i = 0; status != CKT_EXIT_DONE && i < job->rank_count; i++)
 		if (savers[i].server.fd >= 0)
 			ckt_ctl_hang_up(&savers[i].server);
-	status = join_all(job, savers, status, ret_bytes);
+	status = join_all(job, savers, status, ret_written);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
 	if (status == CKT_EXIT_DONE)
 		status = check_communicators(job, partial->fd);
@@ -209,23 +216,28 @@ static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ct
 	return status;
 }
 
-static int print(const struct ckt_ctl_job *job, const char *path, uint64_t bytes, double stopped_ms)
+/*
+ * How long the job stood still: from just before the first session was told to, until the last one's server had answered that it goes on; so never
+ * less than any session did, and more by at most two round trips.  With --stop: until all images were whole.
+ */
+static int print(const struct ckt_ctl_job *job, const char *path, const struct written *written)
 {
 	char size[32];
+	double stopped_ms = (double)(job->over_ns - job->held_ns) * 1e-6, cut_ms = (double)(job->cut_ns - job->held_ns) * 1e-6;
 	if (job->args->json) {
 		json_t *list = json_array();
 		for (unsigned i = 0; i < job->rank_count; i++)
 			json_array_append_new(list, json_string(job->ranks[i].session));
-		return ckt_ctl_json_print(json_pack("{s:s, s:o, s:o, s:I, s:b, s:f}", "job", job->name, "sessions", list, "directory",
-						    ckt_ctl_json_text(path), "bytes", (json_int_t)bytes, "stopped", job->args->stop, "stopped_ms",
-						    stopped_ms));
+		return ckt_ctl_json_print(json_pack("{s:s, s:o, s:o, s:I, s:I, s:b, s:f, s:f}", "job", job->name, "sessions", list, "directory",
+						    ckt_ctl_json_text(path), "bytes", (json_int_t)written->bytes, "memory_bytes", (json_int_t)written->memory_bytes, "stopped",
+						    job->args->stop, "stopped_ms", stopped_ms, "cut_ms", cut_ms));
 	}
 	printf("job %s: %u session%s written to %s, %s, ", job->name, job->rank_count, job->rank_count == 1 ? "" : "s", path,
-	       ckt_ctl_size_text(bytes, size, sizeof size));
+	       ckt_ctl_size_text(written->bytes, size, sizeof size));
 	if (job->args->stop)
 		printf("and ended\n");
 	else
-		printf("stopped for %.0f ms\n", stopped_ms);
+		printf("stopped for %.1f ms, of which %.1f ms until all stood still\n", stopped_ms, cut_ms);
 	return ckt_ctl_flush();
 }
 
@@ -249,8 +261,7 @@ int ckt_ctl_job_checkpoint(const struct ckt_ctl_args *args)
 	char path[CKT_CTL_PATH_SIZE];
 	struct ckt_ctl_partial partial = {.fd = -1};
 	unsigned deadline_ms;
-	uint64_t bytes = 0;
-	double stopped_ms = 0;
+	struct written written = {0};
 	job = (struct ckt_ctl_job){0};
 	int status = check_usage(args);
 	if (status == CKT_EXIT_DONE)
@@ -268,12 +279,13 @@ int ckt_ctl_job_checkpoint(const struct ckt_ctl_args *args)
 		status = ckt_ctl_job_hold(&job);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_job_cut(&job, deadline_ms);
+	job.cut_ns = ckt_ctl_job_now_ns();
 	if (status == CKT_EXIT_DONE)
-		status = save_all(&job, deadline_ms, &partial, &bytes, &stopped_ms);
+		status = save_all(&job, deadline_ms, &partial, &written);
 	if (status != CKT_EXIT_DONE)
 		ckt_ctl_partial_drop(&partial);
 	else
-		status = print(&job, path, bytes, stopped_ms);
+		status = print(&job, path, &written);
 	ckt_ctl_job_close(&job);
 	return status;
 }

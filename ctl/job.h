@@ -38,13 +38,16 @@ struct ckt_ctl_job {
 	unsigned server_count;
 	struct ckt_ctl_rank *ranks;
 	unsigned rank_count;
-	int64_t held_ms;			/* since when the first stands */
+	int64_t held_ms;			/* since when the first stands, at the earliest */
+	/* By a finer clock: just before the first was told to stand, all stood with nothing left to do, the last had gone on or all were whole. */
+	int64_t held_ns, cut_ns, over_ns;
 };
 
 /* ---- job_servers.c */
 /* Connects to every --server, or the one that is meant without. */
 int ckt_ctl_job_connect(const struct ckt_ctl_args *args, struct ckt_ctl_job *job);
 void ckt_ctl_job_close(struct ckt_ctl_job *job);
+int64_t ckt_ctl_job_now_ns(void);
 /* Stops all sessions of the job, everywhere or nowhere. */
 int ckt_ctl_job_hold(struct ckt_ctl_job *job);
 /* Tells the steps and asks for all states. */

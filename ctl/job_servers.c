@@ -1,6 +1,7 @@
 /* The servers of a job, and what they hold for us; see job.h. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "job.h"
 
@@ -109,11 +110,19 @@ static int by_place(const void *a, const void *b)
 	return order ? order : strcmp(x->session, y->session);
 }
 
+int64_t ckt_ctl_job_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 int ckt_ctl_job_hold(struct ckt_ctl_job *job)
 {
 	ckt_control_job_args args = {.job = job->name};
 	int status = CKT_EXIT_DONE;
 	job->held_ms = ckt_net_now_ms();
+	job->held_ns = ckt_ctl_job_now_ns();
 	for (unsigned i = 0; i < job->server_count && status == CKT_EXIT_DONE; i++)
 		status = call(job, i, CKT_CONTROL_JOB_HOLD, (xdrproc_t)xdr_ckt_control_job_args, &args, true);
 	/* As launchers start them, so that a list of GPUs at a restore means what one expects. */

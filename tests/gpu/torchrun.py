@@ -1,7 +1,7 @@
 """Trainings on two GPUs by torchrun (workloads/ranks.py), natively and through Cricket: what tests/gpu/ddp and tests/gpu/tensor_parallel are.
 
 A rank is a session.  It runs twice natively (what native itself does not repeat is said, and not compared), over TCP and over the UNIX socket, and
-checkpointed as one job: cricketctl checkpoint --job, all servers killed, restore --job on a second server (checkpoint: while it trains; held: while its ranks
+checkpointed as one job: cricketctl checkpoint --job while it runs on (how long it stood still is printed), then with --stop, all servers killed, restore --job on a second server (checkpoint: while it trains; held: while its ranks
 stand still).  Losses have to be the same bit for bit, and a step may take LIMIT times native's.
 """
 
@@ -33,6 +33,7 @@ def parse(name, description):
     parser.add_argument("--driver", default="", help="of the servers, as of cricket-server")
     parser.add_argument("--server-arg", action="append", default=[], metavar="ARG")
     parser.add_argument("--no-library-path", dest="library_path", action="store_false", help="let the server find the libraries by itself")
+    parser.add_argument("--running", type=int, default=1, help="of mode checkpoint: saved so many times while it runs on, and timed (default 1)")
     parser.add_argument("--timeout", type=float, default=300, help="of a run, in seconds (default 300)")
     parser.add_argument("--no-limit", dest="limit", action="store_false", help="a time over the goal is no failure")
     parser.add_argument("word", nargs="*", help="for ranks.py")
@@ -42,7 +43,7 @@ def parse(name, description):
 def one(arg, name, mode):
     """(0 or 1, text, milliseconds a step or None)"""
     with tempfile.TemporaryDirectory(prefix="ckt-") as directory:
-        times = os.path.join(directory, "times")
+        times, running = os.path.join(directory, "times"), os.path.join(directory, "running")
         route = {"again": "native", "checkpoint": "job", "held": "job"}.get(mode, mode)
         options = ["--mode", route, "--timeout", str(arg.timeout), "--driver", arg.driver, "--expected", os.path.join(arg.out, "expected-ranks")]
         if arg.bundle and route != "native":
@@ -51,6 +52,8 @@ def one(arg, name, mode):
         if libraries and arg.library_path:
             options += ["--server-arg=--library-path", "--server-arg=" + libraries]
         options += ["--server-arg=" + word for word in arg.server_arg]
+        if mode == "checkpoint":
+            options += ["--running", str(arg.running), "--running-out", running]
         # Not arguments: what the same arguments print is compared.
         os.environ["WORKLOAD_TIMES"] = times
         os.environ["RANKS_HOLD"] = "1" if mode == "held" else ""
@@ -60,7 +63,18 @@ def one(arg, name, mode):
         if os.path.exists(times):
             with open(times, encoding="utf-8") as f:
                 milliseconds = json.load(f)["ms"]
+        if os.path.exists(running):
+            with open(running, encoding="utf-8") as f:
+                say_stopped(mode, [json.loads(line) for line in f])
     return status, text, milliseconds
+
+
+def say_stopped(mode, checkpoints):
+    """How long the job stood still while it was saved and ran on, and what the goal is: 1 s and the time of its bytes at 25 GB/s."""
+    for told in checkpoints:
+        goal = 1000 + told["memory_bytes"] / 25e6
+        print(f"{mode}: {len(told['sessions'])} sessions with {told['memory_bytes'] / 2**30:.2f} GiB stood still for {told['stopped_ms']:.1f} ms, "
+              f"{told['cut_ms']:.1f} ms of them until the cut; the goal is {goal:.0f} ms" + (": MISSED" if told["stopped_ms"] > goal else ""), flush=True)
 
 
 def judge(arg, mode, status, text, milliseconds, row):

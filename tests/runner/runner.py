@@ -544,6 +544,14 @@ def route_job(j):
         if not j.sessions(server):
             raise Failure(f"there is no session at {server.address}")
     image = os.path.join(j.directory, "image")
+    for n in range(j.arg.running):
+        told = json.loads(j.ctl_all(before, "checkpoint", "--job", "test.job", f"{image}-{n}", "--json"))
+        if not 0 < told["cut_ms"] <= told["stopped_ms"]:
+            raise Failure(f"a job stood still for {told['stopped_ms']} ms, and until its cut {told['cut_ms']} ms")
+        shutil.rmtree(f"{image}-{n}")
+        if j.arg.running_out:
+            with open(j.arg.running_out, "a", encoding="utf-8") as f:
+                f.write(json.dumps(told) + "\n")
     workers = [worker for server in before for worker in server.workers()]
     j.started += workers
     j.ctl_all(before, "checkpoint", "--job", "test.job", image, "--stop")
@@ -695,6 +703,8 @@ def arguments(argv):
     parser.add_argument("--driver", default="soft", help="of the servers: soft (default), a path, or an empty text for what the server chooses")
     parser.add_argument("--launcher", choices=("cricket-run", "preload"), default="cricket-run")
     parser.add_argument("--pause", type=float, default=90, metavar="SECONDS", help="of card (default 90)")
+    parser.add_argument("--running", type=int, default=0, metavar="N", help="of job: first saved so many times while it runs on")
+    parser.add_argument("--running-out", default="", metavar="FILE", help="where what cricketctl said of those goes, a line of JSON each")
     parser.add_argument("--spread", choices=("11", "12", "21", "22"), default="11", help="of job: at how many servers the ranks are, and go on")
     parser.add_argument("--transport", choices=("tcp", "unix", "far", "leave"), default="tcp", help="of checkpoint, job, again, twice and migrate")
     parser.add_argument("--moves", type=int, default=10, metavar="N", help="of migrate (default 10)")

@@ -29,7 +29,7 @@ static void start(void)
 					     .client_pid = 8u - (unsigned)i, .held = true, .drained = true, .copied = true, .message = (char *)""};
 	held = (ckt_control_job_res){.result = {CKT_CONTROL_OK, (char *)""}, .ranks = {2, told}};
 	memset(held.key, 'k', sizeof held.key);
-	saved = (ckt_control_save_res){.result = {CKT_CONTROL_OK, (char *)""}, .session = (char *)"x", .bytes = 512};
+	saved = (ckt_control_save_res){.result = {CKT_CONTROL_OK, (char *)""}, .session = (char *)"x", .bytes = 512, .memory_bytes = 700};
 	for (uint32_t proc = CKT_CONTROL_JOB_HOLD; proc <= CKT_CONTROL_JOB_END; proc++)
 		replies[proc] = (struct reply){(xdrproc_t)xdr_ckt_control_job_res, &held, NULL};
 	replies[CKT_CONTROL_SAVE].answer = save;
@@ -73,6 +73,9 @@ static void test_saved(void)
 	/* By process on their host, as launchers start them. */
 	TEXT(json_string_value(json_array_get(json_object_get(json, "sessions"), 0)), "ba9876543210");
 	IS(json_integer_value(json_object_get(json, "bytes")), 1024);
+	IS(json_integer_value(json_object_get(json, "memory_bytes")), 1400);
+	double stopped_ms = json_real_value(json_object_get(json, "stopped_ms")), cut_ms = json_real_value(json_object_get(json, "cut_ms"));
+	YES(cut_ms > 0 && cut_ms <= stopped_ms);
 	json_decref(json);
 	IS(calls_of(CKT_CONTROL_JOB_HOLD), 1);
 	IS(calls_of(CKT_CONTROL_JOB_KEY_SHOW), 2);
