@@ -203,7 +203,7 @@ def _content(p, number):
 
 def _stub(model, p):
     library = model.library
-    lines = ["EXPORT " + _prototype(p.function), "{"] + _stub_checks(library, p)
+    lines = ["EXPORT " + _prototype(p.function), "{"] + ([f"\t{library.logged}"] if library.logged else []) + _stub_checks(library, p)
     fields = [f".pointer_mode = own_{p.object.name}->pointer_mode,"] if p.has_mode else []
     fields += [".stream = stream_,"] if p.executes else []
     fields += [f for f in (_field(p, q) for q in p.parameters) if f]

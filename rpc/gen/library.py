@@ -26,6 +26,7 @@ class Library:
     versions: the majors that the shim stands for, each a SONAME and the version node of its symbols.
     private: what the client's library exports beside its functions, for our own.
     doubled: every exported name is there with this before it too (NCCL's pnccl names, for profilers); None: it is not.
+    logged: a statement in C that each generated function begins with, where the library has a log of calls; None: it has none.
     argument_kinds, result_kinds: the types of `arg` and `res` lines.  modes: classes of procedures.  rules: lines behind the procedures."""
     name: str
     prefix: str
@@ -54,6 +55,7 @@ class Library:
     exported: tuple = ()
     private: tuple = ()
     doubled: str = None
+    logged: str = None
 
     @property
     def header(self):
@@ -98,7 +100,7 @@ CUBLAS = forwarded(
     "cublas", 1, prefix="cublas", soname="libcublas.so", includes=("cublas_api.h",), result="cublasStatus_t",
     handles={"cublasHandle_t": "handle", "cudaStream_t": "stream"}, title="cuBLAS",
     client_header="client/libs/cublas/cublas.h", c_header="rpc/cublas.h", versions=("libcublas.so.13", "libcublas.so.12"), cplusplus=True,
-    apart=("cublas.h", "cublasXt.h"), exported=("rpc/cublas_exported.h",))
+    apart=("cublas.h", "cublasXt.h"), exported=("rpc/cublas_exported.h",), logged="CKT_CUBLAS_LOG();")
 
 CUBLASLT = forwarded(
     "cublasLt", 2, prefix="cublasLt", soname="libcublasLt.so", includes=("cublasLt.h",), result="cublasStatus_t",

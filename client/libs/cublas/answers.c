@@ -1,4 +1,4 @@
-/* What the shim of cuBLAS answers without a handle: versions, texts, the log. */
+/* What the shim of cuBLAS answers without a handle: versions, texts. */
 #include <stdio.h>
 
 #include "client/libs/cublas/cublas.h"
@@ -9,6 +9,7 @@ enum { RUNTIME_VERSION = CUDART_VERSION };
 CKT_LIB_EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
 {
 	uint32_t found;
+	CKT_CUBLAS_LOG();
 	if (!version)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	cublasStatus_t status = ckt_cublas_open(&found);
@@ -20,6 +21,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *ve
 CKT_LIB_EXPORT cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value)
 {
 	uint32_t found;
+	CKT_CUBLAS_LOG();
 	if (!value || (unsigned)type > PATCH_LEVEL)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	cublasStatus_t status = ckt_cublas_open(&found);
@@ -69,30 +71,4 @@ CKT_LIB_EXPORT const char *cublasGetStatusString(cublasStatus_t status)
 CKT_LIB_EXPORT void cublasXerbla(const char *name, int info)
 {
 	fprintf(stderr, " ** On entry to %-6s parameter number %d had an illegal value\n", name, info);
-}
-
-/* ---- The log is the genuine library's, which runs elsewhere: it can be left off. */
-
-static cublasLogCallback logger;
-
-CKT_LIB_EXPORT cublasStatus_t cublasLoggerConfigure(int on, int to_stdout, int to_stderr, const char *file)
-{
-	static bool once;
-	if (!on)
-		return CUBLAS_STATUS_SUCCESS;
-	return (cublasStatus_t)ckt_cublas_unsupported("cublasLoggerConfigure", &once);
-}
-
-CKT_LIB_EXPORT cublasStatus_t cublasSetLoggerCallback(cublasLogCallback callback)
-{
-	__atomic_store_n(&logger, callback, __ATOMIC_RELAXED);
-	return CUBLAS_STATUS_SUCCESS;
-}
-
-CKT_LIB_EXPORT cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *callback)
-{
-	if (!callback)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	*callback = __atomic_load_n(&logger, __ATOMIC_RELAXED);
-	return CUBLAS_STATUS_SUCCESS;
 }

@@ -59,6 +59,16 @@ static inline cublasStatus_t ckt_cublas_answer(CUresult result, int status)
 	return __builtin_expect(result != CUDA_SUCCESS, 0) ? ckt_cublas_of(result) : (cublasStatus_t)status;
 }
 
+/* ---- logger.c: every function of the library begins with CKT_CUBLAS_LOG */
+
+extern _Atomic bool ckt_cublas_logs;
+void ckt_cublas_log(const char *function);
+#define CKT_CUBLAS_LOG()                                                                                                                  \
+	do {                                                                                                                              \
+		if (__builtin_expect(ckt_cublas_logs, 0))                                                                                 \
+			ckt_cublas_log(__func__);                                                                                         \
+	} while (0)
+
 /* ---- For the API without handles (legacy.c) */
 
 /* Of a context: the handle that calls go to, and the status of the last of them. */

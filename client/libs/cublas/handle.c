@@ -105,6 +105,7 @@ static CUresult create(const struct ckt_client_table *client, uint64_t id, struc
 CKT_LIB_EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {
 	uint32_t version;
+	CKT_CUBLAS_LOG();
 	if (!handle)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	cublasStatus_t status = ckt_cublas_open(&version);
@@ -140,6 +141,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 	struct ckt_call call;
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	const struct ckt_client_table *client = ckt_client();
+	CKT_CUBLAS_LOG();
 	if (!own || !client)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	struct ckt_cublasDestroy_v2_args args = {.handle = own->object.id};
@@ -168,6 +170,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStre
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
 	uint64_t id;
+	CKT_CUBLAS_LOG();
 	if (!own)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	const struct ckt_client_table *client = ckt_client();
@@ -184,6 +187,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStre
 CKT_LIB_EXPORT cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *stream)
 {
 	const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
+	CKT_CUBLAS_LOG();
 	if (!own)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!stream)
@@ -195,6 +199,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStre
 CKT_LIB_EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t bytes)
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
+	CKT_CUBLAS_LOG();
 	if (!own)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if ((uintptr_t)workspace % WORKSPACE_ALIGNMENT)
@@ -209,6 +214,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void 
 CKT_LIB_EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode)
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
+	CKT_CUBLAS_LOG();
 	if (!own)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if ((unsigned)mode > CUBLAS_POINTER_MODE_DEVICE)
@@ -221,6 +227,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cub
 CKT_LIB_EXPORT cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode)
 {
 	const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
+	CKT_CUBLAS_LOG();
 	if (!own)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!mode)
@@ -249,6 +256,7 @@ static bool math_mode_is_valid(cublasMath_t mode)
 	CKT_LIB_EXPORT cublasStatus_t cublasSet##NAME(cublasHandle_t handle, type value)                                                          \
 	{                                                                                                                                 \
 		struct ckt_cublas_handle *own = ckt_cublas_handle(handle);                                                                \
+		CKT_CUBLAS_LOG();                                                                                                         \
 		if (!own)                                                                                                                 \
 			return CUBLAS_STATUS_NOT_INITIALIZED;                                                                             \
 		if (!(valid))                                                                                                             \
@@ -259,6 +267,7 @@ static bool math_mode_is_valid(cublasMath_t mode)
 	CKT_LIB_EXPORT cublasStatus_t cublasGet##NAME(cublasHandle_t handle, type *value)                                                         \
 	{                                                                                                                                 \
 		const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);                                                          \
+		CKT_CUBLAS_LOG();                                                                                                         \
 		if (!own)                                                                                                                 \
 			return CUBLAS_STATUS_NOT_INITIALIZED;                                                                             \
 		if (!value)                                                                                                               \
@@ -279,6 +288,7 @@ PROPERTY(FixedPointEmulationMantissaBitOffset, int, emulation_mantissa_bit_offse
 CKT_LIB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int *count)
 {
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
+	CKT_CUBLAS_LOG();
 	if (!own)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	own->wanted.emulation_bit_count = (uintptr_t)count;
@@ -288,6 +298,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointe
 CKT_LIB_EXPORT cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int **count)
 {
 	const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
+	CKT_CUBLAS_LOG();
 	if (!own)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!count)
@@ -301,6 +312,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetEnvironmentMode(cublasHandle_t handle, in
 {
 	struct ckt_call call;
 	struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
+	CKT_CUBLAS_LOG();
 	if (!own)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if ((unsigned)mode > 1)
@@ -321,6 +333,7 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetEnvironmentMode(cublasHandle_t handle, in
 CKT_LIB_EXPORT cublasStatus_t cublasGetEnvironmentMode(cublasHandle_t handle, int *mode)
 {
 	const struct ckt_cublas_handle *own = ckt_cublas_handle(handle);
+	CKT_CUBLAS_LOG();
 	if (!own)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!mode)

@@ -81,6 +81,9 @@ static cublasStatus_t gemm(cublasXtHandle_t handle, const struct ckt_xt_type *ty
 	if (!op_ok(transa) || !op_ok(transb) || !alpha || !beta || !ld_ok(lda, transa == CUBLAS_OP_N ? m : k) ||
 	    !ld_ok(ldb, transb == CUBLAS_OP_N ? k : n) || !ld_ok(ldc, m))
 		return CUBLAS_STATUS_INVALID_VALUE;
+	/* Seen on an H200: without a product NVIDIA's leaves C as it is and does not scale it, unlike cublas*gemm. */
+	if (!k)
+		return CUBLAS_STATUS_SUCCESS;
 	struct ckt_xt_product p = {.left = general(a, transa, m, k, lda), .right = general(b, transb, k, n, ldb), .alpha = alpha, .beta = beta,
 				   .result = stored(c, m, n, ldc), .m = m, .n = n, .k = k};
 	struct ckt_xt_job job = job_of(own, type, m, n, k);

@@ -1,4 +1,4 @@
-/* client/libs/cublas/answers.c: versions, texts and the log. */
+/* client/libs/cublas/answers.c: versions and texts. */
 #include "client/libs/cublas/cublas.h"
 #include "tests/unit/libs/double_cublas.h"
 #include "tests/unit/libs/loop.h"
@@ -30,20 +30,4 @@ static void test_texts(void)
 	TEXT(cublasGetStatusName((cublasStatus_t)2), "CUBLAS_STATUS_UNKNOWN");
 }
 
-static void say(const char *message)
-{
-}
-
-static void test_log(void)
-{
-	cublasLogCallback callback = say;
-	IS(cublasGetLoggerCallback(&callback), CUBLAS_STATUS_SUCCESS);
-	YES(callback == NULL);
-	IS(cublasSetLoggerCallback(say), CUBLAS_STATUS_SUCCESS);
-	IS(cublasGetLoggerCallback(&callback), CUBLAS_STATUS_SUCCESS);
-	YES(callback == say);
-	IS(cublasLoggerConfigure(0, 0, 0, NULL), CUBLAS_STATUS_SUCCESS);
-	IS(cublasLoggerConfigure(1, 1, 0, NULL), CUBLAS_STATUS_NOT_SUPPORTED);
-}
-
-UNIT_SUITE(answers, {"versions", test_versions}, {"texts", test_texts}, {"log", test_log})
+UNIT_SUITE(answers, {"versions", test_versions}, {"texts", test_texts})
