@@ -55,6 +55,25 @@ static inline cufftResult ckt_cufft_answer(CUresult result, int status)
 	return __builtin_expect(result != CUDA_SUCCESS, 0) ? ckt_cufft_failed(result) : (cufftResult)status;
 }
 
+/* Begins, encodes and waits for the call NAME, written by hand: its results, and the status. */
+#define CKT_CUFFT_WAIT(NAME, name, arguments, ret_results) \
+	({ \
+		const struct ckt_client_table *client_ = ckt_client(); \
+		struct ckt_call call_; \
+		struct ckt_reply reply_; \
+		CUresult result_ = client_->begin(&call_, CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_##NAME), ckt_##name##_args_size(arguments), \
+			CKT_CALL_F_NUMBERED); \
+		if (!result_) { \
+			call_.p = ckt_##name##_args_put(call_.p, arguments); \
+			result_ = client_->wait(&call_, &reply_); \
+			if (!result_) { \
+				result_ = ckt_##name##_res_get(&reply_.results, ret_results) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN; \
+				client_->release(&reply_); \
+			} \
+		} \
+		ckt_cufft_answer(result_, result_ ? 0 : (ret_results)->status); \
+	})
+
 static inline bool ckt_cufft_is_real(const struct ckt_lib_object *plan)
 {
 	return ((const struct ckt_cufft_plan *)plan)->real;

@@ -116,25 +116,6 @@ static cufftResult drop(uint64_t id)
 	return ckt_cufft_failed(result);
 }
 
-/* Begins, encodes and waits for the call NAME: its results, and the status. */
-#define WAIT(NAME, name, arguments, ret_results) \
-	({ \
-		const struct ckt_client_table *client_ = ckt_client(); \
-		struct ckt_call call_; \
-		struct ckt_reply reply_; \
-		CUresult result_ = client_->begin(&call_, CKT_LIB_PROC(CKT_LIB_CUFFT, CKT_CUFFT_PROC_##NAME), ckt_##name##_args_size(arguments), \
-			CKT_CALL_F_NUMBERED); \
-		if (!result_) { \
-			call_.p = ckt_##name##_args_put(call_.p, arguments); \
-			result_ = client_->wait(&call_, &reply_); \
-			if (!result_) { \
-				result_ = ckt_##name##_res_get(&reply_.results, ret_results) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN; \
-				client_->release(&reply_); \
-			} \
-		} \
-		ckt_cufft_answer(result_, result_ ? 0 : (ret_results)->status); \
-	})
-
 CKT_LIB_EXPORT cufftResult cufftCreate(cufftHandle *handle)
 {
 	struct ckt_cufftCreate_res res;
@@ -147,7 +128,7 @@ CKT_LIB_EXPORT cufftResult cufftCreate(cufftHandle *handle)
 	struct ckt_cufftCreate_args args = {.plan = client->object_make()};
 	if (!args.plan)
 		return CUFFT_ALLOC_FAILED;
-	cufftResult status = WAIT(CUFFTCREATE, cufftCreate, &args, &res);
+	cufftResult status = CKT_CUFFT_WAIT(CUFFTCREATE, cufftCreate, &args, &res);
 	if (status != CUFFT_SUCCESS) {
 		client->object_drop(args.plan);
 		return status;
@@ -200,7 +181,7 @@ CKT_LIB_EXPORT cufftResult cufftXtSetWorkAreaPolicy(cufftHandle handle, cufftXtW
 		return ckt_cufft_failed(result);
 	const struct ckt_cufftXtSetWorkAreaPolicy_args args = {.plan = plan->object.id, .policy = (int32_t)policy, .given = workSize != NULL,
 		.bytes = workSize ? *workSize : 0};
-	cufftResult status = WAIT(CUFFTXTSETWORKAREAPOLICY, cufftXtSetWorkAreaPolicy, &args, &res);
+	cufftResult status = CKT_CUFFT_WAIT(CUFFTXTSETWORKAREAPOLICY, cufftXtSetWorkAreaPolicy, &args, &res);
 	if (status == CUFFT_SUCCESS && workSize)
 		*workSize = res.bytes;
 	return status;

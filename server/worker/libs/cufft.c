@@ -8,11 +8,6 @@
 
 #include "server/worker/worker.h"
 
-/* The library's own notes on an object. */
-struct plan {
-	CUstream stream;		/* that the genuine plan was told last */
-};
-
 static uint32_t version(void)
 {
 	int value = 0;
@@ -23,6 +18,7 @@ static void destroy(struct ckt_worker *worker, struct ckt_object *object)
 {
 	if (ckt_cufft.cufftDestroy)
 		ckt_cufft.cufftDestroy((cufftHandle)(intptr_t)object->real);
+	ckt_cufft_codes_free(object->library->data);
 }
 
 CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_object **ret_object, cufftHandle *ret_plan)
@@ -37,7 +33,7 @@ CUresult ckt_cufft_plan(struct ckt_worker *worker, uint64_t id, struct ckt_objec
 
 int ckt_cufft_use_stream(struct ckt_object *plan, CUstream stream)
 {
-	struct plan *notes = plan->library->data;
+	struct ckt_cufft_notes *notes = plan->library->data;
 	if (notes->stream == stream)
 		return CUFFT_SUCCESS;
 	if (!ckt_cufft.cufftSetStream)
@@ -70,7 +66,7 @@ int ckt_worker_cufftCreate(struct ckt_wcall *call)
 	cufftHandle real = CUFFT_PLAN_NULL;
 	if (!ckt_cufftCreate_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	struct plan *notes = calloc(1, sizeof *notes);
+	struct ckt_cufft_notes *notes = calloc(1, sizeof *notes);
 	if (!notes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct ckt_cufftCreate_res res = {.status = CALL(cufftCreate, &real)};

@@ -10,6 +10,17 @@
 
 extern const struct ckt_library ckt_library_cufft;
 
+enum { CKT_CUFFT_CALLBACKS = CUFFT_CB_UNDEFINED };
+
+/* Our own notes on a plan. */
+struct ckt_cufft_notes {
+	CUstream stream;		/* that the genuine plan was told last */
+	struct ckt_cufft_code *codes[CKT_CUFFT_CALLBACKS];	/* cufft_callback.c; by cufftXtCallbackType */
+};
+
+/* When the genuine plan has ended.  Any thread. */
+void ckt_cufft_codes_free(struct ckt_cufft_notes *notes);
+
 /* Puts what the plan does on that stream; the genuine plan is told only where that changes.  The library's status. */
 int ckt_cufft_use_stream(struct ckt_object *plan, CUstream stream);
 

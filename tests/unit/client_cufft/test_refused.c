@@ -34,8 +34,6 @@ static void test_refused(void)
 	TEXT(double_calls(), "unsupported(cufftXtQueryPlan)\n");
 	IS(cufftXtSetCallback(1, NULL, CUFFT_CB_LD_COMPLEX, NULL), CUFFT_NOT_SUPPORTED);
 	TEXT(double_calls(), "unsupported(cufftXtSetCallback)\n");
-	IS(cufftXtSetJITCallback(1, "name", "x", 1, CUFFT_CB_LD_COMPLEX, NULL), CUFFT_NOT_SUPPORTED);
-	TEXT(double_calls(), "unsupported(cufftXtSetJITCallback)\n");
 }
 
 UNIT_SUITE(refused, {"by name", test_refused})

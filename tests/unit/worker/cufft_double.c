@@ -127,6 +127,15 @@ static cufftResult d_set_policy(cufftHandle plan, cufftXtWorkAreaPolicy policy, 
 	return double_status;
 }
 
+/* The code's size, and its first and last byte. */
+static cufftResult d_set_jit_callback(cufftHandle plan, const char *symbol, const void *code, size_t size, cufftXtCallbackType type, void **info)
+{
+	const uint8_t *bytes = code;
+	record("set_jit_callback(%d %.20s %zu %zu %d %d %d %p)\n", plan, symbol, strlen(symbol), size, size ? bytes[0] : -1, size ? bytes[size - 1] : -1,
+		(int)type, info ? info[0] : (void *)0xdead);
+	return double_status;
+}
+
 static cufftResult d_get_size(cufftHandle plan, size_t *bytes)
 {
 	record("get_size(%d", plan);
@@ -241,6 +250,7 @@ EXEC_ONE_WAY(d2z, cufftDoubleReal, cufftDoubleComplex)
 EXEC_ONE_WAY(z2d, cufftDoubleComplex, cufftDoubleReal)
 
 static const struct ckt_cufft_functions the_double = {
+	.cufftXtSetJITCallback = d_set_jit_callback,
 	.cufftCreate = d_create, .cufftDestroy = d_destroy, .cufftGetVersion = d_get_version, .cufftSetStream = d_set_stream, .cufftSetWorkArea = d_set_work_area,
 	.cufftSetAutoAllocation = d_set_auto_allocation, .cufftSetPlanPropertyInt64 = d_set_property, .cufftGetPlanPropertyInt64 = d_get_property,
 	.cufftResetPlanProperty = d_reset_property, .cufftXtSetWorkAreaPolicy = d_set_policy, .cufftGetSize = d_get_size, .cufftMakePlan1d = d_make_1d, .cufftMakePlan2d = d_make_2d,
