@@ -266,7 +266,7 @@ void wire_disconnect(struct wire *wire)
 uint32_t wire_send(struct wire *wire, uint32_t proc, const uint8_t *args, size_t size, bool numbered, bool batched)
 {
 	struct ckt_call_header header = {.xid = ++wire->xid, .prog = CKT_CUDA_PROG, .vers = CKT_CUDA_VERS, .proc = proc,
-					 .seq = numbered ? ++wire->seq : 0, .acked = wire->acked, .thread = 1, .flags = batched ? CKT_CALL_BATCHED : 0,
+					 .seq = numbered ? ++wire->seq : 0, .acked = wire->acked, .thread = wire->thread ? wire->thread : 1, .flags = batched ? CKT_CALL_BATCHED : 0,
 					 .context = ckt_handle_primary(0)};
 	uint8_t *record = malloc(CKT_CALL_HEADER_SIZE + size);
 	memcpy(ckt_call_header_put(record, &header), args, size);
@@ -332,6 +332,21 @@ static void take_callback(struct wire *wire, const struct ckt_call_header *heade
 	memcpy(wire->printed + wire->printed_size, text, length);
 	wire->printed_size += length;
 	wire->printed[wire->printed_size] = 0;
+}
+
+void wire_read_calls(struct wire *wire, unsigned count)
+{
+	while (wire->host_call_count < count) {
+		struct ckt_call_header call = {0};
+		uint8_t *data;
+		size_t size;
+		int result = ckt_net_read_record(wire->fd, CKT_RECORD_MAX, deadline(), &data, &size, NULL);
+		struct ckt_cursor c = {.p = data, .end = data + size};
+		if (result || !ckt_call_header_get(&c, &call))
+			die("waiting for a host function's call", result ? result : EPROTO);
+		take_callback(wire, &call, &c);
+		free(data);
+	}
 }
 
 struct wire_reply wire_read_any(struct wire *wire)

@@ -25,6 +25,7 @@ struct wire {
 	uint64_t generation, copy;	/* as the last answer to a hello said */
 	uint64_t attached;	/* what a RESUME says of that; 0: nothing */
 	uint32_t xid;
+	uint32_t thread;	/* of the program's, that the next commands are of; 0: the first */
 	int32_t deferred;	/* of the last reply */
 	char session[CKT_SESSION_ID_SIZE + 1];
 	uint8_t secret[CKT_SECRET_SIZE];
@@ -73,6 +74,8 @@ void wire_disconnect(struct wire *wire);
 uint32_t wire_send(struct wire *wire, uint32_t proc, const uint8_t *args, size_t size, bool numbered, bool batched);
 /* Reads until the reply of xid comes; others are kept for later calls. */
 struct wire_reply wire_read(struct wire *wire, uint32_t xid);
+/* Reads until the worker has called so many functions.  No reply may be due. */
+void wire_read_calls(struct wire *wire, unsigned count);
 /* The next record that is a reply. */
 struct wire_reply wire_read_any(struct wire *wire);
 /* Sends everything beyond wire->executed again, as after a resume. */
