@@ -16,11 +16,11 @@ static struct ckt_lib_opened opened;
 
 cufftResult ckt_cufft_failed(CUresult result)
 {
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		return CUFFT_NOT_SUPPORTED;
 	switch (result) {
 	case CUDA_SUCCESS:
 		return CUFFT_SUCCESS;
-	case CUDA_ERROR_NOT_SUPPORTED:
-		return CUFFT_NOT_SUPPORTED;
 	case CUDA_ERROR_OUT_OF_MEMORY:
 		return CUFFT_ALLOC_FAILED;
 	case CUDA_ERROR_NOT_INITIALIZED:
