@@ -27,6 +27,8 @@
 /* server/daemon/leftovers.c knows it too. */
 #define CKT_SOFT_EVENT_PREFIX "cricket-shared-event-"
 
+enum { TRIES = 16 };
+
 static const char magic[8] = "SOFTEVT1";
 
 struct page {
@@ -103,9 +105,13 @@ void ckt_soft_shared_event_sweep(void)
 struct ckt_soft_shared_event *ckt_soft_shared_event_new(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct ckt_soft_shared_event *shared = NULL;
 	uint64_t id[2];
 	pthread_once(&once, ckt_soft_shared_event_sweep);
-	return getrandom(id, sizeof(id), 0) == sizeof(id) ? map(id, true) : NULL;
+	/* Another process that sweeps has a new page locked for a moment, or removes it. */
+	for (int i = 0; i < TRIES && !shared && getrandom(id, sizeof(id), 0) == sizeof(id); i++)
+		shared = map(id, true);
+	return shared;
 }
 
 struct ckt_soft_shared_event *ckt_soft_shared_event_open(const CUipcEventHandle *from)
