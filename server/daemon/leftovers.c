@@ -1,6 +1,7 @@
 /*
- * What workers on the soft GPU leave in /dev/shm when they are killed: pages of events that other processes may open
- * (softgpu/event_shared.c).  Their maker holds a lock on each as long as it lives, so one that can be locked is nobody's.
+ * What workers leave in /dev/shm when they end: where a restored session that shares memory is found (server/worker/ipc_notice.h), and, killed on the
+ * soft GPU, pages of events that other processes may open (softgpu/event_shared.c).  Their maker holds a lock on each as long as it lives, so one that
+ * can be locked is nobody's.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,6 +13,12 @@
 #include "server.h"
 
 #define EVENT_PREFIX "cricket-shared-event-"
+#define NOTICE_PREFIX "cricket-ipc-"
+
+static bool has_prefix(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
 
 static bool is_nobodys(int dir, const char *name, uid_t owner)
 {
@@ -27,9 +34,10 @@ static bool is_nobodys(int dir, const char *name, uid_t owner)
 void ckt_leftovers_sweep(const struct ckt_server *server)
 {
 	uid_t owner = server->user.change ? server->user.uid : geteuid();
-	DIR *dir = server->driver.soft ? opendir("/dev/shm") : NULL;
+	DIR *dir = opendir("/dev/shm");
 	for (const struct dirent *entry; dir && (entry = readdir(dir));)
-		if (strncmp(entry->d_name, EVENT_PREFIX, strlen(EVENT_PREFIX)) == 0 && is_nobodys(dirfd(dir), entry->d_name, owner))
+		if (((server->driver.soft && has_prefix(entry->d_name, EVENT_PREFIX)) || has_prefix(entry->d_name, NOTICE_PREFIX)) &&
+		    is_nobodys(dirfd(dir), entry->d_name, owner))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);

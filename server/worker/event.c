@@ -29,7 +29,7 @@ void ckt_event_unmake(struct ckt_worker *worker, struct ckt_object *object)
 {
 	if (object->event.imported) {
 		ckt_driver.cuEventDestroy_v2(object->real);
-		ckt_ipc_event_gone();
+		ckt_ipc_event_gone(object->id);
 		return;
 	}
 	ckt_ipc_forget(object->id);

@@ -219,7 +219,7 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 	if (apart && ckt_net_now_ms() < worker->freeze_deadline_ms)
 		return;
 	int error = apart ? -ETIMEDOUT : 0;
-	if (!error && ckt_ipc_obstacle(worker->freeze_message, sizeof worker->freeze_message))
+	if (!error && ckt_ipc_obstacle(worker, worker->freeze_message, sizeof worker->freeze_message))
 		error = -EOPNOTSUPP;
 	if (!error)
 		error = ckt_aside_drain(worker, worker->freeze_deadline_ms);
@@ -242,6 +242,12 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 		ckt_inside_notes_settle(worker);
 		ckt_pending_deliver(worker);
 		flush_all(worker);
+	}
+	/* Whoever opened something before that is in this look. */
+	if (!error) {
+		ckt_ipc_close();
+		if (ckt_ipc_obstacle(worker, worker->freeze_message, sizeof worker->freeze_message))
+			error = -EOPNOTSUPP;
 	}
 	pthread_mutex_lock(&worker->mail_lock);
 	if (error) {
@@ -268,6 +274,8 @@ void ckt_executor_freeze(struct ckt_worker *worker)
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (end)
 		part_from_client(worker);
+	else
+		ckt_ipc_reopen();
 	pthread_mutex_lock(&worker->mail_lock);
 	worker->frozen = false;
 	pthread_cond_broadcast(&worker->mail_cond);

@@ -15,6 +15,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"
 #include "server/worker/image_load.h"
+#include "server/worker/ipc.h"
 #include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/preload.h"
@@ -232,6 +233,7 @@ int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_star
 	} steps[] = {{load_blobs, "module contents"}, {ckt_load_check_code, "code"}, {ckt_load_journal, "modules"},
 		     {ckt_load_contexts, "contexts"}, {check_globals, "variables"},  {ckt_load_functions, "functions"},
 		     {ckt_load_streams, "streams"},   {ckt_load_events, "events"},   {ckt_load_memory, "memory"},
+		     {ckt_ipc_load, "shared memory"},
 		     {ckt_load_pools, "pools"},       {ckt_load_arrays, "arrays"},   {ckt_lib_load, "libraries"},
 		     {ckt_load_graphs, "graphs"},     {ckt_load_seen, "addresses"},   {ckt_load_notifications, "notifications"}};
 	error = ckt_load_check(&l, args);
@@ -239,6 +241,8 @@ int ckt_worker_load(struct ckt_worker *worker, int broker, const ckt_worker_star
 		error = ckt_lib_load_check(&l);
 	if (!error)
 		error = ckt_code_check(&l);
+	if (!error)
+		error = ckt_ipc_load_begin(&l);
 	if (!error)
 		error = told_to_fail(&l, CKT_FAULT_RESTORE_CHECKED);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && !error; i++) {

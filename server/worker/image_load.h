@@ -64,6 +64,8 @@ int ckt_load_notifications(struct ckt_loading *l);
 /* load_memory.c */
 int ckt_load_map_memory(struct ckt_loading *l);
 int ckt_load_map_physicals(struct ckt_loading *l);
+/* What the program mapped of other sessions, once that is there. */
+int ckt_load_map_imported(struct ckt_loading *l);
 /* As physical memory asked for it. */
 unsigned ckt_load_compression(const ckt_image *image, uint64_t physical);
 int ckt_load_unmap_contents(struct ckt_loading *l);

@@ -9,6 +9,7 @@
 #include "server/worker/fault.h"
 #include "server/worker/heap.h"
 #include "server/worker/image_save.h"
+#include "server/worker/ipc.h"
 #include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"
 
@@ -96,6 +97,8 @@ int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_
 		result = ckt_code_save(&s);
 	if (!result)
 		result = ckt_save_vmm(&s);
+	if (!result)
+		result = ckt_ipc_save(&s);
 	if (!result)
 		result = ckt_save_host(&s);
 	if (!result)

@@ -30,16 +30,29 @@ int ckt_load_map_memory(struct ckt_loading *l)
 	return 0;
 }
 
+/* Another session's physical memory is there later than this one's: then what it is mapped at comes. */
+static bool is_turn(const struct ckt_loading *l, uint64_t physical, bool imported)
+{
+	if (!l->image.shared_imports.shared_imports_len)
+		return true;
+	struct ckt_object *object = ckt_objects_find_kind(&l->worker->objects, physical, CKT_KIND_PHYSICAL);
+	return imported ? physical && (!object || object->physical.imported) : object != NULL;
+}
+
 /* A GPU that reached another's memory must do so where the session goes on, or its kernels would fault. */
-static int map_for_peers(struct ckt_loading *l)
+static int map_for_peers(struct ckt_loading *l, bool imported)
 {
 	struct ckt_worker *worker = l->worker;
 	for (unsigned i = 0; i < l->image.peer_accesses.peer_accesses_len; i++) {
 		const ckt_image_peer_access *p = &l->image.peer_accesses.peer_accesses_val[i];
-		uint64_t size = 0;
+		uint64_t size = 0, physical = 0;
 		for (unsigned k = 0; k < l->image.mappings.mappings_len && !size; k++)
-			if (l->image.mappings.mappings_val[k].address == p->address)
+			if (l->image.mappings.mappings_val[k].address == p->address) {
 				size = l->image.mappings.mappings_val[k].size;
+				physical = l->image.mappings.mappings_val[k].physical;
+			}
+		if (!is_turn(l, physical, imported))
+			continue;
 		for (unsigned d = 0; d < CKT_DEVICES_MAX; d++) {
 			if (!((p->readers | p->writers) >> d & 1))
 				continue;
@@ -59,6 +72,23 @@ unsigned ckt_load_compression(const ckt_image *image, uint64_t physical)
 		if (image->compressibles.compressibles_val[i].physical == physical)
 			return image->compressibles.compressibles_val[i].compression;
 	return CU_MEM_ALLOCATION_COMP_NONE;
+}
+
+static int load_mappings(struct ckt_loading *l, bool imported)
+{
+	struct ckt_worker *worker = l->worker;
+	const ckt_image *image = &l->image;
+	for (unsigned i = 0; i < image->mappings.mappings_len; i++) {
+		const ckt_image_mapping *m = &image->mappings.mappings_val[i];
+		if (!is_turn(l, m->physical, imported))
+			continue;
+		CUresult result = ckt_vmm_map(worker, m->address, m->size, m->offset, m->physical);
+		if (!result && m->access)
+			result = ckt_vmm_set_access(worker, m->address, m->size, m->access);
+		if (result)
+			return ckt_load_fail(l, result, "the mapping at", m->address);
+	}
+	return map_for_peers(l, imported);
 }
 
 int ckt_load_map_physicals(struct ckt_loading *l)
@@ -87,15 +117,12 @@ int ckt_load_map_physicals(struct ckt_loading *l)
 		if (result)
 			return ckt_load_fail(l, result, "physical memory", p->id);
 	}
-	for (unsigned i = 0; i < image->mappings.mappings_len; i++) {
-		const ckt_image_mapping *m = &image->mappings.mappings_val[i];
-		CUresult result = ckt_vmm_map(worker, m->address, m->size, m->offset, m->physical);
-		if (!result && m->access)
-			result = ckt_vmm_set_access(worker, m->address, m->size, m->access);
-		if (result)
-			return ckt_load_fail(l, result, "the mapping at", m->address);
-	}
-	return map_for_peers(l);
+	return load_mappings(l, false);
+}
+
+int ckt_load_map_imported(struct ckt_loading *l)
+{
+	return load_mappings(l, true);
 }
 
 /* What was mapped for the contents alone goes again. */

@@ -1,4 +1,5 @@
 /* Pausing and resuming; see pause.h. */
+#include "server/worker/ipc.h"
 #include "server/worker/pause.h"
 
 #include <errno.h>
@@ -262,6 +263,9 @@ static uint64_t missing_bytes(struct ckt_worker *worker)
 
 int ckt_pause(struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
 {
+	/* What others have mapped would stay on the GPU, and what comes back would be other memory. */
+	if (ckt_ipc_is_shared(ret_message, message_size))
+		return -EOPNOTSUPP;
 	ckt_pools_poll(worker);
 	int error = collect(worker);
 	CUresult result = CUDA_SUCCESS;

@@ -276,7 +276,9 @@ int ckt_save_objects(struct ckt_saving *s)
 			take_stream_attributes(s, object);
 			break;
 		case CKT_KIND_EVENT:
-			take_event(s, object, &base);
+			/* Another session's: ipc_image.c. */
+			if (!object->event.imported)
+				take_event(s, object, &base);
 			break;
 		case CKT_KIND_MODULE:
 			result = take_module(s, object);
@@ -371,7 +373,7 @@ int ckt_save_vmm(struct ckt_saving *s)
 	image->compressibles.compressibles_val = ckt_save_list(s, count, sizeof(ckt_image_compressible));
 	int result = ckt_save_has_memory(s);
 	for (size_t i = 0; i < count && !result; i++)
-		if (ckt_handle_kind(objects[i]->id) == CKT_KIND_PHYSICAL)
+		if (ckt_handle_kind(objects[i]->id) == CKT_KIND_PHYSICAL && !objects[i]->physical.imported)
 			result = take_physical(s, objects[i]);
 	free(objects);
 	return result;

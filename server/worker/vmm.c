@@ -89,7 +89,7 @@ void ckt_vmm_physical_unmake(struct ckt_worker *worker, struct ckt_object *physi
 	ckt_ipc_forget(physical->id);
 	ckt_driver.cuMemRelease(physical->physical.handle);
 	if (physical->physical.imported)
-		ckt_ipc_physical_gone();
+		ckt_ipc_physical_gone(physical->id);
 	else
 		ckt_memory_uncharge(&worker->devices[physical->physical.device].memory, physical->physical.size);
 }

@@ -646,14 +646,17 @@ def route_hop(j):
 
 def route_refused(j):
     server = j.server()
-    session = j.start(server)
-    refused = [("checkpoint", session, os.path.join(j.directory, "image"))]
+    j.start_program(server)
+    # Of a program of several processes each.
+    sessions = [s["session"] for s in j.sessions(server)]
+    session = sessions[0]
+    refused = [("checkpoint", each, os.path.join(j.directory, "image")) for each in sessions]
     if j.arg.may_pause:
         j.ctl(server, "pause", session)
         j.ctl(server, "resume", session)
         refused.append(("migrate", session, "--to", j.address(server)))
     else:
-        refused.append(("pause", session))
+        refused += [("pause", each) for each in sessions]
     for words in refused:
         try:
             j.ctl(server, *words)

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "server/worker/ipc_state.h"
 #include "server/worker/ipc.h"
 #include "tests/unit/worker/inside.h"
 
@@ -36,14 +37,14 @@ static bool asked(const struct ckt_ipc_handle *handle, const void *question, siz
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t length = strnlen(handle->socket, sizeof handle->socket);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	uint32_t answer[16] = {0};
+	struct ckt_ipc_answer answer = {0};
 	memcpy(address.sun_path + 1, handle->socket, length);
 	MUST(connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)), 0);
 	IS(send(fd, question, size, MSG_NOSIGNAL), size);
 	serve_one(NULL);
-	recv(fd, answer, sizeof answer, MSG_DONTWAIT);
+	recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
 	close(fd);
-	return answer[0];
+	return answer.found == CKT_IPC_HERE;
 }
 
 static void test_share(void)
@@ -51,7 +52,10 @@ static void test_share(void)
 	char message[CKT_MESSAGE_MAX] = "";
 	uint64_t address = inside_memory(4096, 11);
 	struct ckt_ipc_handle handle, again, wrong;
-	NO(ckt_ipc_obstacle(message, sizeof message));
+	NO(ckt_ipc_is_shared(message, sizeof message));
+	/* The session of these tests stands still. */
+	ckt_ipc_reopen();
+	listener = ckt_ipc.fd;
 	if (listener < 0) {
 		IS(get(address, &handle), CUDA_ERROR_NOT_SUPPORTED);	/* nobody could ask for it */
 		listener = ckt_ipc_listen();
@@ -64,18 +68,12 @@ static void test_share(void)
 	IS(handle.kind, CKT_IPC_BLOCK);
 	IS(get(address, &again), CUDA_SUCCESS);
 	IS(memcmp(&handle, &again, sizeof handle), 0);		/* exported once */
-	YES(ckt_ipc_obstacle(message, sizeof message));
+	YES(ckt_ipc_is_shared(message, sizeof message));
 	HAS(message, "shares memory with other processes");
 	/* Only who knows the secret gets it, of the same user, in a question of the right form. */
-	struct {
-		char magic[8];
-		uint8_t secret[CKT_IPC_SECRET];
-		uint32_t uid, kind;
-	} question = {.uid = ckt_worker.uid, .kind = CKT_IPC_BLOCK}, other;
-	memcpy(question.magic, CKT_IPC_MAGIC, sizeof question.magic);
-	memcpy(question.secret, handle.secret, sizeof question.secret);
+	struct ckt_ipc_question question = ckt_ipc_question(&ckt_worker, CKT_IPC_FETCH, CKT_IPC_BLOCK, handle.secret), other;
 	YES(asked(&handle, &question, sizeof question));
-	static const size_t fields[] = {0, 8, 23, 24, 28};
+	static const size_t fields[] = {0, 8, 23, 24, 28, 33};
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		other = question;
 		((uint8_t *)&other)[fields[i]] ^= 1;
@@ -111,23 +109,30 @@ static void test_share(void)
 	IS(inside_word(res.address), 11);
 	inside_fill(address, 12, 4096);
 	IS(inside_word(res.address), 12);
+	/* By itself, with its own process: no other session is needed for an image. */
+	NO(ckt_ipc_obstacle(&ckt_worker, message, sizeof message));
+	/* Standing still, it gives nothing away: whoever asks comes again. */
+	ckt_ipc_close();
+	NO(asked(&handle, &question, sizeof question));
+	ckt_ipc_reopen();
+	YES(asked(&handle, &question, sizeof question));
 	/* Forgotten, nobody opens it any more, and who has it keeps it. */
 	ckt_ipc_forget(address);
 	NO(asked(&handle, &question, sizeof question));
-	YES(ckt_ipc_obstacle(message, sizeof message));
+	YES(ckt_ipc_is_shared(message, sizeof message));
 	IS(inside_word(res.address), 12);
 	IS(ASK(ipc_mem_close, .address = res.address), CUDA_SUCCESS);
 	IS(ASK(ipc_mem_close, .address = res.address), CUDA_ERROR_INVALID_VALUE);
-	NO(ckt_ipc_obstacle(message, sizeof message));
+	NO(ckt_ipc_is_shared(message, sizeof message));
 	IS(CUT(ipc_mem_get, .address = address), 0);
 	IS(CUT(ipc_mem_close, .address = address), 0);
 	IS(CUT(ipc_mem_open, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), 0);
 	/* With its context all of that goes. */
 	IS(get(address, &handle), CUDA_SUCCESS);
 	ckt_ipc_forget_context(&ckt_worker, ID(CONTEXT, 299));
-	YES(ckt_ipc_obstacle(message, sizeof message));
+	YES(ckt_ipc_is_shared(message, sizeof message));
 	ckt_ipc_forget_context(&ckt_worker, ckt_handle_primary(0));
-	NO(ckt_ipc_obstacle(message, sizeof message));
+	NO(ckt_ipc_is_shared(message, sizeof message));
 	inside_free(address);
 }
 
@@ -140,7 +145,7 @@ static void test_event(void)
 	uint64_t own = ID(EVENT, 240), plain = ID(EVENT, 241), opened = ID(EVENT, 242);
 	IS(ASK(event_create, .id = own, .flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
 	IS(ASK(event_create, .id = plain, .flags = CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-	NO(ckt_ipc_obstacle(message, sizeof message));
+	NO(ckt_ipc_is_shared(message, sizeof message));
 	YES(INSIDE(ipc_event_get, false, .event = plain)->result != CUDA_SUCCESS);
 	IS(INSIDE(ipc_event_get, false, .event = ID(EVENT, 299))->result, CUDA_ERROR_INVALID_HANDLE);
 	struct inside_reply *reply = INSIDE(ipc_event_get, false, .event = own);
@@ -148,7 +153,7 @@ static void test_event(void)
 	MUST(ckt_ipc_event_get_res_get(&reply->results, &res) && res.handle_len == sizeof handle, true);
 	memcpy(&handle, res.handle, sizeof handle);
 	IS(handle.kind, CKT_IPC_EVENT);
-	YES(ckt_ipc_obstacle(message, sizeof message));
+	YES(ckt_ipc_is_shared(message, sizeof message));
 	/* No memory, and memory is no event. */
 	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), CUDA_ERROR_INVALID_VALUE);
 	wrong = handle;
@@ -168,10 +173,10 @@ static void test_event(void)
 	IS(ASK(event_query, .event = opened), CUDA_SUCCESS);
 	IS(INSIDE(ipc_event_get, false, .event = opened)->result, CUDA_ERROR_INVALID_HANDLE);
 	IS(ASK(event_destroy, .id = own), CUDA_SUCCESS);
-	YES(ckt_ipc_obstacle(message, sizeof message));
+	YES(ckt_ipc_is_shared(message, sizeof message));
 	IS(ASK(event_destroy, .id = opened), CUDA_SUCCESS);
 	IS(ASK(event_destroy, .id = plain), CUDA_SUCCESS);
-	NO(ckt_ipc_obstacle(message, sizeof message));
+	NO(ckt_ipc_is_shared(message, sizeof message));
 	IS(CUT(ipc_event_get, .event = own), 0);
 	IS(CUT(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle, .handle_len = sizeof handle), 0);
 }
