@@ -105,8 +105,13 @@ static struct piece *pieces;
 CKT_LIB_EXPORT ncclResult_t ncclMemAlloc(void **ptr, size_t size)
 {
 	const struct ckt_client_table *client;
-	if (!ptr || !size || size > SIZE_MAX - GRANULARITY - ALIGNMENT)
-		return ncclInvalidArgument;
+	/* The genuine library leaves these to cudaMalloc. */
+	if (!ptr || size > SIZE_MAX - GRANULARITY - ALIGNMENT)
+		return ncclUnhandledCudaError;
+	if (!size) {
+		*ptr = NULL;
+		return ncclSuccess;
+	}
 	ncclResult_t status = ckt_nccl_enter(&client);
 	struct piece *piece = status ? NULL : malloc(sizeof *piece);
 	if (!piece)
@@ -152,24 +157,86 @@ CKT_NCCL_DOUBLED(ncclMemFree)
 
 /*
  * Registered memory is mapped by the other ranks' workers, who would get the extent that it lies in, and keep what a pause moves to the host.  So
- * nothing is registered, as with NCCL_LOCAL_REGISTER=0: collectives go through NCCL's own buffers.
+ * nothing is registered, as with NCCL_LOCAL_REGISTER=0: collectives go through NCCL's own buffers.  Handles are what a program sees of NCCL's own
+ * registrations all the same: one for a range, and for what lies within it, counted, and gone with the communicator.
  */
+enum { PAGE = 4096 };
+
+struct registration {
+	struct registration *next;
+	const struct ckt_nccl_handle *comm;
+	uint64_t begin, end;
+	unsigned refs;
+};
+
+static struct registration *registrations;
+
+/* Precondition: locked. */
+static struct registration *registration_of(const struct ckt_nccl_handle *comm, uint64_t begin, uint64_t end)
+{
+	struct registration *r = registrations;
+	while (r && (r->comm != comm || r->begin > begin || r->end < end))
+		r = r->next;
+	return r;
+}
+
 CKT_LIB_EXPORT ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle)
 {
 	struct ckt_nccl_handle *own;
-	ncclResult_t status = handle && buff && size ? ckt_nccl_ready(comm, &own) : ncclInvalidArgument;
-	if (!status)
-		*handle = NULL;
-	return status;
+	uint64_t begin = (uintptr_t)buff / PAGE * PAGE, end = (uintptr_t)buff + size;
+	ncclResult_t status = handle ? ckt_nccl_ready(comm, &own) : ncclInvalidArgument;
+	if (status)
+		return status;
+	end = (end + PAGE - 1) / PAGE * PAGE;
+	pthread_mutex_lock(&lock);
+	struct registration *r = registration_of(own, begin, end);
+	if (!r && (r = malloc(sizeof *r))) {
+		*r = (struct registration){.next = registrations, .comm = own, .begin = begin, .end = end};
+		registrations = r;
+	}
+	if (r) {
+		r->refs++;
+		*handle = r;
+	}
+	pthread_mutex_unlock(&lock);
+	return r ? ncclSuccess : ncclSystemError;
 }
 CKT_NCCL_DOUBLED(ncclCommRegister)
 
 CKT_LIB_EXPORT ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
 	struct ckt_nccl_handle *own;
-	return handle ? ncclInvalidArgument : ckt_nccl_ready(comm, &own);
+	ncclResult_t status = ckt_nccl_ready(comm, &own);
+	if (status || !handle)
+		return status;
+	pthread_mutex_lock(&lock);
+	struct registration **link = &registrations;
+	while (*link && (*link != handle || (*link)->comm != own))
+		link = &(*link)->next;
+	struct registration *r = *link;
+	if (r && !--r->refs) {
+		*link = r->next;
+		free(r);
+	}
+	pthread_mutex_unlock(&lock);
+	return r ? ncclSuccess : ncclInvalidUsage;
 }
 CKT_NCCL_DOUBLED(ncclCommDeregister)
+
+void ckt_nccl_registrations_drop(const struct ckt_nccl_handle *comm)
+{
+	pthread_mutex_lock(&lock);
+	for (struct registration **link = &registrations; *link;) {
+		struct registration *r = *link;
+		if (r->comm != comm) {
+			link = &r->next;
+			continue;
+		}
+		*link = r->next;
+		free(r);
+	}
+	pthread_mutex_unlock(&lock);
+}
 
 /* No window is what NCCL gives where it has no use for one. */
 CKT_LIB_EXPORT ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags)

@@ -74,6 +74,7 @@ static void handle_free(struct ckt_nccl_handle *handle)
 {
 	const struct ckt_client_table *client = ckt_client();
 	handle->object.magic = 0;
+	ckt_nccl_registrations_drop(handle);
 	if (handle->object.id && client)
 		client->object_drop(handle->object.id);
 	free((char *)handle->config.net);
@@ -393,8 +394,7 @@ static ncclResult_t make_of_parent(ncclComm_t comm, ncclComm_t *place, const ncc
 CKT_LIB_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
 {
 	struct ckt_nccl_comm_args args = {.kind = CKT_NCCL_SPLIT, .color = color, .key = key};
-	if (color < NCCL_SPLIT_NOCOLOR)
-		return ckt_nccl_note(ncclInvalidArgument);
+	/* Any colour but NCCL_SPLIT_NOCOLOR is one, negative ones too, as on an H200 with NCCL 2.28. */
 	return ckt_nccl_note(make_of_parent(comm, newcomm, config, &args, &color, sizeof color));
 }
 CKT_NCCL_DOUBLED(ncclCommSplit)

@@ -68,6 +68,9 @@ ncclResult_t ckt_nccl_settle(struct ckt_nccl_handle *const *made, ncclComm_t *co
 /* The end of one that is not to be. */
 void ckt_nccl_forget(struct ckt_nccl_handle *handle);
 
+/* ---- answers.c: the communicator ends, and its registrations with it. */
+void ckt_nccl_registrations_drop(const struct ckt_nccl_handle *comm);
+
 /* ---- group.c */
 /* Whether the thread collects. */
 bool ckt_nccl_collects(void);

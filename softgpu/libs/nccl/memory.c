@@ -17,8 +17,11 @@ ncclResult_t ncclMemAlloc(void **ptr, size_t size)
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	CUcontext context;
 	CUdeviceptr address = 0;
+	/* As cudaMalloc does. */
+	if (ptr && !size)
+		*ptr = NULL;
 	if (!ptr || !size)
-		return invalid("no memory to allocate");
+		return ptr ? ncclSuccess : ncclUnhandledCudaError;
 	if (!d || ckt_softlib_context(&context) != CUDA_SUCCESS || d->mem_alloc(&address, size) != CUDA_SUCCESS)
 		return ncclUnhandledCudaError;
 	*ptr = (void *)address;
@@ -39,52 +42,74 @@ CKT_ALIAS(MemFree);
 struct registration {
 	struct registration *next;
 	uint64_t comm;		/* its number */
+	uintptr_t begin, end;
+	bool window;
+	unsigned refs;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct registration *registrations;
 
-static ncclResult_t make(ncclComm_t handle, const void *buffer, size_t size, void **ret_handle)
+enum { PAGE = 4096 };
+
+/* The range's own, or that of one which it lies in, counted once more.  Precondition: locked. */
+static struct registration *hold(const struct registration *wanted)
 {
-	struct ncclComm *comm = buffer && size && ret_handle ? ckt_comm_get(handle) : NULL;
-	if (!comm)
-		return invalid("no such communicator, or nothing to register");
-	ncclResult_t result = ckt_comm_usable(comm);
-	struct registration *made = result == ncclSuccess ? malloc(sizeof *made) : NULL;
-	if (made) {
-		pthread_mutex_lock(&lock);
-		*made = (struct registration){.next = registrations, .comm = comm->number};
-		registrations = made;
-		pthread_mutex_unlock(&lock);
-		*ret_handle = made;
+	struct registration *r = wanted->window ? NULL : registrations;
+	while (r && (r->window || r->comm != wanted->comm || r->begin > wanted->begin || r->end < wanted->end))
+		r = r->next;
+	if (!r && (r = malloc(sizeof *r))) {
+		*r = *wanted;
+		r->next = registrations;
+		registrations = r;
 	}
+	if (r)
+		r->refs++;
+	return r;
+}
+
+static ncclResult_t make(ncclComm_t handle, const void *buffer, size_t size, void **ret_handle, bool window)
+{
+	struct ncclComm *comm = ret_handle ? ckt_comm_get(handle) : NULL;
+	if (!comm)
+		return invalid("no such communicator, or nowhere to put the handle");
+	ncclResult_t result = ckt_comm_usable(comm);
+	struct registration wanted = {.comm = comm->number, .begin = (uintptr_t)buffer / PAGE * PAGE, .window = window,
+				      .end = ((uintptr_t)buffer + size + PAGE - 1) / PAGE * PAGE};
+	pthread_mutex_lock(&lock);
+	struct registration *made = result == ncclSuccess ? hold(&wanted) : NULL;
+	pthread_mutex_unlock(&lock);
+	if (made)
+		*ret_handle = made;
 	ckt_comm_put(comm);
 	return made || result != ncclSuccess ? result : ncclSystemError;
 }
 
+/* No handle is nothing to end, as in NVIDIA's library. */
 static ncclResult_t end(ncclComm_t handle, const void *registration)
 {
 	struct ncclComm *comm = ckt_comm_get(handle);
-	struct registration *found = NULL;
+	struct registration **link = &registrations;
 	if (!comm)
 		return invalid("no such communicator");
 	pthread_mutex_lock(&lock);
-	for (struct registration **link = &registrations; *link && !found; link = &(*link)->next) {
-		if (*link == registration && (*link)->comm == comm->number) {
-			found = *link;
-			*link = found->next;
-			break;
-		}
+	while (*link && (*link != registration || (*link)->comm != comm->number))
+		link = &(*link)->next;
+	struct registration *found = *link;
+	if (found && !--found->refs) {
+		*link = found->next;
+		free(found);
 	}
 	pthread_mutex_unlock(&lock);
 	ckt_comm_put(comm);
-	free(found);
-	return found ? ncclSuccess : invalid("no such registration of the communicator");
+	if (!found && registration)
+		ckt_comm_say("no such registration of the communicator");
+	return found || !registration ? ncclSuccess : ncclInvalidUsage;
 }
 
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle)
 {
-	return make(comm, buff, size, handle);
+	return make(comm, buff, size, handle, false);
 }
 CKT_ALIAS(CommRegister);
 
@@ -98,7 +123,9 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, nc
 {
 	if (winFlags != NCCL_WIN_DEFAULT && winFlags != NCCL_WIN_COLL_SYMMETRIC)
 		return invalid("no such flags of a window");
-	return make(comm, buff, size, (void **)win);
+	if (!buff || !size)
+		return invalid("nothing to register");
+	return make(comm, buff, size, (void **)win, true);
 }
 CKT_ALIAS(CommWindowRegister);
 

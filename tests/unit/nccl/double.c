@@ -103,7 +103,7 @@ static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *made,
 {
 	ncclResult_t status = say("ncclCommSplit", "comm %d color %d key %d", number(comm), color, key);
 	*made = NULL;
-	return color < 0 ? status : given(status, made, 2, 1, config);
+	return color == NCCL_SPLIT_NOCOLOR ? status : given(status, made, 2, 1, config);
 }
 
 static ncclResult_t shrink(ncclComm_t comm, int *excluded, int count, ncclComm_t *made, ncclConfig_t *config, int flags)

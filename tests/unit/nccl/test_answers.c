@@ -38,29 +38,42 @@ static void test_memory(void)
 	IS(ncclMemFree(a), ncclSuccess);
 	IS(ncclMemFree(b), ncclSuccess);
 	IS(ncclMemFree(NULL), ncclSuccess);
-	IS(ncclMemAlloc(NULL, 5), ncclInvalidArgument);
-	IS(ncclMemAlloc(&a, 0), ncclInvalidArgument);
-	IS(ncclMemAlloc(&a, SIZE_MAX), ncclInvalidArgument);
+	/* As cudaMalloc does. */
+	IS(ncclMemAlloc(NULL, 5), ncclUnhandledCudaError);
+	IS(ncclMemAlloc(&a, 0), ncclSuccess);
+	YES(!a);
+	IS(ncclMemAlloc(&a, SIZE_MAX), ncclUnhandledCudaError);
 	kit_done();
 }
 
 /* Accepted, and nothing travels. */
 static void test_registrations(void)
 {
-	void *handle = &handle, *memory = (void *)0x200000000000;
+	void *handle = &handle, *within, *other, *memory = (void *)0x200000000000;
 	ncclWindow_t window = (ncclWindow_t)&window;
 	double_begin();
 	ncclComm_t comm = kit_comm(2, 0);
 	loop_mark();
 	IS(ncclCommRegister(comm, memory, 4096, &handle), ncclSuccess);
+	YES(handle != NULL);
+	/* What lies within has the same one, counted; what goes beyond has its own. */
+	IS(ncclCommRegister(comm, (char *)memory + 100, 3000, &within), ncclSuccess);
+	YES(within == handle);
+	IS(ncclCommRegister(comm, memory, 4097, &other), ncclSuccess);
+	YES(other != handle);
 	IS(ncclCommDeregister(comm, handle), ncclSuccess);
+	IS(ncclCommDeregister(comm, handle), ncclSuccess);
+	IS(ncclCommDeregister(comm, handle), ncclInvalidUsage);
+	IS(ncclCommDeregister(comm, NULL), ncclSuccess);
 	IS(ncclCommWindowRegister(comm, memory, 4096, &window, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
 	YES(!window);
 	IS(ncclCommWindowDeregister(comm, window), ncclSuccess);
-	IS(ncclCommRegister(comm, NULL, 4096, &handle), ncclInvalidArgument);
+	/* Pointers are not looked at without NCCL_CHECK_POINTERS; the other one goes with its communicator. */
+	IS(ncclCommRegister(comm, NULL, 4096, &handle), ncclSuccess);
+	IS(ncclCommDeregister(comm, handle), ncclSuccess);
 	IS(ncclCommRegister(comm, memory, 4096, NULL), ncclInvalidArgument);
 	IS(ncclCommRegister(NULL, memory, 4096, &handle), ncclInvalidArgument);
-	IS(ncclCommDeregister(comm, memory), ncclInvalidArgument);
+	IS(ncclCommDeregister(comm, memory), ncclInvalidUsage);
 	IS(ncclCommWindowDeregister(comm, (ncclWindow_t)memory), ncclInvalidArgument);
 	IS(loop_batched + loop_waited, 0);
 	IS(ncclCommDestroy(comm), ncclSuccess);
