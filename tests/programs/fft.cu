@@ -1,5 +1,6 @@
 /*
- * A convolution by cuFFT: two images are transformed, multiplied and transformed back, before and after the mid point with the same plans.
+ * A convolution by cuFFT: two images are transformed, multiplied and transformed back, before and after the mid point with the same plans, and
+ * once more by a graph that was captured before it.
  * The CPU computes it by its definition.
  */
 #include "phase.h"
@@ -44,6 +45,19 @@ static void convolve(struct convolution *c)
 	multiply<<<(ROWS * HALF + 255) / 256, 256, 0, c->stream>>>(c->image_spectrum, c->filter_spectrum, 1.0f / (ROWS * COLUMNS), ROWS * HALF);
 	CHECK(cudaGetLastError());
 	FFT(cufftExecC2R(c->backward, c->image_spectrum, c->image));
+}
+
+static cudaGraphExec_t capture(struct convolution *c)
+{
+	cudaGraph_t graph;
+	cudaGraphExec_t captured;
+
+	CHECK(cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal));
+	convolve(c);
+	CHECK(cudaStreamEndCapture(c->stream, &graph));
+	CHECK(cudaGraphInstantiate(&captured, graph, 0));
+	CHECK(cudaGraphDestroy(graph));
+	return captured;
 }
 
 static std::vector<double> expected(const std::vector<double> &image, const std::vector<float> &filter)
@@ -112,10 +126,16 @@ int main()
 	convolve(&c);
 	wanted = expected(wanted, filter);
 	compare("once", &c, wanted);
+	cudaGraphExec_t captured = capture(&c);
 	phase();
 	convolve(&c);
 	wanted = expected(wanted, filter);
 	compare("twice", &c, wanted);
+	/* What was captured before the mid point, on the plans as they were then. */
+	CHECK(cudaGraphLaunch(captured, c.stream));
+	wanted = expected(wanted, filter);
+	compare("as a graph", &c, wanted);
+	CHECK(cudaGraphExecDestroy(captured));
 
 	/* Plans can be made after it as before, and refused. */
 	cufftHandle third;
