@@ -1,6 +1,6 @@
 /*
  * Entry points by name and version: the newest version of a function that is not newer than what the program was written for.
- * The undocumented export tables are refused, as whatever needs them cannot work across a wire.
+ * The undocumented export tables are refused, as whatever needs them cannot work across a wire; CUPTI's first one is empty.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -83,10 +83,22 @@ CKT_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int ver
 	return CUDA_SUCCESS;
 }
 
+/*
+ * CUPTI of CUDA 13.2 and later asks for one table at its first call, and cuptiGetVersion fails without it: JAX then computes on the CPU.  A table begins with
+ * its size and CUPTI looks at that, so it is content with one in which there is no function; zeros follow for who looks for one all the same.
+ */
+static const uint8_t cupti_id[16] = {0x7c, 0xb6, 0x3f, 0x9b, 0x9c, 0xa4, 0x8e, 0x42, 0xa4, 0x84, 0xbe, 0xb6, 0x6e, 0x6a, 0xed, 0x7f};
+enum { CUPTI_TABLE_WORDS = 512 };
+static const uint64_t cupti_table[CUPTI_TABLE_WORDS] = {sizeof *cupti_table};
+
 CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	if (table)
 		*table = NULL;
+	if (table && id && !memcmp(id->bytes, cupti_id, sizeof cupti_id)) {
+		*table = cupti_table;
+		return CUDA_SUCCESS;
+	}
 	/* Every library of NVIDIA's asks, some for dozens, and goes on without: only who looks for it is told, once. */
 	static atomic_bool said;
 	if (!atomic_exchange(&said, true))

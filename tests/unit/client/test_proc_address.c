@@ -41,6 +41,15 @@ static void test_versions(void)
 	CUuuid id = {{0}};
 	LOCAL(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_SUPPORTED);
 	CU_ASSERT_PTR_NULL(table);
+	/* CUPTI's first table is there, and has room for no function. */
+	const CUuuid cupti = {{0x7c, (char)0xb6, 0x3f, (char)0x9b, (char)0x9c, (char)0xa4, (char)0x8e, 0x42, (char)0xa4, (char)0x84, (char)0xbe, (char)0xb6, 0x6e, 0x6a, (char)0xed, 0x7f}};
+	LOCAL(cuGetExportTable(&table, &cupti), CUDA_SUCCESS);
+	MUST(table != NULL, true);
+	IS(*(const uint64_t *)table, sizeof(uint64_t));
+	for (unsigned i = 1; i < 512; i++)
+		IS(((const uint64_t *)table)[i], 0);
+	LOCAL(cuGetExportTable(NULL, &cupti), CUDA_ERROR_NOT_SUPPORTED);
+	LOCAL(cuGetExportTable(&table, NULL), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 UNIT_SUITE(proc_address, {"versions", test_versions})
