@@ -12,6 +12,7 @@ import time
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "runner"))
 import runner  # noqa: E402
+import proc_stacks  # noqa: E402
 import wheels  # noqa: E402
 
 
@@ -64,6 +65,7 @@ class Sides:
         with open(path, "w", encoding="utf-8") as out:
             for pid in (*pids, *self.server.workers()):
                 print(f"--- process {pid}", file=out, flush=True)
+                proc_stacks.describe(pid, out)
                 if debugger:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         subprocess.run([debugger, "-p", str(pid), "-batch", "-nx", "-ex", "thread apply all bt 24"], stdin=subprocess.DEVNULL, stdout=out,
