@@ -15,6 +15,7 @@ Modes:
   pause       paused and resumed 100 times, its memory with the host in between
   memory      stopped with its image in the server's memory, and restored from there, three times
   job         the program's sessions (its processes') are one job, checkpointed and stopped together, their server killed, all restored on a second one
+  apart       the same, after one of the sessions was refused by itself, with --refusal in the message
   refused     its checkpoint and its pause must be refused at the mid point, with --refusal in the message, and it goes on
   hop         moved four times between the first two GPUs of one server while the program works
   card        with nothing set, stopped on purpose, its server killed, --pause seconds later restored elsewhere
@@ -565,6 +566,29 @@ def route_job(j):
     j.finish(after[0])
 
 
+def route_apart(j):
+    """One of a job's sessions that share memory does not go on without the others; all of them do."""
+    first, second = j.server(), j.server()
+    j.start_program(first, job="test.job")
+    image = os.path.join(j.directory, "image")
+    workers = first.workers()
+    j.started += workers
+    sessions = [s["session"] for s in j.sessions(first)]
+    j.ctl(first, "checkpoint", "--job", "test.job", image, "--stop")
+    first.kill()
+    end_all(workers, "their server was killed")
+    # It waits a while for the others.
+    try:
+        j.ctl(second, "restore", os.path.join(image, sessions[0]))
+    except Failure as failure:
+        if j.arg.refusal not in str(failure):
+            raise Failure(f"session {sessions[0]} was refused alone for another reason: {failure}") from None
+    else:
+        raise Failure(f"session {sessions[0]} was restored without the others")
+    j.ctl(second, "restore", "--job", image)
+    j.finish(second)
+
+
 def route_again(j):
     servers = [j.server() for _ in range(4)]
     session = j.start(servers[0])
@@ -685,7 +709,7 @@ def route_card(j):
         os.environ["HOME"] = before
 
 
-ROUTES = {"refused": route_refused, "hop": route_hop, "card": route_card, "checkpoint": route_checkpoint, "job": route_job, "again": route_again, "twice": route_twice, "migrate": route_migrate,
+ROUTES = {"refused": route_refused, "hop": route_hop, "card": route_card, "checkpoint": route_checkpoint, "job": route_job, "apart": route_apart, "again": route_again, "twice": route_twice, "migrate": route_migrate,
           "pause": route_pause, "memory": route_memory}
 
 
@@ -709,14 +733,14 @@ def arguments(argv):
     parser.add_argument("--running", type=int, default=0, metavar="N", help="of job: first saved so many times while it runs on")
     parser.add_argument("--running-out", default="", metavar="FILE", help="where what cricketctl said of those goes, a line of JSON each")
     parser.add_argument("--spread", choices=("11", "12", "21", "22"), default="11", help="of job: at how many servers the ranks are, and go on")
-    parser.add_argument("--transport", choices=("tcp", "unix", "far", "leave"), default="tcp", help="of checkpoint, job, again, twice and migrate")
+    parser.add_argument("--transport", choices=("tcp", "unix", "far", "leave"), default="tcp", help="of checkpoint, job, apart, again, twice and migrate")
     parser.add_argument("--moves", type=int, default=10, metavar="N", help="of migrate (default 10)")
     parser.add_argument("--clients", type=int, default=1, metavar="N", help="so many at once (tcp, unix)")
     parser.add_argument("--at", type=int, default=1, metavar="N", help="the mid point where the checkpoint is taken")
     parser.add_argument("--python", metavar="PATH", help="the interpreter for a program in Python; otherwise $CKT_TEST_PYTHON")
     parser.add_argument("--server-arg", action="append", default=[], metavar="ARG")
     parser.add_argument("--may-pause", action="store_true", help="of refused: a move is refused instead of a pause")
-    parser.add_argument("--refusal", default="", metavar="TEXT", help="of refused")
+    parser.add_argument("--refusal", default="", metavar="TEXT", help="of refused and apart")
     parser.add_argument("--visible", metavar="LIST", help="the program's CUDA_VISIBLE_DEVICES")
     parser.add_argument("--expected", metavar="DIR", help="where the texts to compare with are kept")
     parser.add_argument("--source", metavar="FILE", help="the program's source: a changed one starts with a new text")
