@@ -70,7 +70,11 @@ CUresult ckt_lib_learn(const struct ckt_client_table *client, struct ckt_call *c
 	if (result)
 		return result;
 	*ret_status = (int)ckt_get_u32(&reply.results);
+	bool whole = ckt_cursor_done(&reply.results);
 	client->release(&reply);
+	/* An answer without a status is no success. */
+	if (!whole)
+		return CUDA_ERROR_UNKNOWN;
 	if (!*ret_status)
 		ckt_lib_take(content);
 	return CUDA_SUCCESS;

@@ -237,8 +237,14 @@ static ncclResult_t make_of_ids(ncclComm_t *place, int ranks, int rank, int id_c
 static ncclResult_t settled(struct ckt_nccl_handle *made, ncclComm_t *place, const uint8_t *words)
 {
 	ncclResult_t status = (ncclResult_t)ckt_xdr_u32(words, 0);
-	made->ranks = (int)ckt_xdr_u32(words, 1);
-	made->rank = (int)ckt_xdr_u32(words, 2);
+	int ranks = (int)ckt_xdr_u32(words, 1), rank = (int)ckt_xdr_u32(words, 2);
+	/* What the program asked for is what it gets; of a split or a shrink only the server knows. */
+	bool sound = ranks >= 1 && ranks <= CKT_NCCL_RANKS_MAX && rank >= 0 && rank < ranks && (made->ranks < 1 || (ranks == made->ranks && rank == made->rank));
+	bool none = ranks == -1 && made->ranks < 1;
+	if (!status && !sound && !none)
+		status = ncclInternalError;
+	made->ranks = sound ? ranks : -1;
+	made->rank = sound ? rank : -1;
 	if (!status && made->ranks > 0) {
 		made->peers = calloc((size_t)made->ranks, 1);
 		status = made->peers ? ncclSuccess : ncclSystemError;
@@ -249,6 +255,16 @@ static ncclResult_t settled(struct ckt_nccl_handle *made, ncclComm_t *place, con
 		*place = NULL;
 		ckt_nccl_forget(made);
 	}
+	return status;
+}
+
+/* What is not known to be made is not. */
+static ncclResult_t none_settled(struct ckt_nccl_handle *const *made, ncclComm_t *const *places, uint32_t count, ncclResult_t status)
+{
+	uint8_t words[4 * CKT_NCCL_SETTLE_WORDS];
+	ckt_put_u32(ckt_put_u32(ckt_put_u32(ckt_put_u32(words, (uint32_t)status), (uint32_t)-1), (uint32_t)-1), 0);
+	for (uint32_t i = 0; i < count; i++)
+		settled(made[i], places ? places[i] : NULL, words);
 	return status;
 }
 
@@ -269,7 +285,7 @@ static ncclResult_t settle_some(const struct ckt_client_table *client, struct ck
 		result = client->wait(&call, &reply);
 	}
 	if (result)
-		return ckt_nccl_status(result);
+		return none_settled(made, places, count, ckt_nccl_status(result));
 	bool whole = ckt_nccl_settle_res_get(&reply.results, &res) && res.states_len == count * CKT_NCCL_SETTLE_WORDS;
 	/* The words lie in the reply, and forgetting asks again. */
 	uint8_t *words = whole ? malloc(4 * (size_t)res.states_len + 1) : NULL;
@@ -281,8 +297,10 @@ static ncclResult_t settle_some(const struct ckt_client_table *client, struct ck
 		if (!first)
 			first = status;
 	}
+	if (!words)
+		return none_settled(made, places, count, ncclInternalError);
 	free(words);
-	return words ? first : ncclInternalError;
+	return first;
 }
 
 ncclResult_t ckt_nccl_settle(struct ckt_nccl_handle *const *made, ncclComm_t *const *places, size_t count)

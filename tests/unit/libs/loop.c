@@ -14,6 +14,7 @@ bool loop_copy_async;
 bool loop_captures, loop_capture_ended;
 uint32_t loop_captured;
 uint64_t loop_captured_workspace;
+unsigned loop_lies;
 static CUresult deferred;
 static uint32_t began;
 static size_t began_size;
@@ -57,6 +58,31 @@ static CUresult begin(struct ckt_call *call, uint32_t proc, size_t size, unsigne
 	return CUDA_SUCCESS;
 }
 
+static unsigned roll(unsigned sides)
+{
+	loop_lies = loop_lies * 1103515245u + 12345u;
+	loop_lies += !loop_lies;
+	return (loop_lies >> 8) % sides;
+}
+
+/* In a buffer of just their size, so that a read behind them is found. */
+static void lie(struct ckt_cursor *results)
+{
+	static const uint32_t words[] = {0, 1, 2, 7, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000, 0xfffffffe, 65536};
+	static uint8_t *bytes;
+	size_t had = (size_t)(results->end - results->p), size = had;
+	if (roll(4) == 0)
+		size = roll((unsigned)had + 9);
+	free(bytes);
+	bytes = calloc(size + !size, 1);
+	memcpy(bytes, results->p, had < size ? had : size);
+	for (unsigned changes = roll(4); changes-- > 0 && size >= 4;) {
+		uint32_t word = roll(3) ? words[roll(sizeof words / sizeof *words)] : roll(1u << 31);
+		ckt_put_u32(bytes + 4 * roll((unsigned)size / 4), word);
+	}
+	*results = (struct ckt_cursor){.p = bytes, .end = bytes + size};
+}
+
 /* The reply is the worker's own buffer, until the next call. */
 static CUresult run(struct ckt_call *call, bool batched, struct ckt_reply *ret_reply)
 {
@@ -77,6 +103,8 @@ static CUresult run(struct ckt_call *call, bool batched, struct ckt_reply *ret_r
 	struct inside_reply *reply = inside_run(ckt_lib_prog(began >> 16), began & 0xffff, proc, message, began_size, batched);
 	if (ret_reply)
 		*ret_reply = (struct ckt_reply){.results = reply->results};
+	if (ret_reply && loop_lies)
+		lie(&ret_reply->results);
 	return (CUresult)reply->result;
 }
 

@@ -26,3 +26,5 @@ extern uint32_t loop_captured;
 extern uint64_t loop_captured_workspace;
 /* Of the session: changes where it is restored. */
 extern uint64_t loop_generation;
+/* Not 0: a hostile server, whose replies are other bytes than the worker's, or fewer or more; where what comes from. */
+extern unsigned loop_lies;

@@ -57,10 +57,11 @@ static void test_number(void)
 /* A table in which waiting answers `answer`, or fails. */
 static CUresult wait_result;
 static uint8_t answer[4];
+static size_t answer_bytes = sizeof answer;
 
 static CUresult fake_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 {
-	*ret_reply = (struct ckt_reply){.results = {.p = answer, .end = answer + sizeof answer}};
+	*ret_reply = (struct ckt_reply){.results = {.p = answer, .end = answer + answer_bytes}};
 	return wait_result;
 }
 
@@ -83,6 +84,11 @@ static void test_learn(void)
 	IS(ckt_lib_learn(&table, &call, 7, &status), CUDA_ERROR_UNKNOWN);
 	NO(ckt_lib_taken(7));
 	wait_result = CUDA_SUCCESS;
+	/* An answer that holds no status is none. */
+	answer_bytes = 0;
+	IS(ckt_lib_learn(&table, &call, 7, &status), CUDA_ERROR_UNKNOWN);
+	NO(ckt_lib_taken(7));
+	answer_bytes = sizeof answer;
 	IS(ckt_lib_learn(&table, &call, 7, &status), CUDA_SUCCESS);
 	IS(status, 0);
 	YES(ckt_lib_taken(7));

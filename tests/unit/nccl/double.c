@@ -12,7 +12,7 @@ struct comm {
 	bool alive;
 };
 
-enum { COMMS = 256, ANSWERS = 16 };
+enum { COMMS = 16384, ANSWERS = 16 };
 
 struct ckt_nccl_config double_config;
 char double_net[64], double_name[64];
