@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/conn/settings.h"
+#include "client/conn/spin.h"
 #include "rpc/fork.h"
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/log.h"
@@ -266,22 +267,23 @@ void ckt_call_async(struct ckt_call *call, ckt_call_done done, void *data)
 
 /* ---- Waiting: one of the waiting threads reads for all */
 
-static int64_t now_us(void)
+/* Precondition: this thread is the reader.  0 where something came, -EAGAIN where nothing did, or -errno of a broken connection. */
+static int read_something(struct ckt_conn *conn, const struct ckt_spin *spin)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	while (ckt_spin_again(spin)) {
+		int result = ckt_conn_read(conn, 0);
+		if (result != -EAGAIN)
+			return result;
+	}
+	return ckt_conn_read(conn, 1000);
 }
 
-void ckt_conn_wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data)
+static void wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data, const struct ckt_spin *spin)
 {
-	if (finished(data))
-		return;
 	uint64_t epoch = conn->epoch;
 	int result = ckt_conn_send(conn);
 	if (result)
 		ckt_conn_broken(conn, epoch, result);
-	int64_t spin_until = conn->spin_us ? now_us() + conn->spin_us : 0;
 	pthread_mutex_lock(&conn->read_lock);
 	while (!finished(data)) {
 		if (conn->reading || atomic_load(&conn->state) == CKT_CONN_RESUMING) {
@@ -293,8 +295,7 @@ void ckt_conn_wait_until(struct ckt_conn *conn, bool (*finished)(void *data), vo
 		conn->reading = true;
 		pthread_mutex_unlock(&conn->read_lock);
 		epoch = conn->epoch;
-		bool spin = spin_until && now_us() < spin_until;
-		result = ckt_conn_read(conn, spin ? 0 : 1000);
+		result = read_something(conn, spin);
 		pthread_mutex_lock(&conn->read_lock);
 		conn->reading = false;
 		if (conn->sleepers)
@@ -306,6 +307,23 @@ void ckt_conn_wait_until(struct ckt_conn *conn, bool (*finished)(void *data), vo
 		}
 	}
 	pthread_mutex_unlock(&conn->read_lock);
+}
+
+void ckt_conn_wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data)
+{
+	if (finished(data))
+		return;
+	struct ckt_spin spin = ckt_spin_begin();
+	wait_until(conn, finished, data, &spin);
+	ckt_spin_end();
+}
+
+void ckt_conn_listen_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data)
+{
+	if (finished(data))
+		return;
+	struct ckt_spin spin = ckt_spin_short();
+	wait_until(conn, finished, data, &spin);
 }
 
 void ckt_call_wait_until(bool (*finished)(void *data), void *data)
@@ -511,7 +529,6 @@ CUresult ckt_conn_open_session(struct ckt_conn *conn, unsigned part, unsigned pa
 	char message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1];
 	struct ckt_hello_ok ok = {0};
 	conn->mode = (ckt_settings.sync ? CKT_CONN_SYNC : 0) | (parts > 1 ? CKT_CONN_SEVERAL : 0);
-	conn->spin_us = ckt_settings.spin_us;
 	if (getrandom(conn->secret, sizeof conn->secret, 0) != sizeof conn->secret) {
 		ckt_log_user("no random bytes for the session's secret: %s", strerror(errno));
 		return CUDA_ERROR_NO_DEVICE;

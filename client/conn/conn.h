@@ -75,7 +75,6 @@ struct ckt_conn {
 	unsigned number;			/* in ckt_conns */
 	const char *visible;			/* CUDA_VISIBLE_DEVICES for this server, or NULL */
 	unsigned mode;				/* CKT_CONN_SYNC, CKT_CONN_SEVERAL: one word, because every call looks at it */
-	int spin_us;
 
 	/* Identity */
 	char session[CKT_SESSION_ID_SIZE + 1];
@@ -143,6 +142,8 @@ CUresult ckt_conn_open(void);
 const struct ckt_devices_res *ckt_conn_devices(void);
 /* Returns once finished(data) is true; every reply that arrives over this connection makes it look again. */
 void ckt_conn_wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data);
+/* The same for a thread that nobody of the program waits for: it does not poll (spin.h). */
+void ckt_conn_listen_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data);
 /* A session procedure without arguments, waited for. */
 CUresult ckt_conn_session_call(struct ckt_conn *conn, uint32_t proc, struct ckt_reply *ret_reply);
 /* The same with encoded arguments. */

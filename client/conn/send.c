@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/conn/conn.h"
+#include "client/conn/settings.h"
 #include "rpc/log.h"
 
 /* Precondition: read_lock held. */
@@ -103,7 +104,7 @@ static bool unsent(struct ckt_conn *conn)
 /* True where something may have come that no thread waits for. */
 static bool flusher_sleep(struct ckt_conn *conn)
 {
-	if (conn->spin_us) {
+	if (ckt_settings.spin_us) {
 		for (int i = 0; i < FLUSHER_SPINS; i++) {
 			if (unsent(conn))
 				return false;
@@ -170,15 +171,24 @@ void ckt_conn_flusher_start(struct ckt_conn *conn)
 		ckt_debug("no thread to send in the background (%d): ignoring, every call is sent at once", error);
 }
 
+static void send_now(struct ckt_conn *conn)
+{
+	uint64_t epoch = conn->epoch;
+	int result = ckt_conn_send(conn);
+	if (result)
+		ckt_conn_broken(conn, epoch, result);
+}
+
 void ckt_conn_flusher_kick(struct ckt_conn *conn)
 {
 	if (__builtin_expect(!conn->flusher_running, 0)) {
-		uint64_t epoch = conn->epoch;
-		int result = ckt_conn_send(conn);
-		if (result)
-			ckt_conn_broken(conn, epoch, result);
+		send_now(conn);
 		return;
 	}
-	if (atomic_load(&conn->flusher_asleep) && atomic_exchange(&conn->flusher_asleep, 0))
+	if (atomic_load(&conn->flusher_asleep) && atomic_exchange(&conn->flusher_asleep, 0)) {
+		/* Its waking takes longer than to send the first of a row here. */
+		if (ckt_settings.spin_us)
+			send_now(conn);
 		syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	}
 }

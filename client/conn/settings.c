@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,15 @@ static void load_address(void)
 		strcpy(ckt_settings.address, "unix:/run/cricket/socket");
 }
 
+static void load_spin(void)
+{
+	cpu_set_t set;
+	ckt_settings.processors = sched_getaffinity(0, sizeof set, &set) ? (unsigned)sysconf(_SC_NPROCESSORS_ONLN) : (unsigned)CPU_COUNT(&set);
+	const char *given = getenv("CRICKET_SPIN");
+	ckt_settings.spin_given = given && *given;
+	ckt_settings.spin_us = (int)load_number("CRICKET_SPIN", 0, 100000, ckt_settings.processors > CKT_FEW_PROCESSORS ? 50 : 0);
+}
+
 void ckt_settings_load(void)
 {
 	load_log();
@@ -138,8 +148,7 @@ void ckt_settings_load(void)
 	ckt_settings.token_file = token && *token ? token : NULL;
 	ckt_settings.sync = load_number("CRICKET_SYNC", 0, 1, 0);
 	ckt_settings.share_memory = load_number("CRICKET_SHARE_MEMORY", 0, 1, 1);
-	/* Polling pays only where the two sides have processors of their own. */
-	ckt_settings.spin_us = (int)load_number("CRICKET_SPIN", 0, 100000, sysconf(_SC_NPROCESSORS_ONLN) > 4 ? 50 : 0);
+	load_spin();
 	ckt_settings.connect_timeout_ms = 10000;
 	ckt_settings.reconnect_timeout_ms = load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;
 	ckt_settings.park_timeout_ms = load_number("CRICKET_PARK_TIMEOUT", 0, 365 * 86400, 0) * 1000;

@@ -8,7 +8,10 @@
 #include "rpc/job.h"
 #include "rpc/net.h"
 
-enum { CKT_STANDBY_MAX = 16 };
+enum {
+	CKT_STANDBY_MAX = 16,
+	CKT_FEW_PROCESSORS = 4,		/* with no more than these nobody polls: the two sides have none of their own */
+};
 
 struct ckt_settings {
 	char address[CKT_ADDRESS_TEXT_MAX];	/* REMOTE_GPU_ADDRESS, else the local server's socket */
@@ -22,6 +25,8 @@ struct ckt_settings {
 	bool sync;				/* CRICKET_SYNC=1 */
 	bool share_memory;			/* CRICKET_SHARE_MEMORY, unless it is 0 */
 	int spin_us;				/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */
+	bool spin_given;			/* by the user */
+	unsigned processors;			/* that this program may run on */
 	int connect_timeout_ms;
 	int64_t reconnect_timeout_ms;		/* CRICKET_RECONNECT_TIMEOUT, in seconds */
 	int64_t park_timeout_ms;		/* CRICKET_PARK_TIMEOUT, in seconds; 0: no limit */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "client/conn/conn.h"
+#include "client/conn/spin.h"
 #include "client/cuda/array.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
@@ -211,6 +212,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int 
 	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK || (flags & CU_CTX_SCHED_MASK) == 3 || (flags & CU_CTX_SCHED_MASK) > 4)
 		return CUDA_ERROR_INVALID_VALUE;
 	primaries[device].flags = flags;
+	ckt_spin_schedule(flags);
 	return CUDA_SUCCESS;
 }
 
@@ -265,6 +267,7 @@ static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device, 
 		ckt_object_remove(&context->object);
 		return result;
 	}
+	ckt_spin_schedule(flags);
 	*ret_context = (CUcontext)(uintptr_t)context->object.id;
 	return CUDA_SUCCESS;
 }
@@ -479,6 +482,7 @@ CKT_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
 		return CUDA_ERROR_INVALID_VALUE;
 	context->flags = flags;
+	ckt_spin_schedule(flags);
 	return CUDA_SUCCESS;
 }
 

@@ -138,7 +138,7 @@ static void *host_thread(void *opaque)
 			free(a);
 			continue;
 		}
-		ckt_conn_wait_until(caller->conn, something_to_do, caller);
+		ckt_conn_listen_until(caller->conn, something_to_do, caller);
 		int state = atomic_load(&caller->conn->state);
 		if (state == CKT_CONN_LOST || state == CKT_CONN_FORKED)
 			return NULL;

@@ -97,7 +97,7 @@ static void *listen_thread(void *opaque)
 		if (!listener->registered || is_over(listener->conn))
 			break;
 		pthread_mutex_unlock(&lock);
-		ckt_conn_wait_until(listener->conn, something_to_do, listener);
+		ckt_conn_listen_until(listener->conn, something_to_do, listener);
 		pthread_mutex_lock(&lock);
 	}
 	listener->running = false;

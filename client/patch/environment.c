@@ -27,7 +27,9 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_SOFT_TRACE", "file for the instructions of one thread on the soft GPU, with the registers that they name"},
 	{"CRICKET_SOFT_TRACE_THREAD", "KERNEL[:BX,BY,BZ[:TX,TY,TZ]]: which thread; the first of the first block of any kernel unless given"},
 	{"CRICKET_SOFT_WAITS", "where the soft GPU's calls wait for it by themselves, as NVIDIA's driver's may: load, launch; nowhere unless given"},
-	{"CRICKET_SPIN", "microseconds for which a waiting thread polls before it sleeps"},
+	{"CRICKET_SPIN", "microseconds for which a waiting thread polls before it sleeps; unless given, as the "
+			 "program's schedule flags (cudaSetDeviceFlags) say: up to 0.1 s where it has more than 4 processors "
+			 "and half of them are free of such threads, not with cudaDeviceScheduleBlockingSync"},
 	{"CRICKET_STANDBY", "host:port,...: servers to look at when the session is not found at its own address"},
 	{"CRICKET_STATE_DIR", "where cricketctl leaves the new address of a session that moved; ~/.local/state/cricket unless given"},
 	{"CRICKET_SYNC", "1 waits for every call, so that an error is reported by the call that caused it"},

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -496,11 +497,12 @@ static void serve(struct ckt_worker *worker)
 			continue;
 		int64_t now = ckt_now_ns();
 		if (!active_until_ns)
-			active_until_ns = now + CKT_SPIN_NS;
+			active_until_ns = now + worker->spin_ns;
 		if (full || stopped || now >= active_until_ns) {
 			if (worker->pools.synchronized)
 				ckt_pools_poll(worker);
 			sleep_until_something(worker, !full && !stopped);
+			active_until_ns = 0;
 		}
 	}
 }
@@ -535,8 +537,15 @@ void ckt_executor_go(struct ckt_worker *worker)
 	pthread_mutex_unlock(&worker->mail_lock);
 }
 
+static bool many_processors(void)
+{
+	cpu_set_t set;
+	return !sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) > CKT_FEW_PROCESSORS;
+}
+
 int ckt_executor_start(struct ckt_worker *worker)
 {
+	worker->spin_ns = many_processors() ? CKT_SPIN_LONG_NS : CKT_SPIN_NS;
 	int result = ckt_input_init(&worker->input);
 	if (!result)
 		result = ckt_lookahead_start(worker);

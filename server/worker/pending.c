@@ -282,7 +282,8 @@ static void *waiter(void *opaque)
 			complete(worker, p, result);
 		pending_free(p);
 		pthread_mutex_unlock(&list->lock);
-		if (ckt_output_flush(&worker->output))
+		/* Also where all went out: the program's next command comes soon, and the executor wakes up while the answer travels. */
+		if (ckt_output_flush(&worker->output) || worker->spin_ns > CKT_SPIN_NS)
 			ckt_executor_wake(worker);
 		pthread_mutex_lock(&list->lock);
 	}

@@ -63,6 +63,8 @@
 
 enum {
 	CKT_SPIN_NS = 50000,		/* how long a command or a wait is looked for before somebody blocks */
+	CKT_SPIN_LONG_NS = 200000,	/* how long a command where there are processors: a program thinks between an answer and its next launch */
+	CKT_FEW_PROCESSORS = 4,
 };
 
 struct ckt_worker_device {
@@ -129,6 +131,7 @@ struct ckt_worker {
 	int client_fd;
 	uint64_t client_epoch;
 	pthread_t executor;
+	int64_t spin_ns;		/* how long it looks for a command before it sleeps */
 	CUevent time_base;		/* recorded at the restore: image_ms of events count from image_base_ms before it */
 	float image_base_ms;
 

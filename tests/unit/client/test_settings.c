@@ -1,5 +1,6 @@
 /* client/conn/settings.h: what the environment says, and what is made of nonsense in it. */
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -67,9 +68,14 @@ static void test_spin(void)
 {
 	TEXT(load("CRICKET_SPIN", "100000", NULL, NULL), "");
 	IS(ckt_settings.spin_us, 100000);
+	YES(ckt_settings.spin_given);
 	load(NULL, NULL, NULL, NULL);
 	int otherwise = ckt_settings.spin_us;
-	IS(otherwise, sysconf(_SC_NPROCESSORS_ONLN) > 4 ? 50 : 0);
+	NO(ckt_settings.spin_given);
+	cpu_set_t set;
+	IS(sched_getaffinity(0, sizeof set, &set), 0);
+	IS(ckt_settings.processors, CPU_COUNT(&set));
+	IS(otherwise, CPU_COUNT(&set) > CKT_FEW_PROCESSORS ? 50 : 0);
 	HAS(load("CRICKET_SPIN", "100001", NULL, NULL), "from 0 to 100000");
 	IS(ckt_settings.spin_us, otherwise);
 }

@@ -1,0 +1,61 @@
+/* How a thread waits for an answer; see spin.h. */
+#include "client/conn/spin.h"
+
+#include <cuda.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "client/conn/settings.h"
+
+static _Atomic unsigned schedule, waiting;
+
+static int64_t now_us(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+void ckt_spin_schedule(unsigned flags)
+{
+	atomic_store_explicit(&schedule, flags & CU_CTX_SCHED_MASK, memory_order_relaxed);
+}
+
+struct ckt_spin ckt_spin_short(void)
+{
+	return (struct ckt_spin){.until_us = ckt_settings.spin_us ? now_us() + ckt_settings.spin_us : 0};
+}
+
+/* Half of the processors at most: the flusher, the program's other threads and, on one host, the worker want theirs. */
+static bool polls(unsigned flags, unsigned threads)
+{
+	if (ckt_settings.spin_given || flags == CU_CTX_SCHED_BLOCKING_SYNC)
+		return false;
+	if (flags == CU_CTX_SCHED_SPIN)
+		return ckt_settings.processors > 1;
+	return ckt_settings.processors > CKT_FEW_PROCESSORS && threads <= ckt_settings.processors / 2;
+}
+
+struct ckt_spin ckt_spin_begin(void)
+{
+	unsigned flags = atomic_load_explicit(&schedule, memory_order_relaxed);
+	unsigned threads = atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed) + 1;
+	if (!polls(flags, threads))
+		return ckt_spin_short();
+	return (struct ckt_spin){.until_us = now_us() + CKT_SPIN_LONG_US, .yield = flags == CU_CTX_SCHED_YIELD};
+}
+
+void ckt_spin_end(void)
+{
+	atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
+}
+
+bool ckt_spin_again(const struct ckt_spin *spin)
+{
+	if (!spin->until_us || now_us() >= spin->until_us)
+		return false;
+	if (spin->yield)
+		sched_yield();
+	return true;
+}

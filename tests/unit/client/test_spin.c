@@ -1,0 +1,95 @@
+/* client/conn/spin.c: who polls, for how long. */
+#include <cuda.h>
+#include <time.h>
+
+#include "client/conn/settings.h"
+#include "client/conn/spin.h"
+#include "tests/unit/suite.h"
+
+static int64_t now_us(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static void machine(unsigned processors, int spin_us, bool given)
+{
+	ckt_settings.processors = processors;
+	ckt_settings.spin_us = spin_us;
+	ckt_settings.spin_given = given;
+}
+
+enum { NONE, SHORT, LONG };
+
+static int length(const struct ckt_spin *spin, int64_t before_us)
+{
+	if (!spin->until_us)
+		return NONE;
+	return spin->until_us - before_us >= CKT_SPIN_LONG_US ? LONG : SHORT;
+}
+
+static int begin(unsigned flags)
+{
+	ckt_spin_schedule(flags);
+	int64_t before = now_us();
+	struct ckt_spin spin = ckt_spin_begin();
+	ckt_spin_end();
+	IS(spin.yield, length(&spin, before) == LONG && flags == CU_CTX_SCHED_YIELD);
+	return length(&spin, before);
+}
+
+static void test_schedule(void)
+{
+	static const struct {
+		unsigned processors, flags;
+		int spin_us;
+		bool given;
+		int length;
+	} rows[] = {
+		{16, CU_CTX_SCHED_AUTO, 50, false, LONG},  {16, CU_CTX_SCHED_SPIN, 50, false, LONG}, {16, CU_CTX_SCHED_YIELD, 50, false, LONG},
+		{16, CU_CTX_SCHED_BLOCKING_SYNC, 50, false, SHORT}, {2, CU_CTX_SCHED_AUTO, 0, false, NONE}, {2, CU_CTX_SCHED_YIELD, 0, false, NONE},
+		{2, CU_CTX_SCHED_SPIN, 0, false, LONG}, {1, CU_CTX_SCHED_SPIN, 0, false, NONE}, {16, CU_CTX_SCHED_AUTO, 20, true, SHORT},
+		{16, CU_CTX_SCHED_SPIN, 0, true, NONE}, {16, CU_CTX_SCHED_AUTO | CU_CTX_MAP_HOST, 50, false, LONG},
+	};
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		machine(rows[i].processors, rows[i].spin_us, rows[i].given);
+		IS(begin(rows[i].flags), rows[i].length);
+	}
+}
+
+/* More threads than half of the processors: those beyond sleep, and may poll when others are done. */
+static void test_threads(void)
+{
+	machine(8, 50, false);
+	ckt_spin_schedule(CU_CTX_SCHED_AUTO);
+	int64_t before = now_us();
+	for (int i = 0; i < 4; i++) {
+		struct ckt_spin spin = ckt_spin_begin();
+		IS(length(&spin, before), LONG);
+	}
+	before = now_us();
+	struct ckt_spin fifth = ckt_spin_begin();
+	YES(fifth.until_us - before < CKT_SPIN_LONG_US);
+	ckt_spin_end();
+	ckt_spin_end();
+	before = now_us();
+	struct ckt_spin again = ckt_spin_begin();
+	IS(length(&again, before), LONG);
+	for (int i = 0; i < 4; i++)
+		ckt_spin_end();
+}
+
+static void test_end(void)
+{
+	machine(2, 0, false);
+	struct ckt_spin none = ckt_spin_short(), over = {.until_us = 1}, far = {.until_us = now_us() + 3600000000ll, .yield = true};
+	NO(ckt_spin_again(&none));
+	NO(ckt_spin_again(&over));
+	YES(ckt_spin_again(&far));
+	machine(16, 3600000, true);
+	struct ckt_spin given = ckt_spin_short();
+	YES(ckt_spin_again(&given));
+}
+
+UNIT_SUITE(spin, {"schedule", test_schedule}, {"threads", test_threads}, {"end", test_end})
