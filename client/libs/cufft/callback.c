@@ -1,6 +1,6 @@
 /*
- * Callbacks of a plan that are linked into its kernels when it is made: their code (LTO-IR) travels as it is.  The callbacks of the static
- * library are device pointers to code of the program's, and are not supported.
+ * Callbacks of a plan that are linked into its kernels when it is made: their code (LTO-IR) travels as it is.  Callbacks by device pointers are
+ * the static library's alone.
  */
 #include "client/libs/cufft/cufft.h"
 
@@ -8,6 +8,12 @@
 
 /* As in rpc/api/cufft.api. */
 enum { SYMBOL_BYTES_MAX = 1024, CODE_BYTES_MAX = 1040384 };
+
+/* Whatever it is called with, as NVIDIA's shared library (seen of 12.0, 12.2 and 12.5). */
+CKT_LIB_EXPORT cufftResult cufftXtSetCallback(cufftHandle plan, void **callback_routine, cufftXtCallbackType cbType, void **caller_info)
+{
+	return CUFFT_NOT_IMPLEMENTED;
+}
 
 CKT_LIB_EXPORT cufftResult cufftXtSetJITCallback(cufftHandle handle, const char *lto_callback_symbol_name, const void *lto_callback_fatbin,
 	size_t lto_callback_fatbin_size, cufftXtCallbackType type, void **caller_info)

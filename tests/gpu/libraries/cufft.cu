@@ -43,6 +43,9 @@ static void wrong(void)
 	SAY(cufftDestroy(CUFFT_PLAN_NULL));
 	long long odd = 12;
 	SAY(cufftXtMakePlanMany(empty, 1, &odd, NULL, 1, 12, CUDA_C_16F, NULL, 1, 12, CUDA_C_16F, 1, &bytes, CUDA_C_16F));
+	SAY(cufftXtSetCallback(empty, &p, CUFFT_CB_LD_COMPLEX, &p));
+	SAY(cufftXtClearCallback(empty, CUFFT_CB_LD_COMPLEX));
+	SAY(cufftXtSetCallbackSharedSize(empty, CUFFT_CB_LD_COMPLEX, 16));
 	SAY(cufftDestroy(empty));
 }
 

@@ -53,4 +53,14 @@ static void test_callback(void)
 	free(code);
 }
 
-UNIT_SUITE(callback, {"callback", test_callback})
+/* By a device pointer: NVIDIA's shared library has none. */
+static void test_pointer(void)
+{
+	void *routine[] = {(void *)0x1000};
+	double_begin();
+	IS(cufftXtSetCallback(1, routine, CUFFT_CB_LD_COMPLEX, routine), CUFFT_NOT_IMPLEMENTED);
+	IS(cufftXtSetCallback(-1, NULL, (cufftXtCallbackType)99, NULL), CUFFT_NOT_IMPLEMENTED);
+	TEXT(double_calls(), "");
+}
+
+UNIT_SUITE(callback, {"callback", test_callback}, {"pointer", test_pointer})

@@ -32,8 +32,6 @@ static void test_refused(void)
 	TEXT(double_calls(), "unsupported(cufftXtExecDescriptorZ2D)\n");
 	IS(cufftXtQueryPlan(1, NULL, CUFFT_QUERY_1D_FACTORS), CUFFT_NOT_SUPPORTED);
 	TEXT(double_calls(), "unsupported(cufftXtQueryPlan)\n");
-	IS(cufftXtSetCallback(1, NULL, CUFFT_CB_LD_COMPLEX, NULL), CUFFT_NOT_SUPPORTED);
-	TEXT(double_calls(), "unsupported(cufftXtSetCallback)\n");
 }
 
 UNIT_SUITE(refused, {"by name", test_refused})

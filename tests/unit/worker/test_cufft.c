@@ -150,6 +150,11 @@ static void test_registered(void)
 	YES(ckt_library_of(CKT_LIB_CUFFT) == &ckt_library_cufft);
 	YES(ckt_library_named("cufft") == &ckt_library_cufft);
 	IS(ckt_library_cufft.functions->count, sizeof(struct ckt_cufft_functions) / sizeof(void *));
+	/* What was set before a plan is made counts for it: rpc/api/cufft.api, and the message of the builds before. */
+	static const unsigned making[] = {CKT_CUFFT_PROC_CUFFTMAKEPLAN1D, CKT_CUFFT_PROC_CUFFTMAKEPLAN2D, CKT_CUFFT_PROC_CUFFTMAKEPLAN3D,
+		CKT_CUFFT_PROC_CUFFTMAKEPLANMANY, CKT_CUFFT_PROC_CUFFTMAKEPLANMANY64, CKT_CUFFT_PROC_CUFFTXTMAKEPLANMANY, CKT_CUFFT_PROC_FFT_MAKE};
+	for (size_t i = 0; i < COUNT(making); i++)
+		IS(ckt_library_cufft.procs[making[i]].flags & (CKT_PROC_SETS | CKT_PROC_SEALS), CKT_PROC_SETS | CKT_PROC_SEALS);
 	for (unsigned i = 0; i < *ckt_library_cufft.proc_count; i++)
 		YES(!ckt_library_cufft.procs[i].handler == !ckt_library_cufft.procs[i].name);
 }
