@@ -265,6 +265,15 @@ void ckt_lt_reduce_pointers(enum ckt_lt_kind kind, void *descriptor)
 	}
 }
 
+bool ckt_lt_strides_on_host(const void *descriptor)
+{
+	uint32_t mode = ckt_lt_word(CKT_LT_MATMUL, descriptor, CKT_LT_MATMUL_POINTER_MODE);
+	uint64_t alpha = 0, beta = 0;
+	ckt_lt_get(CKT_LT_MATMUL, descriptor, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE, &alpha, sizeof alpha, NULL);
+	ckt_lt_get(CKT_LT_MATMUL, descriptor, CKT_LT_MATMUL_BETA_BATCH_STRIDE, &beta, sizeof beta, NULL);
+	return (alpha && mode == CKT_LT_POINTER_HOST) || (beta && (mode == CKT_LT_POINTER_HOST || mode == CKT_LT_POINTER_ALPHA_VECTOR_BETA_HOST));
+}
+
 /* Words are mixed as in MurmurHash's last step. */
 uint64_t ckt_lt_hash(uint64_t hash, const uint8_t *bytes, size_t size)
 {

@@ -42,6 +42,8 @@ enum {
 	CKT_LT_MATMUL_SCALE_TYPE = 1,
 	CKT_LT_MATMUL_POINTER_MODE = 2,
 	CKT_LT_MATMUL_EMULATION = 38,
+	CKT_LT_MATMUL_ALPHA_BATCH_STRIDE = 39,
+	CKT_LT_MATMUL_BETA_BATCH_STRIDE = 40,
 	CKT_LT_LAYOUT_TYPE = 0,
 	CKT_LT_LAYOUT_BATCH_COUNT = 5,
 	CKT_LT_LAYOUT_BATCH_MODE = 8,
@@ -96,5 +98,10 @@ unsigned ckt_lt_scalar_bytes(uint32_t type);
  * descriptor's by the lowest power of two in it, at most ALIGNMENT_MAX; NULL stays NULL.
  */
 void ckt_lt_reduce_pointers(enum ckt_lt_kind kind, void *descriptor);
+/*
+ * Whether the operation has a factor for each of a batch where factors lie on the host: as many as the batch would have to travel, which one alone
+ * does, and the library would read behind it.
+ */
+bool ckt_lt_strides_on_host(const void *matmul);
 /* Of messages and descriptors, for tables in memory alone; a hash before it goes on with more bytes. */
 uint64_t ckt_lt_hash(uint64_t hash, const uint8_t *bytes, size_t size);

@@ -290,6 +290,8 @@ static cublasStatus_t matmul(cublasLtHandle_t handle, const void *desc, const vo
 	cublasStatus_t status = ckt_lt_handle(handle, &id);
 	if (!status)
 		status = take_operation(desc, descriptors, &operation);
+	if (!status && ckt_lt_strides_on_host(operation.bytes))
+		status = CUBLAS_STATUS_NOT_SUPPORTED;
 	if (!status)
 		status = scalars(ckt_lt_word(CKT_LT_MATMUL, operation.bytes, CKT_LT_MATMUL_POINTER_MODE),
 				 ckt_lt_word(CKT_LT_MATMUL, operation.bytes, CKT_LT_MATMUL_SCALE_TYPE), alpha, beta, false, &scale_a, &scale_b);

@@ -174,6 +174,8 @@ static int take_matmul(const struct ckt_cublasLtMatmul_args *args, struct operan
 		status = layouts[i].length ? ckt_cublaslt_descriptor(CKT_CUBLASLT_A + i, &layouts[i], &ret->layouts[i]) : CKT_WCALL_GARBAGE;
 	if (status)
 		return status;
+	if (ckt_lt_strides_on_host(args->operation))
+		return CKT_WCALL_GARBAGE;
 	uint32_t mode = ckt_lt_word(CKT_LT_MATMUL, args->operation, CKT_LT_MATMUL_POINTER_MODE), type = ckt_lt_word(CKT_LT_MATMUL, args->operation, CKT_LT_MATMUL_SCALE_TYPE);
 	bool good = mode <= CKT_LT_POINTER_ALPHA_VECTOR_BETA_HOST &&
 		    take_scalar(alpha_on_host(mode), type, args->alpha, args->alpha_len, args->alpha_address, &ret->alpha) &&

@@ -31,6 +31,9 @@ cublasStatus_t ckt_lt_layout_read(const void *layout, struct ckt_blas_operand *r
 		.list = ckt_lt_word(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_MODE) == CUBLASLT_BATCH_MODE_POINTER_ARRAY,
 		.row = order == CUBLASLT_ORDER_ROW,
 	};
+	/* Each matrix has sizes of its own, which lie on the device. */
+	if (ckt_lt_word(CKT_LT_LAYOUT, layout, CKT_LT_LAYOUT_BATCH_MODE) == CKT_LT_BATCH_GROUPED)
+		return CUBLAS_STATUS_NOT_SUPPORTED;
 	int64_t rows = (int64_t)word64(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_ROWS);
 	int64_t columns = (int64_t)word64(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_COLS);
 	int64_t batch = (int32_t)ckt_lt_word(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
@@ -248,6 +251,11 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cubla
 	}
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = ckt_lt_scalar(&product.job.beta, beta, scale, mode);
+	/* A factor on the host is one for all. */
+	if (mode == CKT_LT_POINTER_DEVICE) {
+		product.job.alpha.stride = (int64_t)word64(CKT_LT_MATMUL, computeDesc, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE);
+		product.job.beta.stride = (int64_t)word64(CKT_LT_MATMUL, computeDesc, CKT_LT_MATMUL_BETA_BATCH_STRIDE);
+	}
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = set_addresses(&product, A, B, C, D);
 	if (status == CUBLAS_STATUS_NOT_SUPPORTED)

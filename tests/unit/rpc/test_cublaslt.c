@@ -252,5 +252,22 @@ static void test_scalars(void)
 		YES(ckt_lt_scalar_bytes(type) <= CKT_LT_SCALAR_BYTES);
 }
 
+static void test_strides(void)
+{
+	static const struct { uint32_t mode; uint64_t alpha, beta; bool on_host; } cases[] = {
+		{CKT_LT_POINTER_HOST, 0, 0, false}, {CKT_LT_POINTER_HOST, 1, 0, true}, {CKT_LT_POINTER_HOST, 0, 1, true}, {CKT_LT_POINTER_DEVICE, 1, 1, false},
+		{CKT_LT_POINTER_ALPHA_VECTOR_BETA_HOST, 1, 0, false}, {CKT_LT_POINTER_ALPHA_VECTOR_BETA_HOST, 0, 1, true}};
+	uint64_t room[32];
+	for (unsigned i = 0; i < COUNT(cases); i++) {
+		ckt_lt_init(CKT_LT_MATMUL, room, sizeof room);
+		ckt_lt_set(CKT_LT_MATMUL, room, CKT_LT_MATMUL_POINTER_MODE, &cases[i].mode, 4);
+		ckt_lt_set(CKT_LT_MATMUL, room, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE, &cases[i].alpha, 8);
+		ckt_lt_set(CKT_LT_MATMUL, room, CKT_LT_MATMUL_BETA_BATCH_STRIDE, &cases[i].beta, 8);
+		IS(ckt_lt_strides_on_host(room), cases[i].on_host);
+	}
+	ckt_lt_init(CKT_LT_MATMUL, room, 56);
+	NO(ckt_lt_strides_on_host(room));
+}
+
 UNIT_SUITE(cublaslt, {"places of attributes", test_places}, {"forms", test_forms}, {"older bytes", test_older_bytes}, {"batch mode", test_batch_mode}, {"init", test_init}, {"fresh values", test_fresh},
-	   {"set and get", test_set_and_get}, {"old forms", test_old_forms}, {"pointers", test_pointers}, {"scalars", test_scalars})
+	   {"set and get", test_set_and_get}, {"old forms", test_old_forms}, {"pointers", test_pointers}, {"scalars", test_scalars}, {"strides", test_strides})

@@ -1,5 +1,6 @@
 /* softgpu/libs/cublasLt/product.c: cublasLtMatmul with every layout, type and epilogue, and what it refuses. */
 #include "lt.h"
+#include "rpc/cublaslt.h"
 
 enum { M = 5, N = 4, K = 3, BATCH = 2 };
 
@@ -117,6 +118,20 @@ static void test_device_factors(void)
 	OK(cublasLtMatmul((cublasLtHandle_t)lib_handle, &s.product, lib_scalar(CUDA_R_32F, -1.5), s.arrays[0].p, &s.layouts[0], s.arrays[1].p,
 			  &s.layouts[1], lib_scalar(CUDA_R_32F, 2), s.arrays[3].p, &s.layouts[3], s.arrays[3].p, &s.layouts[3], NULL, NULL, 0,
 			  (cudaStream_t)lib_stream));
+	YES(lib_same(&s.arrays[3], 0));
+	setting_end(&s);
+	/* One for each of the batch. */
+	static const float alphas[] = {2, 0, -3}, betas[] = {1, -1};
+	setting_make(&s, all_types[0], 0, 0, 0);
+	lt_set32(&s.product, CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
+	lt_set64(&s.product, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE, 2);
+	lt_set64(&s.product, CKT_LT_MATMUL_BETA_BATCH_STRIDE, 1);
+	for (int e = 0; e < BATCH; e++)
+		for (int i = 0; i < M; i++)
+			for (int j = 0; j < N; j++)
+				lib_set(s.arrays[3].expected, CUDA_R_32F, at(&s, 3, e, i, j),
+					alphas[2 * e] * sum(&s, e, i, j) + betas[e] * lib_get(s.arrays[2].p, CUDA_R_32F, at(&s, 2, e, i, j)));
+	OK(call(&s, alphas, betas));
 	YES(lib_same(&s.arrays[3], 0));
 	setting_end(&s);
 	lib_end();
@@ -303,6 +318,10 @@ static void test_refused(void)
 	s.layouts[1] = lt_layout(CUDA_R_16F, K, N, K, false, BATCH, 40);
 	IS(call(&s, &one, &one), CUBLAS_STATUS_NOT_SUPPORTED);
 	s.layouts[1] = lt_layout(CUDA_R_8F_E4M3, K, N, K, false, BATCH, 40);
+	IS(call(&s, &one, &one), CUBLAS_STATUS_NOT_SUPPORTED);
+	/* Sizes that lie on the device. */
+	s.layouts[1] = lt_layout(CUDA_R_32F, K, N, K, false, BATCH, 40);
+	OK(cublasLtMatrixLayoutSetAttribute(&s.layouts[1], CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, &(int32_t){CKT_LT_BATCH_GROUPED}, 4));
 	IS(call(&s, &one, &one), CUBLAS_STATUS_NOT_SUPPORTED);
 	setting_end(&s);
 	lib_end();

@@ -94,6 +94,11 @@ static void test_lengths(void)
 	args.emulation = one;
 	args.emulation_len = 16;
 	IS(multiply(&args), INSIDE_GARBAGE);
+	/* Factors for each of a batch, of which one came. */
+	args = good();
+	ckt_lt_set(CKT_LT_MATMUL, operation, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE, &(int64_t){1}, 8);
+	IS(multiply(&args), INSIDE_GARBAGE);
+	ckt_lt_set(CKT_LT_MATMUL, operation, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE, &(int64_t){0}, 8);
 	/* A form that there is not, and one whose bytes are more than came. */
 	args = good();
 	operation[0] = 7;
