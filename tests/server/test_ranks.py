@@ -124,6 +124,33 @@ class Ranks(Whole):
         self.assertEqual(code, 0, err)
         self.finish(program)
 
+    def test_again(self):
+        """Stopped and restored where they were, their GPUs exchanged, and once more: each time of new ids."""
+        server, other = self.server("s"), self.server("o")
+        program, sessions = self.ranks(server)
+        gpus = {s["session"]: s["gpu"] for s in runner.sessions_of(self.tree, server)}
+        places = [[server], [other, server], [server]]
+        before = [server]
+        for i, after in enumerate(places):
+            path = os.path.join(self.dir, "again%d" % i)
+            named = [word for one in before for word in ("--server", one.address)]
+            code, _, err = self.command(*named, "checkpoint", "--job", "train", path, "--stop")
+            self.assertEqual(code, 0, err)
+            with open(os.path.join(path, "job.json"), encoding="utf-8") as file:
+                order = [s["session"] for s in json.load(file)["sessions"]]
+            named = [word for one in after for word in ("--server", one.address)]
+            numbers = [1 - gpus[session] for session in order]
+            code, _, err = self.command(*named, "restore", "--job", path, "--gpu", ",".join(map(str, numbers)), "--place", ",".join(str(k % len(after)) for k in range(2)))
+            self.assertEqual(code, 0, err)
+            gpus = dict(zip(order, numbers))
+            for k, session in enumerate(order):
+                (here,) = [s for s in runner.sessions_of(self.tree, after[k % len(after)]) if s["session"] == session]
+                self.assertEqual(here["gpu"], gpus[session])
+            before = after
+            # Claimed, so that the next checkpoint has its clients.
+            self.wait(lambda: all(s["state"] == "running" for one in before for s in runner.sessions_of(self.tree, one)))
+        self.finish(program)
+
     def what_it_shares(self, pid):
         """Its user, and the device and inode of what is its /dev/shm."""
         with open("/proc/%d/status" % pid, encoding="ascii") as file:
