@@ -88,12 +88,19 @@ struct ckt_ctl_members {
 		uint8_t id[CKT_NCCL_ID_BYTES];	/* of which it is made anew */
 	} *list;				/* by communicator, then rank */
 	size_t count;
+	struct ckt_ctl_need {
+		char owner[CKT_SESSION_ID_SIZE + 1];	/* session that has memory or events */
+		unsigned session;			/* which has them open */
+	} *needs;
+	size_t need_count;
 };
 /* Those of the image in that directory; session: its place.  0, or -errno and a sentence. */
 int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned session, char *ret_message, size_t message_size);
 /* All are read: each communicator has all its ranks, once each.  job: its name; sessions: names by place.  Exit codes, said, as of the others. */
 int ckt_ctl_members_check(struct ckt_ctl_members *members, const char *job, const char *const *sessions);
 bool ckt_ctl_members_shared(const struct ckt_ctl_members *members);
+/* Memory is shared within a host: an owner is in the job, and goes to the same server.  servers: by place, NULL each where there is one. */
+int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job, const char *const *sessions, const char *const *servers, unsigned count);
 /* New ids, each made by the copy that has rank 0; servers[i] and copies[i] are those of session i. */
 int ckt_ctl_members_make(struct ckt_ctl_members *members, struct ckt_ctl_server *const *servers, const char *const *copies);
 /* Tells a copy the ids of all that its session shares. */

@@ -10,8 +10,9 @@
 
 #include "checkpoint/store.h"
 #include "job.h"
+#include "rpc/ipc.h"
 
-enum { ANSWER_MS = 90000, PAST = 2, MEMBERS_MAX = 1 << 20 };
+enum { ANSWER_MS = 90000, PAST = 2, MEMBERS_MAX = 1 << 20, NEEDS_MAX = 4096 };
 
 /* ---- Reading */
 
@@ -35,6 +36,28 @@ static int add(struct ckt_ctl_members *members, const struct ckt_nccl_member *me
 	return 0;
 }
 
+/* Each owner once. */
+static int add_needs(struct ckt_ctl_members *members, const ckt_image *image, unsigned session)
+{
+	for (u_int i = 0; i < image->shared_imports.shared_imports_len; i++) {
+		struct ckt_ipc_handle handle;
+		struct ckt_ctl_need need = {.session = session};
+		bool known = false;
+		memcpy(&handle, image->shared_imports.shared_imports_val[i].handle, sizeof handle);
+		memcpy(need.owner, handle.session, sizeof handle.session);
+		for (size_t k = members->need_count; k > 0 && members->needs[k - 1].session == session && !known; k--)
+			known = strcmp(members->needs[k - 1].owner, need.owner) == 0;
+		if (known)
+			continue;
+		struct ckt_ctl_need *list = members->need_count < NEEDS_MAX ? reallocarray(members->needs, members->need_count + 1, sizeof *list) : NULL;
+		if (!list)
+			return -ENOMEM;
+		members->needs = list;
+		members->needs[members->need_count++] = need;
+	}
+	return 0;
+}
+
 int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned session, char *ret_message, size_t message_size)
 {
 	ckt_image image = {0};
@@ -49,6 +72,8 @@ int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned s
 		if (is_communicator(&image, step) && ckt_nccl_member_read((const uint8_t *)step->args.args_val, step->args.args_len, &member))
 			error = add(members, &member, session, &room);
 	}
+	if (!error)
+		error = add_needs(members, &image, session);
 	if (error)
 		snprintf(ret_message, message_size, "no memory for the list of its communicators");
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
@@ -58,6 +83,7 @@ int ckt_ctl_members_read(struct ckt_ctl_members *members, int dir_fd, unsigned s
 void ckt_ctl_members_free(struct ckt_ctl_members *members)
 {
 	free(members->list);
+	free(members->needs);
 	*members = (struct ckt_ctl_members){0};
 }
 
@@ -131,7 +157,29 @@ bool ckt_ctl_members_shared(const struct ckt_ctl_members *members)
 	for (size_t i = 0; i < members->count; i++)
 		if (members->list[i].shared)
 			return true;
-	return false;
+	return members->need_count > 0;
+}
+
+int ckt_ctl_members_place(const struct ckt_ctl_members *members, const char *job, const char *const *sessions, const char *const *servers, unsigned count)
+{
+	char message[512], clean[CKT_MESSAGE_MAX + 1];
+	for (size_t i = 0; i < members->need_count; i++) {
+		const struct ckt_ctl_need *need = &members->needs[i];
+		const char *here = servers[need->session];
+		unsigned owner = 0;
+		while (owner < count && strcmp(sessions[owner], need->owner) != 0)
+			owner++;
+		if (owner == count)
+			snprintf(message, sizeof message, "session %.12s had memory or events of session %.64s open, which is not in the job's images",
+				 sessions[need->session], ckt_ctl_clean(need->owner, clean, sizeof clean));
+		else if (here && servers[owner] && strcmp(here, servers[owner]) != 0)
+			snprintf(message, sizeof message, "sessions %.12s and %.12s share memory or events, which are within one host, and %.100s and %.100s are two "
+				 "servers: place both at one with --place", sessions[need->session], sessions[owner], here, servers[owner]);
+		else
+			continue;
+		return ckt_ctl_refuse(job, message);
+	}
+	return CKT_EXIT_DONE;
 }
 
 /* ---- New ids */

@@ -5,8 +5,8 @@
  * without, to the one that has the number its own one had, the servers counted round; where more are named than there were, the sessions are
  * spread over them in their order.  It gets the GPU that it had, unless --gpu says otherwise.
  *
- *	no communicator of NCCL is shared	RESTORE2 of each, side by side
- *	else					PRELOAD of each -> a new id for each communicator, told to all its ranks -> PRELOAD last of each
+ *	no communicator of NCCL and no memory is shared	RESTORE2 of each, side by side
+ *	else						PRELOAD of each -> a new id for each communicator, told to all its ranks -> PRELOAD last of each
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -149,21 +149,25 @@ static int restore_all(struct restoration *r)
 static int read_members(struct restoration *r)
 {
 	char message[512];
-	const char **names = calloc(r->count, sizeof(*names));
-	bool whole = names != NULL;
+	const char **names = calloc(r->count, sizeof(*names)), **servers = calloc(r->count, sizeof(*servers));
+	bool whole = names && servers;
 	int status = whole ? CKT_EXIT_DONE : ckt_ctl_refuse("restore", "out of memory");
 	for (unsigned i = 0; i < r->count && whole; i++) {
 		int fd = open(r->restorers[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		whole = fd >= 0 && ckt_ctl_members_read(&r->members, fd, i, message, sizeof message) == 0;
 		names[i] = r->entries[i].session;
+		servers[i] = r->restorers[i].args.server;
 		if (fd >= 0)
 			close(fd);
 	}
 	if (whole)
 		status = ckt_ctl_members_check(&r->members, r->job, names);
+	if (whole && status == CKT_EXIT_DONE)
+		status = ckt_ctl_members_place(&r->members, r->job, names, servers, r->count);
 	else
 		ckt_ctl_members_free(&r->members);
 	free(names);
+	free(servers);
 	return status;
 }
 

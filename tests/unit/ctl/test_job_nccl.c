@@ -247,4 +247,52 @@ static void test_restore(void)
 	IS(preloads[0], 0);
 }
 
-UNIT_SUITE(job_nccl, {"which fit together", test_check}, {"told before the last image", test_restore})
+/* Memory of other sessions: whose, and at which server that one goes on. */
+static const char *places[2], *owner;
+
+static int place_command(const struct ckt_ctl_args *args)
+{
+	char path[128], message[256];
+	struct ckt_ctl_members members = {0};
+	ckt_image_device device = {.name = (char *)"GPU"};
+	ckt_image_import imports[3] = {0};
+	ckt_image image = {.session = (char *)names[1], .program_name = (char *)"p", .client = (char *)"", .build = (char *)"test",
+			   .window_base = (uint64_t)2 << 44, .window_bytes = (uint64_t)4 << 40, .slice_bytes = (uint64_t)4 << 40, .devices = {1, &device},
+			   .shared_imports = {3, imports}};
+	(void)args;
+	for (unsigned i = 0; i < 3; i++)
+		memcpy(imports[i].handle + 8, owner, strlen(owner));
+	mkdir(path_in("shares"), 0700);
+	snprintf(path, sizeof path, "%s/%s", path_in("shares"), names[1]);
+	mkdir(path, 0700);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	unlinkat(fd, "manifest", 0);
+	IS(ckt_image_write(fd, &image, message, sizeof message), 0);
+	IS(ckt_ctl_members_read(&members, fd, 1, message, sizeof message), 0);
+	close(fd);
+	IS(members.need_count, 1);	/* each owner once */
+	YES(ckt_ctl_members_shared(&members));
+	int status = ckt_ctl_members_check(&members, "mine", names);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_members_place(&members, "mine", names, places, 2);
+	ckt_ctl_members_free(&members);
+	IS(members.need_count, 0);
+	return status;
+}
+
+static void test_place(void)
+{
+	owner = names[0];
+	places[0] = places[1] = NULL;
+	IS(run(place_command, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
+	places[0] = places[1] = "here:1";
+	IS(run(place_command, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
+	places[1] = "there:1";
+	YES(run(place_command, (struct ckt_ctl_args){0}, NULL) != CKT_EXIT_DONE);
+	HAS(err, "share memory or events, which are within one host, and there:1 and here:1 are two servers");
+	owner = "0123456789ac";
+	YES(run(place_command, (struct ckt_ctl_args){0}, NULL) != CKT_EXIT_DONE);
+	HAS(err, "session 0123456789ac open, which is not in the job's images");
+}
+
+UNIT_SUITE(job_nccl, {"which fit together", test_check}, {"where memory is shared", test_place}, {"told before the last image", test_restore})
