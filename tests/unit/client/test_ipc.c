@@ -1,8 +1,78 @@
 /* client/cuda/ipc.c: handles of memory for other processes; a process's own are refused as CUDA does, and what is none does not travel. */
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "relay.h"
 #include "rpc/ipc.h"
+
+/* Asked for at the server, and refused there. */
+#define FAILS(call)                                                                                                                       \
+	do {                                                                                                                              \
+		relay_mark();                                                                                                             \
+		YES((call) != CUDA_SUCCESS);                                                                                              \
+		relay_settle();                                                                                                           \
+		IS(relay_count("ipc_mem_open"), 1);                                                                                       \
+	} while (0)
+
+/* ---- Another process, with a session of its own: this program once more, which ends in the constructor below. */
+
+enum { OTHER_INPUT = 3, OTHER_OUTPUT = 4 };
+
+__attribute__((constructor)) static void be_the_other(void)
+{
+	CUcontext context;
+	CUdeviceptr memory;
+	CUipcMemHandle handle;
+	char end;
+	if (!getenv("UNIT_IPC_OTHER"))
+		return;
+	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuMemAlloc(&memory, 4096) ||
+	    cuMemsetD32(memory, 1, 1024) || cuIpcGetMemHandle(&handle, memory) || write(OTHER_OUTPUT, &handle, sizeof handle) != sizeof handle)
+		_exit(1);
+	_exit(read(OTHER_INPUT, &end, 1) ? 1 : 0);
+}
+
+struct other {
+	pid_t pid;
+	int input;
+};
+
+/* Its memory holds ones. */
+static struct other other_begin(CUipcMemHandle *ret_handle)
+{
+	struct other other = {.pid = -1};
+	int input[2], output[2];
+	posix_spawn_file_actions_t actions;
+	setenv("UNIT_IPC_OTHER", "1", 1);
+	IS(pipe2(input, O_CLOEXEC) | pipe2(output, O_CLOEXEC), 0);
+	posix_spawn_file_actions_init(&actions);
+	/* Neither end may lie where the other goes. */
+	posix_spawn_file_actions_adddup2(&actions, input[0], 100);
+	posix_spawn_file_actions_adddup2(&actions, output[1], OTHER_OUTPUT);
+	posix_spawn_file_actions_adddup2(&actions, 100, OTHER_INPUT);
+	posix_spawn_file_actions_addclose(&actions, 100);
+	IS(posix_spawn(&other.pid, "/proc/self/exe", &actions, NULL, (char *[]){"other", NULL}, environ), 0);
+	posix_spawn_file_actions_destroy(&actions);
+	unsetenv("UNIT_IPC_OTHER");
+	close(input[0]);
+	close(output[1]);
+	other.input = input[1];
+	IS(read(output[0], ret_handle, sizeof *ret_handle), sizeof *ret_handle);
+	close(output[0]);
+	return other;
+}
+
+static void other_end(struct other other)
+{
+	int status = -1;
+	close(other.input);
+	IS(waitpid(other.pid, &status, 0), other.pid);
+	IS(status, 0);
+}
 
 static void test_handles(void)
 {
@@ -28,13 +98,13 @@ static void test_handles(void)
 	inside->magic[0] ^= 1;
 	LOCAL(cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), BAD);
 	inside->magic[0] ^= 1;
-	/* As if of another session; who knows the secret gets the memory. */
+	/* Another session's, of which there is none: the worker that is asked is not it. */
 	inside->session[0] ^= 1;
+	FAILS(cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	inside->session[0] ^= 1;
+	struct other process = other_begin(&handle);
 	inside->secret[0] ^= 1;
-	relay_mark();
-	YES(cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS);
-	relay_settle();
-	IS(relay_count("ipc_mem_open"), 1);
+	FAILS(cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	inside->secret[0] ^= 1;
 	COST(cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_SUCCESS, 1, 0);
 	LOCAL(cuIpcOpenMemHandle(&other, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_ALREADY_MAPPED);
@@ -45,6 +115,7 @@ static void test_handles(void)
 	LOCAL(cuIpcCloseMemHandle(opened), BAD);
 	LOCAL(cuIpcCloseMemHandle(memory), BAD);	/* never opened */
 	LOCAL(cuIpcCloseMemHandle(0), BAD);
+	other_end(process);
 	IS(cuMemFree(memory), CUDA_SUCCESS);
 }
 
