@@ -54,6 +54,15 @@ static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count
 	return capturing ? ckt_graph_leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) : ckt_managed_before_launch();
 }
 
+static bool captures(uint64_t stream)
+{
+	struct ckt_capture_stream *capturing;
+	if (ckt_capture_enter(stream, &capturing) || !capturing)
+		return false;
+	ckt_graph_leave(CUDA_SUCCESS);
+	return true;
+}
+
 static uint64_t object_make(void)
 {
 	struct ckt_object *object = calloc(1, sizeof *object);
@@ -167,4 +176,5 @@ CKT_EXPORT const struct ckt_client_table ckt_client_table = {
 	.node = ckt_context_node,
 	.generation = generation,
 	.devices = &devices,
+	.captures = captures,
 };

@@ -89,6 +89,8 @@ struct ckt_client_table {
 	/* Rises when the session at the context's server is another than before: restored or moved. */
 	uint64_t (*generation)(uint64_t context);
 	const struct ckt_client_devices *devices;
+	/* True while the stream (its id on the wire) captures. */
+	bool (*captures)(uint64_t stream);
 };
 
 /* NULL, said once on stderr, where no libcuda.so.1 of ours is to be had. */

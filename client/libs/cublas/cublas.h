@@ -14,7 +14,7 @@
 #include "rpc/cublas.h"
 #include "rpc/gen/cublas_codec.h"
 
-/* The genuine library would take one for each stream from its own pool, possibly inside a capture. */
+/* For captures alone: the genuine library would take one for each stream from its own pool, inside the capture. */
 struct ckt_cublas_workspace {
 	struct ckt_cublas_workspace *next;
 	uint64_t stream;

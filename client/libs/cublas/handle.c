@@ -33,8 +33,16 @@ struct ckt_cublas_handle *ckt_cublas_handle(cublasHandle_t handle)
 
 /* ---- What was set */
 
+/*
+ * What the genuine library has for a handle decides which algorithm it takes, so that is left alone; in a capture it would be taken from
+ * inside the graph, so there the handle has one of ours.
+ */
 static void workspace_for(const struct ckt_client_table *client, struct ckt_cublas_handle *own)
 {
+	if (__builtin_expect(!client->captures(own->object.stream), 1)) {
+		own->object.workspace = own->wanted.workspace = own->wanted.workspace_bytes = 0;
+		return;
+	}
 	struct ckt_cublas_workspace *found = own->workspaces;
 	while (found && found->stream != own->object.stream)
 		found = found->next;
@@ -206,7 +214,8 @@ CKT_LIB_EXPORT cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void 
 		return CUBLAS_STATUS_INVALID_VALUE;
 	own->own_workspace = false;
 	own->object.workspace = 0;
-	own->wanted.workspace = (uintptr_t)workspace;
+	/* A message with 0 and 0 gives the library its own back: to have none is another thing, and chooses other algorithms. */
+	own->wanted.workspace = workspace || bytes ? (uintptr_t)workspace : WORKSPACE_ALIGNMENT;
 	own->wanted.workspace_bytes = bytes;
 	return CUBLAS_STATUS_SUCCESS;
 }

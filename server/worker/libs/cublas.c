@@ -190,15 +190,16 @@ static int set_properties(cublasHandle_t real, const struct ckt_cublas_set_args 
 	return status;
 }
 
-/* A stream takes the workspace with it, which is then set again. */
+/* A stream takes the workspace with it, which is then set again; that is also how the library gets its own back. */
 static int set_stream(struct ckt_object *object, CUstream stream, const struct ckt_cublas_set_args *args, const struct ckt_cublas_set_args *before)
 {
 	int status = 0;
-	bool moved = args->stream != before->stream;
+	bool given = args->workspace || args->workspace_bytes;
+	bool other = args->workspace != before->workspace || args->workspace_bytes != before->workspace_bytes;
+	bool moved = args->stream != before->stream || (other && !given);
 	if (moved)
 		status = (int)ckt_cublas.cublasSetStream_v2(object->real, (cudaStream_t)stream);
-	bool given = args->workspace || args->workspace_bytes;
-	if (!status && (moved ? given : args->workspace != before->workspace || args->workspace_bytes != before->workspace_bytes))
+	if (!status && given && (moved || other))
 		status = (int)ckt_cublas.cublasSetWorkspace_v2(object->real, (void *)(uintptr_t)args->workspace, args->workspace_bytes);
 	object->library->stream = args->stream;
 	return status;

@@ -187,6 +187,11 @@ static CUresult capture(uint64_t stream, uint32_t proc, const void *args, size_t
 	return CUDA_SUCCESS;
 }
 
+static bool captures(uint64_t stream)
+{
+	return loop_captures;
+}
+
 static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool async)
 {
 	loop_copy = *copy;
@@ -231,7 +236,7 @@ static const struct ckt_client_table table = {
 	.version = CKT_CLIENT_TABLE_VERSION, .size = sizeof table, .enter = enter, .context = context, .begin = begin, .queue = queue,
 	.wait = wait_reply, .release = release, .before_work = before_work, .stream = stream_id, .object_make = object_make,
 	.object_drop = object_drop, .unsupported = unsupported, .capture = capture, .queue_status = queue_status, .workspace_alloc = workspace_alloc,
-	.workspace_free = workspace_free, .copy_2d = copy_2d, .capability = capability,
+	.workspace_free = workspace_free, .copy_2d = copy_2d, .capability = capability, .captures = captures,
 	.device = device, .device_context = device_context, .use_context = use_context, .node = node,
 	.generation = generation};
 

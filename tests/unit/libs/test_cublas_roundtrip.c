@@ -73,7 +73,6 @@ static void test_everything(void)
 	double_basics();
 	double_install();
 	MUST(cublasCreate_v2(&handle_of_the_test), CUBLAS_STATUS_SUCCESS);
-	/* Sends the workspace that it begins with. */
 	YES(ckt_cublas_take_handle(handle_of_the_test) != NULL);
 	YES(sizeof roundtrips / sizeof *roundtrips > 480);
 	for (unsigned mode = 0; mode < 2; mode++) {
@@ -88,7 +87,6 @@ static void test_without_handles(void)
 {
 	double_basics();
 	double_install();
-	/* Sends the workspace that it begins with. */
 	YES(ckt_cublas_take_handle(test_default()) != NULL);
 	IS(sizeof legacies / sizeof *legacies, 150);
 	test_mode = 0;

@@ -89,11 +89,34 @@ static void test_set_at_once(void)
 		YES(double_cublas.workspace == (void *)(uintptr_t)memory);
 		IS(double_cublas.math_mode, CUBLAS_TF32_TENSOR_OP_MATH);
 	}
-	/* Another stream has a workspace of its own, and has it again. */
+	/* On another stream the library has what it has. */
 	IS(cublasSetStream_v2(handle, NULL), CUBLAS_STATUS_SUCCESS);
 	ckt_cublas_take_handle(handle);
+	YES(double_cublas.workspace == NULL);
+	/* None is not that. */
+	IS(cublasSetWorkspace_v2(handle, NULL, 0), CUBLAS_STATUS_SUCCESS);
+	ckt_cublas_take_handle(handle);
+	YES(double_cublas.workspace != NULL);
+	IS(double_cublas.workspace_bytes, 0);
+	cublasDestroy_v2(handle);
+	inside_free(memory);
+	ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, ID(STREAM, 40)));
+	IS(loop_deferred(), CUDA_SUCCESS);
+}
+
+/* Calls of a capture use memory of the session's, one for each stream; before and behind it the library has its own. */
+static void test_capture_workspace(void)
+{
+	cublasHandle_t handle = make();
+	MUST(ckt_stream_make(&ckt_worker, ID(STREAM, 41), 0, 0), CUDA_SUCCESS);
+	cudaStream_t stream = (cudaStream_t)(uintptr_t)ID(STREAM, 41);
+	loop_mark();
+	YES(ckt_cublas_take_handle(handle) != NULL);
+	IS(loop_batched, 0);
+	loop_captures = true;
+	ckt_cublas_take_handle(handle);
 	void *first = double_cublas.workspace;
-	YES(first != NULL && first != (void *)(uintptr_t)memory);
+	YES(first != NULL);
 	IS(double_cublas.workspace_bytes, 32 << 20);
 	IS(cublasSetStream_v2(handle, stream), CUBLAS_STATUS_SUCCESS);
 	ckt_cublas_take_handle(handle);
@@ -101,9 +124,14 @@ static void test_set_at_once(void)
 	IS(cublasSetStream_v2(handle, NULL), CUBLAS_STATUS_SUCCESS);
 	ckt_cublas_take_handle(handle);
 	YES(double_cublas.workspace == first);
+	loop_captures = false;
+	ckt_cublas_take_handle(handle);
+	YES(double_cublas.workspace == NULL);
+	loop_mark();
+	ckt_cublas_take_handle(handle);
+	IS(loop_batched, 0);
 	cublasDestroy_v2(handle);
-	inside_free(memory);
-	ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, ID(STREAM, 40)));
+	ckt_object_destroy(&ckt_worker, ckt_objects_find(&ckt_worker.objects, ID(STREAM, 41)));
 	IS(loop_deferred(), CUDA_SUCCESS);
 }
 
@@ -141,9 +169,9 @@ static void test_capture(void)
 {
 	float one = 1, dot = 0;
 	cublasHandle_t handle = make();
+	loop_captures = true;
 	ckt_cublas_take_handle(handle);
 	loop_mark();
-	loop_captures = true;
 	IS(cublasSgemm_v2(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, NULL, 2, NULL, 2, &one, NULL, 2), CUBLAS_STATUS_SUCCESS);
 	IS(loop_captured, CKT_LIB_PROC(CKT_LIB_CUBLAS, CKT_CUBLAS_PROC_CUBLASSGEMM_V2));
 	IS(loop_captured_workspace, (uintptr_t)double_cublas.workspace);
@@ -170,4 +198,4 @@ static void test_errors(void)
 	YES(once);
 }
 
-UNIT_SUITE(handle, {"life", test_life}, {"answers are local", test_answers_are_local}, {"set at once", test_set_at_once}, {"environment mode", test_environment_mode}, {"capture", test_capture}, {"errors", test_errors})
+UNIT_SUITE(handle, {"life", test_life}, {"answers are local", test_answers_are_local}, {"set at once", test_set_at_once}, {"capture workspace", test_capture_workspace}, {"environment mode", test_environment_mode}, {"capture", test_capture}, {"errors", test_errors})

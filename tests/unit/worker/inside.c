@@ -132,7 +132,8 @@ struct inside_reply *inside_run(uint32_t prog, uint32_t number, const struct ckt
 	struct ckt_wcall *call = ckt_wcall_new(worker);
 	/* Of just that size, so that a read behind it is found. */
 	uint8_t *copy = malloc(size + !size);
-	memcpy(copy, args, size);
+	if (size)
+		memcpy(copy, args, size);
 	call->proc = proc;
 	call->header = (struct ckt_call_header){.xid = ++xid, .prog = prog, .vers = 1, .proc = number,
 						.flags = batched ? CKT_CALL_BATCHED : 0, .context = ckt_handle_primary(0)};
