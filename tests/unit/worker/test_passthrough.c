@@ -34,8 +34,9 @@ static int tomorrow;	/* the driver has a version of cuMemFree for CUDA 99 */
 
 static CUresult get_address(const char *symbol, void **address, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
-	(void)flags;
 	*address = NULL;
+	if (!strcmp(symbol, "cuLaunchKernel"))
+		*address = !(flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) ? (void *)many : version >= 7000 ? (void *)free_real : NULL;
 	if (!strcmp(symbol, "cuMemFree"))
 		*address = tomorrow && version >= 99000 ? (void *)many : (void *)free_real;
 	else if (!strcmp(symbol, "cuOnlyThisDriverHasIt"))
@@ -153,4 +154,25 @@ static void test_addresses(void)
 	tomorrow = 0;
 }
 
-UNIT_SUITE(passthrough, {"unset", test_unset}, {"stubs", test_stubs}, {"addresses", test_addresses})
+/* What cuBLAS's runtime asks for: the default stream of each thread came with CUDA 7.0, to functions that were older. */
+static void test_per_thread(void)
+{
+	static const struct ckt_inside_hook both[] = {{"cuLaunchKernel", (void *)many}, {"cuLaunchKernel_ptsz", (void *)free_hooked}};
+	static const int versions[] = {7000, 12000, 13000};
+	void *handle = open_fresh(), *found;
+	const char *wrong;
+	MUST(set(handle, both, 2, &wrong), 0);
+	__typeof__(&get_address) ask;
+	CUdriverProcAddressQueryResult status;
+	*(void **)&ask = dlsym(handle, "cuGetProcAddress_v2");
+	told[0] = 0;
+	for (unsigned i = 0; i < sizeof versions / sizeof *versions; i++) {
+		IS(ask("cuLaunchKernel", &found, versions[i], CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status), CUDA_SUCCESS);
+		YES(found == dlsym(handle, "cuLaunchKernel_ptsz"));
+		IS(ask("cuLaunchKernel", &found, versions[i], CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status), CUDA_SUCCESS);
+		YES(found == dlsym(handle, "cuLaunchKernel"));
+	}
+	TEXT(told, "");
+}
+
+UNIT_SUITE(passthrough, {"unset", test_unset}, {"stubs", test_stubs}, {"addresses", test_addresses}, {"per thread", test_per_thread})

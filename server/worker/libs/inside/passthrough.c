@@ -61,6 +61,9 @@ static const struct ckt_inside_entry *entry_of(const char *symbol, int version, 
 	return best;
 }
 
+/* A default stream of each thread, also for functions that are older. */
+enum { PER_THREAD_SINCE = 7000 };
+
 /*
  * The driver's answer, or our entry for it.  Drivers newer than the table may have a newer version of a hooked function: that is so where they
  * answer what was asked otherwise than what the table's last version is asked by.
@@ -72,11 +75,13 @@ static void *replace(const char *symbol, int version, cuuint64_t flags, void *an
 	*ret_unknown = false;
 	if (!entry)
 		return answer;
-	unsigned number = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? entry->per_thread : entry->legacy;
+	bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && version >= PER_THREAD_SINCE;
+	unsigned number = per_thread ? entry->per_thread : entry->legacy;
 	if (!hooked[number])
 		return answer;
 	void *known = NULL;
-	if (last && version > entry->version && (real_address(symbol, &known, entry->version, flags, NULL) || known != answer)) {
+	int since = per_thread && entry->version < PER_THREAD_SINCE ? PER_THREAD_SINCE : entry->version;
+	if (last && version > since && (real_address(symbol, &known, since, flags, NULL) || known != answer)) {
 		*ret_unknown = true;
 		return NULL;
 	}
