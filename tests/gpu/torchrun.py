@@ -107,6 +107,7 @@ def run(name, description):
         status, text, milliseconds = one(arg, name, mode)
         word = judge(arg, mode, status, text, milliseconds, row)
         row[mode] = (word, milliseconds)
+        print(f"{name} {mode}: {word}{f' {milliseconds:.2f} ms a step' if milliseconds else ''}", flush=True)
         if word in ("FAIL", "SLOW", "varies"):
             with open(os.path.join(arg.out, f"{name}-{mode}.log"), "w", encoding="utf-8") as f:
                 f.write(text + "\n")
