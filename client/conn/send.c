@@ -50,8 +50,8 @@ static void wait_writable(struct ckt_conn *conn, int fd)
 	}
 }
 
-/* Precondition: send_lock held. */
-static int send_some(struct ckt_conn *conn, int fd)
+/* Precondition: send_lock held.  wait: until all is sent, else what the socket takes at once. */
+static int send_some(struct ckt_conn *conn, int fd, bool wait)
 {
 	for (;;) {
 		uint64_t sent = atomic_load_explicit(&conn->sent, memory_order_relaxed);
@@ -72,6 +72,8 @@ static int send_some(struct ckt_conn *conn, int fd)
 		ssize_t n = send(fd, conn->ring + sent % CKT_RING_SIZE, end - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n >= 0)
 			atomic_store_explicit(&conn->sent, sent + (uint64_t)n, memory_order_release);
+		else if (errno == EAGAIN && !wait)
+			return 0;
 		else if (errno == EAGAIN && ckt_net_vanished(fd, CKT_NET_VANISHED_MS))
 			return -ETIMEDOUT;
 		else if (errno == EAGAIN)
@@ -85,7 +87,7 @@ int ckt_conn_send(struct ckt_conn *conn)
 {
 	int saved_errno = errno;
 	pthread_mutex_lock(&conn->send_lock);
-	int result = atomic_load(&conn->state) == CKT_CONN_OPEN ? send_some(conn, conn->fd) : 0;
+	int result = atomic_load(&conn->state) == CKT_CONN_OPEN ? send_some(conn, conn->fd, true) : 0;
 	pthread_mutex_unlock(&conn->send_lock);
 	errno = saved_errno;
 	return result;
@@ -171,24 +173,30 @@ void ckt_conn_flusher_start(struct ckt_conn *conn)
 		ckt_debug("no thread to send in the background (%d): ignoring, every call is sent at once", error);
 }
 
-static void send_now(struct ckt_conn *conn)
+/* The first of a row: the flusher's waking takes longer.  What does not go at once, or finds the connection broken, is the flusher's. */
+static void send_first(struct ckt_conn *conn)
 {
-	uint64_t epoch = conn->epoch;
-	int result = ckt_conn_send(conn);
-	if (result)
-		ckt_conn_broken(conn, epoch, result);
+	int saved_errno = errno;
+	if (pthread_mutex_trylock(&conn->send_lock) == 0) {
+		if (atomic_load(&conn->state) == CKT_CONN_OPEN)
+			send_some(conn, conn->fd, false);
+		pthread_mutex_unlock(&conn->send_lock);
+	}
+	errno = saved_errno;
 }
 
 void ckt_conn_flusher_kick(struct ckt_conn *conn)
 {
 	if (__builtin_expect(!conn->flusher_running, 0)) {
-		send_now(conn);
+		uint64_t epoch = conn->epoch;
+		int result = ckt_conn_send(conn);
+		if (result)
+			ckt_conn_broken(conn, epoch, result);
 		return;
 	}
 	if (atomic_load(&conn->flusher_asleep) && atomic_exchange(&conn->flusher_asleep, 0)) {
-		/* Its waking takes longer than to send the first of a row here. */
 		if (ckt_settings.spin_us)
-			send_now(conn);
+			send_first(conn);
 		syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	}
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/conn/settings.h"
 #include "conn_parts.h"
 #include "tests/unit/suite.h"
 
@@ -157,5 +158,40 @@ static void test_flusher(void)
 	parts_close(peer);
 }
 
-UNIT_SUITE(send, {"order", test_order}, {"lap", test_lap}, {"lost socket", test_lost_socket}, {"full socket", test_full_socket},
+/* With a flusher that sleeps and processors to spare the first of a row leaves at once, and never holds its thread up. */
+static void test_first(void)
+{
+	int peer = parts_open(), spin_us = ckt_settings.spin_us;
+	ckt_conn.flusher_running = true;
+	ckt_settings.spin_us = 0;
+	ckt_conn.flusher_asleep = 1;
+	parts_queue(16);
+	YES(nothing_more(peer));
+	IS(ckt_conn.flusher_asleep, 0);
+	ckt_settings.spin_us = 50;
+	/* The flusher is awake: it is its. */
+	parts_queue(16);
+	YES(nothing_more(peer));
+	ckt_conn.flusher_asleep = 1;
+	parts_queue(16);
+	IS(ckt_conn.flusher_asleep, 0);
+	YES(arrived(peer, 1, 3, 16));
+	/* A full socket. */
+	for (int i = 0; i < 300; i++) {
+		ckt_conn.flusher_asleep = 1;
+		parts_queue(4096);
+	}
+	YES(ckt_conn.sent < ckt_conn.tail);
+	/* A lost one: whoever waits, or the flusher, says so. */
+	close(peer);
+	ckt_conn.flusher_asleep = 1;
+	parts_queue(16);
+	IS(ckt_conn.state, CKT_CONN_OPEN);
+	ckt_conn.flusher_running = false;
+	ckt_conn.flusher_asleep = 0;
+	ckt_settings.spin_us = spin_us;
+	parts_close(-1);
+}
+
+UNIT_SUITE(send, {"first", test_first}, {"order", test_order}, {"lap", test_lap}, {"lost socket", test_lost_socket}, {"full socket", test_full_socket},
 	   {"flusher", test_flusher})
