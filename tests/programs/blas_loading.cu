@@ -145,7 +145,8 @@ static void *work_for_ever(void *data)
 
 int main()
 {
-	struct work again, last;
+	struct work again;
+	static struct work last;	/* the thread has it behind the end of this function */
 	pthread_t thread;
 
 	show("before main", &early);

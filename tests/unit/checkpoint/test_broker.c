@@ -1,4 +1,5 @@
 /* checkpoint/broker.c: what can be asked for, what is opened, and what is believed of an answer. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -188,6 +189,19 @@ static void *liar_thread(void *opaque)
 	return NULL;
 }
 
+/* The thread of a broker that has ended closes its descriptors by itself. */
+static void wait_for_threads(void)
+{
+	for (unsigned i = 0, threads = 0; threads != 3 && i < 5000; i++) {
+		DIR *tasks = opendir("/proc/self/task");
+		for (threads = 0; tasks && readdir(tasks); threads++)
+			;
+		if (tasks)
+			closedir(tasks);
+		usleep(1000);
+	}
+}
+
 static void test_lies(void)
 {
 	char plain[] = "/tmp/ckt-broker-plain-XXXXXX", full[] = "/tmp/ckt-broker-full-XXXXXX";
@@ -215,6 +229,7 @@ static void test_lies(void)
 		{read_only, 0, magic, 0, 16, {-EPROTO, -EPROTO}},
 		{read_only, 0, magic, 0, 0, {-ECONNRESET, -ECONNRESET}},	/* an empty message, and yet with a descriptor */
 	};
+	wait_for_threads();
 	int lowest = dup(read_only);
 	close(lowest);
 	for (size_t i = 0; i < COUNT(lies); i++)
