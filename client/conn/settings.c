@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "rpc/identity.h"
 #include "rpc/log.h"
+#include "rpc/processors.h"
 #include "client/patch/environment.h"
 
 struct ckt_settings ckt_settings;
@@ -130,8 +130,7 @@ static void load_address(void)
 
 static void load_spin(void)
 {
-	cpu_set_t set;
-	ckt_settings.processors = sched_getaffinity(0, sizeof set, &set) ? (unsigned)sysconf(_SC_NPROCESSORS_ONLN) : (unsigned)CPU_COUNT(&set);
+	ckt_settings.processors = ckt_processors();
 	const char *given = getenv("CRICKET_SPIN");
 	ckt_settings.spin_given = given && *given;
 	ckt_settings.spin_us = (int)load_number("CRICKET_SPIN", 0, 100000, ckt_settings.processors > CKT_FEW_PROCESSORS ? 50 : 0);

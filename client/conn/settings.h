@@ -8,10 +8,7 @@
 #include "rpc/job.h"
 #include "rpc/net.h"
 
-enum {
-	CKT_STANDBY_MAX = 16,
-	CKT_FEW_PROCESSORS = 4,		/* with no more than these nobody polls: the two sides have none of their own */
-};
+enum { CKT_STANDBY_MAX = 16 };
 
 struct ckt_settings {
 	char address[CKT_ADDRESS_TEXT_MAX];	/* REMOTE_GPU_ADDRESS, else the local server's socket */

@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint/store.h"
 #include "rpc/log.h"
+#include "rpc/processors.h"
 #include "server/worker/driver.h"
 #include "server/worker/place.h"
 #include "server/worker/worker.h"
@@ -53,9 +53,8 @@ static void *crew_thread(void *opaque)
 
 static unsigned cores(void)
 {
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof set, &set) ? 4 : CPU_COUNT(&set);
-	return n < 2 ? 2 : n > CKT_CREW_SIZE ? CKT_CREW_SIZE : (unsigned)n;
+	unsigned n = ckt_processors();
+	return n < 2 ? 2 : n > CKT_CREW_SIZE ? CKT_CREW_SIZE : n;
 }
 
 int ckt_crew_start(struct ckt_worker *worker)

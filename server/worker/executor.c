@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -18,6 +17,7 @@
 #include "rpc/hostmem.h"
 #include "rpc/log.h"
 #include "rpc/net.h"
+#include "rpc/processors.h"
 #include "server/worker/apart.h"
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
@@ -537,15 +537,9 @@ void ckt_executor_go(struct ckt_worker *worker)
 	pthread_mutex_unlock(&worker->mail_lock);
 }
 
-static bool many_processors(void)
-{
-	cpu_set_t set;
-	return !sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) > CKT_FEW_PROCESSORS;
-}
-
 int ckt_executor_start(struct ckt_worker *worker)
 {
-	worker->spin_ns = many_processors() ? CKT_SPIN_LONG_NS : CKT_SPIN_NS;
+	worker->spin_ns = ckt_processors() > CKT_FEW_PROCESSORS ? CKT_SPIN_LONG_NS : CKT_SPIN_NS;
 	int result = ckt_input_init(&worker->input);
 	if (!result)
 		result = ckt_lookahead_start(worker);

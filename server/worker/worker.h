@@ -64,7 +64,6 @@
 enum {
 	CKT_SPIN_NS = 50000,		/* how long a command or a wait is looked for before somebody blocks */
 	CKT_SPIN_LONG_NS = 200000,	/* how long a command where there are processors: a program thinks between an answer and its next launch */
-	CKT_FEW_PROCESSORS = 4,
 };
 
 struct ckt_worker_device {
