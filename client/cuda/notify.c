@@ -69,16 +69,17 @@ static bool something_to_do(void *data)
 {
 	const struct listener *listener = data;
 	pthread_mutex_lock(&lock);
-	bool there = !listener->registered || next_arrived(listener);
+	bool there = !listener->registered || next_arrived(listener) || is_over(listener->conn);
 	pthread_mutex_unlock(&lock);
-	return there || is_over(listener->conn);
+	return there;
 }
 
 static void *listen_thread(void *opaque)
 {
 	struct listener *listener = opaque;
-	ckt_call_conn = listener->conn;
 	pthread_mutex_lock(&lock);
+	struct ckt_conn *conn = listener->conn;
+	ckt_call_conn = conn;
 	for (;;) {
 		struct CUasyncCallbackEntry_st *entry = next_arrived(listener);
 		if (entry) {
@@ -94,10 +95,10 @@ static void *listen_thread(void *opaque)
 			pthread_cond_broadcast(&returned);
 			continue;
 		}
-		if (!listener->registered || is_over(listener->conn))
+		if (!listener->registered || is_over(conn))
 			break;
 		pthread_mutex_unlock(&lock);
-		ckt_conn_listen_until(listener->conn, something_to_do, listener);
+		ckt_conn_listen_until(conn, something_to_do, listener);
 		pthread_mutex_lock(&lock);
 	}
 	listener->running = false;
