@@ -1,6 +1,6 @@
 /* The manifest: coding, checksum, structure.  See store.h. */
 #include "checkpoint/store.h"
-#include "rpc/array.h"
+#include "base/array.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

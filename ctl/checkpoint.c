@@ -15,7 +15,7 @@
 #include "checkpoint/broker.h"
 #include "client.h"
 #include "job.h"
-#include "rpc/fault.h"
+#include "base/fault_point.h"
 
 /* Of --with-client. */
 static struct ckt_ctl_client client = {.fd = -1};

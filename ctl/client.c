@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rpc/fault.h"
+#include "base/fault_point.h"
 #include "rpc/worker.h"
 #include "watch.h"
 

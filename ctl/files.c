@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "ctl.h"
-#include "rpc/fault.h"
+#include "base/fault_point.h"
 
 enum { PATH_SIZE = CKT_CTL_PATH_SIZE, DEPTH_MAX = 8 };
 

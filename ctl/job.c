@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "job.h"
-#include "rpc/fault.h"
+#include "base/fault_point.h"
 
 enum { ANSWER_MS = 15000, LOOK_NS = 2000000, KEEP_NS = 200000000 };
 

@@ -23,7 +23,7 @@
 
 #include "checkpoint/store.h"
 #include "ctl.h"
-#include "rpc/fault.h"
+#include "base/fault_point.h"
 
 enum { ROUNDS_MAX = 8, ANSWER_MS = 30000, ENOUGH_PERCENT = 1 };
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "ctl.h"
-#include "rpc/fault.h"
+#include "base/fault_point.h"
 
 enum { PATH_SIZE = 4096 };
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "ctl.h"
-#include "rpc/fault.h"
+#include "base/fault_point.h"
 
 enum { CONNECTIONS = 4, ANSWER_MS = 60000 };
 

@@ -1,6 +1,6 @@
 /* Graphs: nodes and edges, copies, questions.  See graph.h. */
 #include "driver/graph.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 #include <stdlib.h>
 #include <string.h>

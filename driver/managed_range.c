@@ -5,8 +5,8 @@
 
 #include "driver/advice.h"
 
-#include "rpc/fork.h"
-#include "rpc/sorted.h"
+#include "base/fork.h"
+#include "base/sorted.h"
 
 /* Ranges in the order of their addresses, none over another; what lies in none has the defaults. */
 struct segment {

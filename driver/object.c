@@ -1,6 +1,6 @@
 /* The client's object table; see object.h. */
 #include "driver/object.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 #include <stdlib.h>
 

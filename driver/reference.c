@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "driver/driver.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 struct CUtexref_st {
 	struct CUtexref_st *next;

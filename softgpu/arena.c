@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "rpc/sorted.h"
+#include "base/sorted.h"
 #include "softgpu/soft.h"
 
 enum { GROW = 64 << 20 };	/* the range is made accessible in steps, so that strict overcommit counts only what is used */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rpc/fork.h"
+#include "base/fork.h"
 #include "rpc/visible.h"
 #include "softgpu/soft.h"
 

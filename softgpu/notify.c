@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "rpc/fork.h"
+#include "base/fork.h"
 #include "softgpu/soft.h"
 
 struct registration {

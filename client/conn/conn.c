@@ -13,9 +13,9 @@
 
 #include "client/conn/settings.h"
 #include "client/conn/spin.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 #include "rpc/gen/cuda_codec.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 struct ckt_conn ckt_conn = {
 	.fd = -1,

@@ -11,7 +11,7 @@
 #include "client/conn/hostmem.h"
 #include "client/conn/settings.h"
 #include "rpc/greeting.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/visible.h"
 
 enum { TOKEN_MAX = 4096, HELLO_XID = 0 };

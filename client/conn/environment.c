@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "client/conn/conn.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 #include "rpc/library_environment.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 
 static void send_to(struct ckt_conn *conn, ckt_environment_args *args)

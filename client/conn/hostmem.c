@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "client/conn/settings.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 #include "rpc/hostmem.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 
 enum { FILL_TIMEOUT_MS = 60000 };

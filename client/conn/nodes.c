@@ -19,7 +19,7 @@
 #include "client/conn/settings.h"
 #include "rpc/control.h"
 #include "rpc/handle.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/visible.h"
 
 _Static_assert((int)CKT_ADDRESSES_MAX == (int)CKT_WINDOW_PARTS_MAX && (int)CKT_ADDRESSES_MAX == (int)CKT_NODES_MAX,

@@ -25,7 +25,7 @@
 
 #include "client/conn/conn.h"
 #include "client/conn/settings.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 enum { PATH_SIZE = CKT_ADDRESS_TEXT_MAX + CKT_SESSION_ID_SIZE + 16, WAIT_NS = 5000000, IDENTITY_SIZE = 96 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "client/conn/conn.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 /* Takes the waiter of this xid out of the tables; NULL where nobody waits (any more).  Precondition: conn.lock held. */
 static struct ckt_waiter *take_waiter(struct ckt_conn *conn, uint32_t xid)

@@ -17,7 +17,7 @@
 #include "client/conn/conn.h"
 #include "client/conn/hostmem.h"
 #include "client/conn/settings.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 /* Where the session may live: where the server said, its address, what cricketctl left in its file, the standbys. */
 enum place { PLACE_MOVED, PLACE_ADDRESS, PLACE_FILE, PLACE_STANDBY };

@@ -16,7 +16,7 @@
 
 #include "client/conn/conn.h"
 #include "client/conn/settings.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 /* Precondition: read_lock held. */
 static bool reader_free(const struct ckt_conn *conn)

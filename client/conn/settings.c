@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "rpc/identity.h"
-#include "rpc/log.h"
-#include "rpc/processors.h"
+#include "base/log.h"
+#include "base/processors.h"
 #include "client/patch/environment.h"
 
 struct ckt_settings ckt_settings;

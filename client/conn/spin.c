@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "client/conn/settings.h"
-#include "rpc/processors.h"
+#include "base/processors.h"
 
 static _Atomic unsigned schedule, waiting;
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "client/conn/conn.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 /* Waits until the connection of this epoch ends.  False: it is not ours to wait for. */
 static bool wait_for_end(struct ckt_conn *conn, uint64_t epoch)

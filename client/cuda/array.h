@@ -5,7 +5,7 @@
 #pragma once
 
 #include "client/cuda/internal.h"
-#include "rpc/array.h"
+#include "base/array.h"
 
 struct ckt_array {
 	struct ckt_object object;

@@ -11,7 +11,7 @@
 #include "client/cuda/route.h"
 #include "driver/capture.h"
 #include "client/cuda/hostfunc.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { STACK_MAX = 64 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "client/cuda/internal.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { TEXT_MAX = 1024 };
 

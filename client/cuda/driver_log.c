@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "client/cuda/internal.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { LOG_BYTES = 25600, LINE_BYTES = 512 };
 

@@ -8,7 +8,7 @@
 #include "client/cuda/graph_side.h"
 #include "client/cuda/route.h"
 #include "driver/capture.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { DONE_KEPT = 1024 };
 

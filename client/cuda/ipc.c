@@ -11,7 +11,7 @@
 #include "client/conn/conn.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 #include "rpc/ipc.h"
 
 _Static_assert(sizeof(CUipcMemHandle) == CKT_IPC_HANDLE, "a handle fits");

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { PARAMS_MAX = 4096 };
 

@@ -25,8 +25,8 @@
 #include "client/cuda/managed.h"
 #include "client/cuda/route.h"
 #include "driver/advice.h"
-#include "rpc/fork.h"
-#include "rpc/log.h"
+#include "base/fork.h"
+#include "base/log.h"
 
 #define CHUNK CKT_MANAGED_CHUNK
 /* A block of its own in the worker's allocator, so that no other allocation shares its pages. */

@@ -14,7 +14,7 @@
 
 #include "client/cuda/managed.h"
 #include "client/cuda/route.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 #define CHUNK CKT_MANAGED_CHUNK
 /* Chunks at once: fetched, which stops the program for so long, and opened for writing, which all have to be sent. */

@@ -15,7 +15,7 @@
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 #define SLOT ((uint64_t)2 << 20)
 #define CHUNK ((uint64_t)64 << 10)

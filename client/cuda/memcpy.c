@@ -12,7 +12,7 @@
 #include "client/cuda/between.h"
 #include "client/cuda/route.h"
 #include "driver/capture.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { WINDOW = 16 };	/* pieces of one copy under way at once */
 #define BY_MESSAGE_MAX ((uint64_t)64 << 10)

@@ -12,7 +12,7 @@
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
 #include "driver/jit.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 static struct ckt_module *find(CUmodule handle)
 {

@@ -10,7 +10,7 @@
 #include "client/conn/conn.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 struct CUasyncCallbackEntry_st {
 	struct CUasyncCallbackEntry_st *next;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include <cudaProfiler.h>
 
 struct entry {

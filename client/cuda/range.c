@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
-#include "rpc/fork.h"
-#include "rpc/log.h"
-#include "rpc/sorted.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/sorted.h"
 
 /*
  * One table for each server.  Addresses differ between them, but for what drivers place by themselves: variables of modules may lie at the

@@ -17,7 +17,7 @@
 #include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { BLOCK = 4096 };
 /* More pieces than that are not worth their messages: then the GPU is waited for, and what lies between goes along. */

@@ -12,9 +12,9 @@
 
 #include "client/conn/hostmem.h"
 #include "client/cuda/internal.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 #include "rpc/hostmem.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 /* An allocation, or addresses that are about to be one. */
 struct piece {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "client/cuda/internal.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 #include "rpc/hostmem.h"
 
 enum { PIECES = 4, PIECE = 4 << 20 };

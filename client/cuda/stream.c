@@ -5,7 +5,7 @@
 #include "client/cuda/between.h"
 #include "client/cuda/route.h"
 #include "driver/capture.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 struct ckt_stream {
 	struct ckt_object object;

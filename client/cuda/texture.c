@@ -7,7 +7,7 @@
 
 #include "client/cuda/array.h"
 #include "client/cuda/route.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { BUCKETS = 4096 };
 

@@ -10,7 +10,7 @@
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 #include "rpc/ipc.h"
 
 #define GRANULARITY ((uint64_t)2 << 20)

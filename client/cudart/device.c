@@ -1,6 +1,6 @@
 /* Choosing devices, their flags, limits, attributes and names on the bus. */
 #include "cudart.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 /* cudaSetValidDevices: the order in which threads that choose nothing try devices; empty: all in their order. */
 static CKT_LOCK(valid_lock);

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-#include "rpc/fork.h"
-#include "rpc/log.h"
+#include "base/fork.h"
+#include "base/log.h"
 
 _Thread_local struct ckt_rt_thread ckt_rt_thread __attribute__((tls_model("initial-exec")));
 _Atomic uint32_t ckt_rt_epoch = 1;

@@ -1,6 +1,6 @@
 /* Sharing with other processes, and the driver's own log: handles and callbacks are the driver's. */
 #include "cudart.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 
 enum {
 	FATBIN_MAGIC = 0xba55ed50,

@@ -12,8 +12,8 @@
 
 #include <stdlib.h>
 
-#include "rpc/fork.h"
-#include "rpc/log.h"
+#include "base/fork.h"
+#include "base/log.h"
 
 enum {
 	WRAPPER_MAGIC = 0x466243b1,

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rpc/fork.h"
-#include "rpc/log.h"
+#include "base/fork.h"
+#include "base/log.h"
 
 const struct ckt_client_table *_Atomic ckt_client_found;
 

@@ -9,7 +9,7 @@
 #include "client/conn/control.h"
 #include "client/conn/settings.h"
 #include "client/nvml/internal.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 
 /* After a server that could not be reached: libraries ask several times in a row, and each would wait as long again. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/nvml/internal.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 /* *ret_res is freed by the caller where the result is SUCCESS. */
 static int pass(unsigned number, const void *device, const void *other, const unsigned *selectors, ckt_control_nvml_res *ret_res)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 
 static const char prefix[] = "CRICKET_";
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "peer.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "session.h"
 #include "stage.h"
 

@@ -15,7 +15,7 @@
 #include "peer.h"
 #include "request.h"
 #include "restore_claim.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "session.h"
 
 enum {

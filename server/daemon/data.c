@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rpc/fault.h"
-#include "rpc/log.h"
+#include "base/fault_point.h"
+#include "base/log.h"
 #include "stage.h"
 
 enum { CONNECTIONS_MAX = 16, IDLE_MS = 60000, THREAD_STACK = 256 << 10 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "control.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 enum {
 	KEPT = 512,			/* a follower that is further behind misses some and sees it by the numbers */

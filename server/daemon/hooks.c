@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "events.h"
-#include "rpc/close_from.h"
+#include "base/close_from.h"
 #include "rpc/control.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 enum { QUEUE_MAX = 256, TIMEOUT_S = 30, VARIABLES_MAX = 7, HOOKS_MAX = 64 };
 

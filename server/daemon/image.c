@@ -19,8 +19,8 @@
 #include "marks.h"
 #include "restore_claim.h"
 #include "request.h"
-#include "rpc/fault.h"
-#include "rpc/log.h"
+#include "base/fault_point.h"
+#include "base/log.h"
 #include "stage.h"
 
 enum { RELEASE_TIMEOUT_MS = 60000, STATUS_TIMEOUT_MS = 10000 };

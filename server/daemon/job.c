@@ -9,7 +9,7 @@
 #include "control.h"
 #include "peer.h"
 #include "request.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 enum { CALL_MS = 5000 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "control.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "stage.h"
 
 struct ckt_kept {

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rpc/trusted.h"
+#include "base/trusted_file.h"
 #include "server.h"
 
 static int __attribute__((format(printf, 2, 3))) add(struct ckt_server *server, const char *format, ...)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "peer.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 static void listener_ready(struct ckt_source *source, uint32_t events)
 {

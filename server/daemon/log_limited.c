@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server.h"
 
 enum { REFILL_MS = 1000, TELL_MS = 10000 };

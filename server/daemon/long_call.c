@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "request.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 enum {
 	GRACE_MS = 1000,	/* for the answer, beyond the worker's own deadline */

@@ -31,7 +31,7 @@
 #include "nvml.h"
 #include "marks.h"
 #include "peer.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server_key.h"
 #include "session.h"
 #include "stage.h"

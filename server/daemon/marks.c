@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/session.h"
 #include "server_key.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "nvml_reader.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 enum {
 	ANSWER_MS = 3000,	/* well below what a client waits */

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rpc/close_from.h"
+#include "base/close_from.h"
 
 enum { GUARD_BYTES = 64 };	/* behind what a call may put out */
 

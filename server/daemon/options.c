@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 
 enum kind { KIND_TEXT, KIND_LIST, KIND_SIZE, KIND_COUNT, KIND_FLAG };

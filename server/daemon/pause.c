@@ -13,8 +13,8 @@
 #include "marks.h"
 #include "pause.h"
 #include "request.h"
-#include "rpc/fault.h"
-#include "rpc/log.h"
+#include "base/fault_point.h"
+#include "base/log.h"
 
 enum { RETRY_MS = 10000, STATUS_TIMEOUT_MS = 2000, UNPAUSE_MS = 4000 };
 

@@ -13,7 +13,7 @@
 #include "control.h"
 #include "job.h"
 #include "marks.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server_key.h"
 #include "session.h"
 #include "stage.h"

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 
 enum { QUEUED_MAX = 1 << 20 };
 

@@ -21,7 +21,7 @@
 #include "pause.h"
 #include "request.h"
 #include "restore_claim.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/visible.h"
 #include "server_key.h"
 

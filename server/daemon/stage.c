@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "control.h"
-#include "rpc/fault.h"
-#include "rpc/log.h"
+#include "base/fault_point.h"
+#include "base/log.h"
 
 struct ckt_stage {
 	struct ckt_stage *next;

@@ -14,7 +14,7 @@
 #include "events.h"
 #include "marks.h"
 #include "request.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "term.h"
 
 enum { DEADLINE_MS = 60000, RELEASE_TIMEOUT_MS = 60000, HOLD_TIMEOUT_MS = 5000 };

@@ -9,7 +9,7 @@
 
 #include <cuda.h>
 
-#include "rpc/array.h"
+#include "base/array.h"
 
 struct ckt_object;
 struct ckt_worker;

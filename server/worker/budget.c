@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 
 enum { SAY_EVERY_MS = 1000 };

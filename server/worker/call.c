@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/worker.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/array.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/array.h"
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"

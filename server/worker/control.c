@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "checkpoint/broker.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/client_process.h"
 #include "server/worker/control.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "checkpoint/store.h"
-#include "rpc/log.h"
-#include "rpc/processors.h"
+#include "base/log.h"
+#include "base/processors.h"
 #include "server/worker/driver.h"
 #include "server/worker/place.h"
 #include "server/worker/worker.h"

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "rpc/hostmem.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
-#include "rpc/processors.h"
+#include "base/processors.h"
 #include "server/worker/apart.h"
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"

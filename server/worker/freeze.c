@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/apart.h"
 #include "server/worker/aside.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "rpc/graph.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/array.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph_record.h"

@@ -10,8 +10,8 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/hostmem.h"
-#include "rpc/log.h"
-#include "rpc/sorted.h"
+#include "base/log.h"
+#include "base/sorted.h"
 #include "server/worker/budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph.h"

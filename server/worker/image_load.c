@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/budget.h"
 #include "server/worker/chain.h"
 #include "server/worker/driver.h"

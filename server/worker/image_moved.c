@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/sorted.h"
+#include "base/sorted.h"
 #include "server/worker/driver.h"
 #include "server/worker/grow.h"
 #include "server/worker/scan.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/grow.h"

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/image_load.h"

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/ipc.h"
 #include "server/worker/ipc_notice.h"

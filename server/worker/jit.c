@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/call.h"
 
 CUresult ckt_jit_option(struct ckt_jit *jit, uint32_t key, uint64_t value)

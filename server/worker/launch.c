@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 

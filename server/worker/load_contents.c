@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/array_image.h"
 #include "server/worker/crew.h"
 #include "server/worker/digest.h"

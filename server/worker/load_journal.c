@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/array_image.h"
 #include "server/worker/digest.h"
 #include "server/worker/driver.h"

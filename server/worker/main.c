@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/client_process.h"
 #include "server/worker/rescue.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/aside.h"
 #include "server/worker/budget.h"
 #include "server/worker/driver.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 
 static bool is_all(const unsigned *gpus, unsigned count, unsigned total)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/driver.h"
 #include "server/worker/image_load.h"
 #include "server/worker/image_save.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "checkpoint/broker.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/alone.h"
 #include "server/worker/chain.h"

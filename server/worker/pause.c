@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "checkpoint/store.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/crew.h"
 #include "server/worker/driver.h"
 #include "server/worker/fault.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/sorted.h"
+#include "base/sorted.h"
 #include "server/worker/array_image.h"
 #include "server/worker/driver.h"
 #include "server/worker/image_load.h"

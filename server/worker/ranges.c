@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/sorted.h"
+#include "base/sorted.h"
 #include "server/worker/grow.h"
 
 static bool insert(struct ckt_ranges *ranges, size_t index, struct ckt_range range)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/sorted.h"
+#include "base/sorted.h"
 #include "server/worker/budget.h"
 #include "server/worker/grow.h"
 

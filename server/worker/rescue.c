@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 

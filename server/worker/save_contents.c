@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/array.h"
 #include "server/worker/crew.h"
 #include "server/worker/digest.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "checkpoint/store.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/crew.h"
 #include "server/worker/aside.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "rpc/gen/cuda_codec.h"
-#include "rpc/sorted.h"
+#include "base/sorted.h"
 #include "server/worker/driver.h"
 #include "server/worker/grow.h"
 #include "server/worker/ipc.h"

@@ -19,32 +19,33 @@ import re
 import sys
 
 UNIT = {
-    "rpc": "rpc",
+    "base": "rpc",
+    "checkpoint": "checkpoint",
     "client/conn": "client",
     "client/cuda": "client",
     "client/cudart": "cudart",
     "client/libs": "libs",
     "client/libs/cublas": "libs",
     "client/libs/cublasLt": "cublaslt",
+    "client/libs/cufft": "client_cufft",
     "client/libs/nccl": "nccl",
     "client/nvml": "nvml",
     "client/patch": "patch",
+    "ctl": "ctl",
+    "driver": "driver",
+    "rpc": "rpc",
     "server/daemon": "daemon",
     "server/worker": "worker",
     "server/worker/libs": "worker",
     "server/worker/libs/inside": "worker",
     "softgpu": "softgpu",
-    "softgpu/ptx": "ptx",
-    "softgpu/libs/common": "softlibs",
     "softgpu/libs/blas": "softlibs",
+    "softgpu/libs/common": "softlibs",
     "softgpu/libs/cublas": "softlibs",
     "softgpu/libs/cublasLt": "softlibs",
     "softgpu/libs/cufft": "soft_cufft",
     "softgpu/libs/nccl": "soft_nccl",
-    "client/libs/cufft": "client_cufft",
-    "driver": "driver",
-    "checkpoint": "checkpoint",
-    "ctl": "ctl",
+    "softgpu/ptx": "ptx",
 }
 ASSERTION = re.compile(r"CU_(ASSERT|TEST|FAIL)|\b(IS|MUST|YES|NO|TEXT|HAS|OK|CHECK_RESULT|ASK|ROWS|REFUSED|unit_check\w*)\(")
 
@@ -75,7 +76,7 @@ def missing(top, source):
 
 def main(top):
     bad = []
-    sources = sorted(os.path.relpath(path, top) for layer in ("rpc", "driver", "client", "server", "softgpu", "checkpoint", "ctl")
+    sources = sorted(os.path.relpath(path, top) for layer in ("base", "rpc", "driver", "client", "server", "softgpu", "checkpoint", "ctl")
                      for path in glob.glob(os.path.join(top, layer, "**", "*.c"), recursive=True))
     listed = {}
     for number, line in enumerate(read(os.path.join(top, "tests", "unit", "every_file.txt")).splitlines(), 1):

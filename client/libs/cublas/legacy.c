@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "client/libs/cublas/cublas.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 /* cublas.h and cublas_v2.h cannot be read together. */
 cublasStatus_t cublasInit(void);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "client/libs/cublas/cublas.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 _Atomic bool ckt_cublas_logs;
 

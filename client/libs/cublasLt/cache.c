@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "client/libs/cublasLt/internal.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { BUCKETS = 1024 };
 

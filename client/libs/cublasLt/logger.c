@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "client/libs/cublasLt/internal.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { MASK_ERRORS = 1, MASK_API = 16, LEVEL_ERRORS = 1, LEVEL_API = 5, LEVEL_MAX = 6 };
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 /* More than any program keeps; one that never destroys plans hears of it before it has taken the host's memory. */
 #define PLANS_MAX (1 << 20)

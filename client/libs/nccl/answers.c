@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/libs/nccl/nccl.h"
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 /* ---- The library */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "rpc/fork.h"
+#include "base/fork.h"
 
 enum { ASK_AGAIN_NS = 1000000000 };
 

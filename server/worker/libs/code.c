@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/driver.h"
 #include "server/worker/libs/code_table.h"
 #include "server/worker/libs/inside.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/libs/beside.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"

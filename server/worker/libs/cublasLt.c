@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "rpc/gen/cublas_functions.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/libs/beside.h"
 #include "server/worker/worker.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "rpc/library_environment.h"
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/libs/genuine.h"
 
 static ckt_setting list[CKT_SETTINGS_MAX];

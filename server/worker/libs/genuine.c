@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/worker.h"
 

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/driver.h"
 #include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/grow.h"

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/grow.h"
 #include "server/worker/journal.h"
 #include "server/worker/libs/code.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/libs/genuine.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/worker.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/apart.h"
 #include "server/worker/budget.h"
 #include "server/worker/libs/nccl.h"

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/apart.h"
 #include "server/worker/libs/nccl.h"
 #include "server/worker/worker.h"

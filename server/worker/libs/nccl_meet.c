@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/libs/nccl.h"
 #include "server/worker/worker.h"

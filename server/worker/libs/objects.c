@@ -1,7 +1,7 @@
 /* What libraries make for a session: handles, plans, descriptors; see libs.h. */
 #include <stdlib.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/aside.h"
 #include "server/worker/budget.h"
 #include "server/worker/libs/beside.h"

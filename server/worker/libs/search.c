@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "rpc/trusted.h"
+#include "base/trusted_file.h"
 
 /* Absolute, and below a prefix: patterns of glob(3). */
 static const char *const toolkits[] = {"/usr/local/cuda/lib64", "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/x86_64-linux/lib", "/opt/cuda*/lib64",

@@ -7,7 +7,7 @@
  *	the loader's            LD_LIBRARY_PATH of the server, ld.so.conf, the system's directories
  *
  * Of the first of these rows that has the major version, the file of the client's own version is taken, else the highest.  A file counts only
- * where it and all directories above are root's or the operator's (rpc/trusted.h).  Nothing here is the client's: it says a version, no more.
+ * where it and all directories above are root's or the operator's (base/trusted_file.h).  Nothing here is the client's: it says a version, no more.
  *
  * Threading: one at a time.
  */

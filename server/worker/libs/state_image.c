@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 #include "server/worker/aside.h"
 #include "server/worker/driver.h"
 #include "server/worker/image_load.h"

@@ -8,8 +8,8 @@
 
 #include "client/conn/settings.h"
 #include "conn_parts.h"
-#include "rpc/log.h"
-#include "rpc/processors.h"
+#include "base/log.h"
+#include "base/processors.h"
 #include "tests/unit/suite.h"
 
 static const char *const names[] = {"REMOTE_GPU_ADDRESS", "CRICKET_STANDBY", "CRICKET_TOKEN_FILE", "CRICKET_SYNC", "CRICKET_SPIN", "CRICKET_LOG",

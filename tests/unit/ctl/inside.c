@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "checkpoint/store.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 char directory[64], address[96], out[8192], err[8192];
 struct reply replies[64];

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 
 struct ckt_server server;
 struct fake_worker worker;

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "inside.h"
-#include "rpc/log.h"
+#include "base/log.h"
 
 static unsigned count(const char *text, const char *word)
 {

@@ -1,4 +1,4 @@
-/* rpc/close_from.h: nothing of the parent's stays open, with and without the kernel's call. */
+/* base/close_from.h: nothing of the parent's stays open, with and without the kernel's call. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rpc/close_from.h"
+#include "base/close_from.h"
 #include "tests/unit/suite.h"
 
 enum { HIGH = 700, NO_FILTER = 3 };

@@ -1,4 +1,4 @@
-/* rpc/glibc.c: the names of a newer glibc do what the old ones did. */
+/* base/glibc.c: the names of a newer glibc do what the old ones did. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

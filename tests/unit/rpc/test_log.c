@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rpc/log.h"
+#include "base/log.h"
 
 static void test_levels(void)
 {

@@ -1,5 +1,5 @@
-/* rpc/sorted.h: where a key stands among the entries of an array. */
-#include "rpc/sorted.h"
+/* base/sorted.h: where a key stands among the entries of an array. */
+#include "base/sorted.h"
 #include "tests/unit/suite.h"
 
 static void test_upper(void)

@@ -1,5 +1,5 @@
 /* Logging; see log.h.  A line is one write(2), so that lines of several processes on one file do not mix. */
-#include "rpc/log.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* rpc/trusted.c: whose files count. */
-#include "rpc/trusted.h"
+/* base/trusted_file.c: whose files count. */
+#include "base/trusted_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

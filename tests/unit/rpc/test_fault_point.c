@@ -1,10 +1,10 @@
-/* rpc/fault.h: a process dies at the point that CRICKET_FAULT names, and at no other. */
+/* base/fault_point.h: a process dies at the point that CRICKET_FAULT names, and at no other. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rpc/fault.h"
+#include "base/fault_point.h"
 #include "tests/unit/suite.h"
 
 enum { PASSED = 7 };

@@ -1,5 +1,5 @@
 /* Points of failure; see fault.h. */
-#include "rpc/fault.h"
+#include "base/fault_point.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Whose files a process may run; see trusted.h. */
-#include "rpc/trusted.h"
+#include "base/trusted_file.h"
 
 #include <errno.h>
 #include <grp.h>
