@@ -34,7 +34,7 @@ enum {
 	CKT_GRAPH_BYTES_MAX = 256 << 20,	/* of a description: ten thousands of nodes with full parameters */
 	CKT_GRAPH_NODES_MAX = 1 << 20,
 	CKT_GRAPH_DEPTH_MAX = 16,		/* child graphs and bodies inside each other */
-	CKT_GRAPH_BODIES_MAX = 1 << 16,		/* of a conditional node; driver/graph.h has the same */
+	CKT_GRAPH_BODIES_MAX = 1 << 16,		/* of a conditional node; cudacommon/graph.h has the same */
 	CKT_GRAPH_ATTRIBUTE_BYTES = 64,
 	CKT_GRAPH_CONDITIONAL_BYTES = 36,	/* before the bodies */
 	CKT_GRAPH_NODE_LIBRARY = 0x10000,	/* a node's type: the library call that a child graph stands for */

@@ -1,7 +1,7 @@
-/* Stream capture (driver/capture.h) as the functions of the soft GPU ask for it: not for the nodes of a graph that is being launched. */
+/* Stream capture (cudacommon/capture.h) as the functions of the soft GPU ask for it: not for the nodes of a graph that is being launched. */
 #pragma once
 
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 #include "softgpu/soft.h"
 
 /* As ckt_capture_enter: where *ret is not NULL the graphs' lock is held, and the work becomes a node. */

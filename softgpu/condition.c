@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "driver/graph.h"
+#include "cudacommon/graph.h"
 #include "softgpu/soft.h"
 
 struct condition {

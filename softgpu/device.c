@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/fork.h"
-#include "rpc/visible.h"
+#include "cudacommon/visible_devices.h"
 #include "softgpu/soft.h"
 
 /* Shared memory and residency per compute capability, from the CUDA programming guide's table of technical specifications. */

@@ -1,5 +1,5 @@
-/* What the soft GPU brings to driver/, beside executable graphs: see driver/driver.h. */
-#include "driver/graph.h"
+/* What the soft GPU brings to cudacommon/, beside executable graphs: see cudacommon/cudacommon.h. */
+#include "cudacommon/graph.h"
 #include "softgpu/array.h"
 
 CUresult ckt_driver_unsupported(const char *what, bool *once)

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "driver/graph.h"
-#include "driver/memop.h"
+#include "cudacommon/graph.h"
+#include "cudacommon/memop.h"
 #include "softgpu/soft.h"
 
 /* Registered host memory that a copy or a fill was given: as on an H200, the node keeps to that registration, and not to one that comes after it. */

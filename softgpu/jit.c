@@ -1,7 +1,7 @@
-/* What the soft GPU makes of JIT options (driver/jit.h): its interpreter has no use for most. */
+/* What the soft GPU makes of JIT options (cudacommon/jit.h): its interpreter has no use for most. */
 #include <string.h>
 
-#include "driver/jit.h"
+#include "cudacommon/jit.h"
 #include "softgpu/soft.h"
 
 bool ckt_soft_jit_target(const struct ckt_jit *jit, unsigned *ret_target)

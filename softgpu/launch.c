@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "softgpu/array.h"
-#include "driver/launch_attribute.h"
+#include "cudacommon/launch_attribute.h"
 #include "softgpu/capture.h"
 
 struct launch {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/jit.h"
+#include "cudacommon/jit.h"
 #include "softgpu/soft.h"
 
 struct link_state {

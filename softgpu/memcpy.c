@@ -1,5 +1,5 @@
 /* The API of copies: linear, 2D and 3D, host, device, unified and array, with and without a stream. */
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 #include "softgpu/array.h"
 
 static CUresult linear(uint64_t to, enum ckt_soft_place to_place, uint64_t from, enum ckt_soft_place from_place, size_t size,

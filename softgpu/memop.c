@@ -1,9 +1,9 @@
-/* Memory operations (driver/memop.h) as the soft GPU carries them out: a stream writes a value, or stands still until memory has one. */
+/* Memory operations (cudacommon/memop.h) as the soft GPU carries them out: a stream writes a value, or stands still until memory has one. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "driver/memop.h"
+#include "cudacommon/memop.h"
 #include "softgpu/soft.h"
 
 struct batch {

@@ -1,7 +1,7 @@
 /* Device memory: allocation, address ranges, what is left.  A device address is the address itself. */
 #include <sys/mman.h>
 
-#include "driver/advice.h"
+#include "cudacommon/advice.h"
 #include "softgpu/capture.h"
 
 static uint64_t page_up(uint64_t size)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/jit.h"
+#include "cudacommon/jit.h"
 #include "softgpu/soft.h"
 
 CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capability, struct ckt_ptx_module **ret_code, char *log,

@@ -7,8 +7,8 @@
  */
 #include <stdlib.h>
 
-#include "driver/driver.h"
-#include "rpc/pool_arena.h"
+#include "cudacommon/cudacommon.h"
+#include "cudacommon/pool_arena.h"
 #include "softgpu/soft.h"
 
 struct pool {

@@ -39,7 +39,7 @@ void ckt_soft_say(const char *format, ...) __attribute__((format(printf, 1, 2)))
 void ckt_soft_say_once(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* One line where CRICKET_LOG starts with "debug". */
 void ckt_soft_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* CUDA itself does not support it, with any driver; nothing is said.  As driver/driver.h has it. */
+/* CUDA itself does not support it, with any driver; nothing is said.  As cudacommon/cudacommon.h has it. */
 #define CKT_AS_CUDA_NOT_SUPPORTED CUDA_ERROR_NOT_SUPPORTED
 /* Logs once per name that something is not supported and returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult ckt_soft_unsupported(atomic_bool *said, const char *what);
@@ -341,7 +341,7 @@ struct ckt_soft_stream {
 /* Stream of a handle with a reference; the special ones are those of the context, any other may be another context's.
  * CUDA_ERROR_INVALID_HANDLE. */
 CUresult ckt_soft_stream_get(struct ckt_soft_context *context, CUstream handle, struct ckt_soft_stream **ret_stream);
-/* As driver/ numbers it, in the current context; with a reference too. */
+/* As cudacommon/ numbers it, in the current context; with a reference too. */
 CUresult ckt_soft_stream_by_number(uint64_t number, struct ckt_soft_stream **ret_stream);
 /* Work that does nothing: its place in the stream is what counts. */
 void ckt_soft_nothing(struct ckt_soft_context *context, void *payload);
@@ -351,7 +351,7 @@ CUresult ckt_soft_stream_submit(struct ckt_soft_stream *stream, ckt_soft_work ru
 void ckt_soft_stream_wait(struct ckt_soft_stream *stream, uint64_t ticket);
 bool ckt_soft_stream_reached(struct ckt_soft_stream *stream, uint64_t ticket);
 CUresult ckt_soft_stream_create(struct ckt_soft_context *context, unsigned flags, int priority, struct ckt_soft_stream **ret_stream);
-/* 0 for the legacy default stream, else its handle: as driver/ knows it. */
+/* 0 for the legacy default stream, else its handle: as cudacommon/ knows it. */
 static inline uint64_t ckt_soft_stream_number(const struct ckt_soft_stream *stream)
 {
 	return stream == stream->context->legacy ? 0 : stream->object.handle;

@@ -1,7 +1,7 @@
 /* The API of streams: create, query, wait, call back. */
 #include <string.h>
 
-#include "driver/launch_attribute.h"
+#include "cudacommon/launch_attribute.h"
 #include "softgpu/capture.h"
 
 /* The stream of a call that names one; its context's fault is reported. */

@@ -12,7 +12,7 @@
 #include "client/conn/settings.h"
 #include "rpc/greeting.h"
 #include "base/log.h"
-#include "rpc/visible.h"
+#include "cudacommon/visible_devices.h"
 
 enum { TOKEN_MAX = 4096, HELLO_XID = 0 };
 

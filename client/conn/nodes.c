@@ -20,7 +20,7 @@
 #include "rpc/control.h"
 #include "rpc/handle.h"
 #include "base/log.h"
-#include "rpc/visible.h"
+#include "cudacommon/visible_devices.h"
 
 _Static_assert((int)CKT_ADDRESSES_MAX == (int)CKT_WINDOW_PARTS_MAX && (int)CKT_ADDRESSES_MAX == (int)CKT_NODES_MAX,
 	       "a part of the window for each server");

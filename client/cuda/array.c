@@ -4,7 +4,7 @@
 #include "client/cuda/array.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 
 struct ckt_array *ckt_array_find(CUarray handle)
 {

@@ -5,7 +5,7 @@
 #include "client/cuda/array.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 #include "client/cuda/hostfunc.h"
 
 /* An array, or memory with its first byte. */

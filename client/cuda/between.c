@@ -5,8 +5,8 @@
 
 #include "client/conn/conn.h"
 #include "client/cuda/route.h"
-#include "driver/capture.h"
-#include "driver/graph.h"
+#include "cudacommon/capture.h"
+#include "cudacommon/graph.h"
 
 #define PIECE ((uint64_t)4 << 20)
 

@@ -7,7 +7,7 @@
 #include "client/cuda/lib_call.h"
 #include "client/cuda/route.h"
 #include "client/libs/libs.h"
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 
 static CUresult enter_context(void)
 {

@@ -2,7 +2,7 @@
 #include "client/cuda/array.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 
 /* Unified addressing: what the pointer is decides. */
 static bool is_device(uint64_t address)

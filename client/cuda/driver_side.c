@@ -1,4 +1,4 @@
-/* What the client brings to driver/: see driver/driver.h. */
+/* What the client brings to cudacommon/: see cudacommon/cudacommon.h. */
 #include "client/cuda/array.h"
 #include "client/cuda/graph_side.h"
 

@@ -4,7 +4,7 @@
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 #include "rpc/ipc.h"
 
 struct ckt_event {

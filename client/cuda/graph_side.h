@@ -2,7 +2,7 @@
 #pragma once
 
 #include "client/cuda/internal.h"
-#include "driver/graph.h"
+#include "cudacommon/graph.h"
 
 struct ckt_client_exec {
 	struct ckt_exec exec;

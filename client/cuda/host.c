@@ -3,7 +3,7 @@
  * page-aligned, and the worker's staging buffers are what the GPU reads and writes.  How a kernel reaches it: mapped.c.
  */
 #include "client/cuda/internal.h"
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 
 CKT_EXPORT CUresult cuMemHostAlloc(void **ret_memory, size_t size, unsigned int flags)
 {

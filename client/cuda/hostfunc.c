@@ -7,7 +7,7 @@
 #include "client/conn/conn.h"
 #include "client/cuda/graph_side.h"
 #include "client/cuda/route.h"
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 #include "base/fork.h"
 
 enum { DONE_KEPT = 1024 };

@@ -10,7 +10,7 @@
 #include <cuda.h>
 
 #include "client/conn/call.h"
-#include "driver/driver.h"
+#include "cudacommon/cudacommon.h"
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/session.h"
 

@@ -5,8 +5,8 @@
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "driver/capture.h"
-#include "driver/launch_attribute.h"
+#include "cudacommon/capture.h"
+#include "cudacommon/launch_attribute.h"
 
 struct launch {
 	unsigned grid[3], block[3];

@@ -1,6 +1,6 @@
 /*
  * Library calls on streams that capture: the worker captures the call at once, with what is set of its handles now, and the graph's node
- * names it (driver/graph_call.c).  It is a batched command like the call itself, so capturing waits for nothing.
+ * names it (cudacommon/graph_call.c).  It is a batched command like the call itself, so capturing waits for nothing.
  *
  * Memory that a shim has for a handle is the session's as any other.  Where captured calls use it, it outlives the handle: natively the
  * library's own memory of a capture is the graph's.
@@ -11,7 +11,7 @@
 
 #include "client/cuda/graph_side.h"
 #include "client/cuda/route.h"
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 
 struct call {
 	struct ckt_object object;

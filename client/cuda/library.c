@@ -7,7 +7,7 @@
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "driver/jit.h"
+#include "cudacommon/jit.h"
 #include "base/fork.h"
 
 enum { CONTEXTS_MAX = 64 };

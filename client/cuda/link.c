@@ -7,7 +7,7 @@
 
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "driver/jit.h"
+#include "cudacommon/jit.h"
 
 enum { INPUTS_MAX = 256, NAMES_MAX = 65536 };
 

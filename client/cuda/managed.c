@@ -24,7 +24,7 @@
 
 #include "client/cuda/managed.h"
 #include "client/cuda/route.h"
-#include "driver/advice.h"
+#include "cudacommon/advice.h"
 #include "base/fork.h"
 #include "base/log.h"
 

@@ -11,7 +11,7 @@
 #include "client/cuda/internal.h"
 #include "client/cuda/between.h"
 #include "client/cuda/route.h"
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 #include "base/fork.h"
 
 enum { WINDOW = 16 };	/* pieces of one copy under way at once */

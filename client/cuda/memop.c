@@ -1,5 +1,5 @@
-/* Memory operations (driver/memop.h): what memory they may touch, and how they travel. */
-#include "driver/memop.h"
+/* Memory operations (cudacommon/memop.h): what memory they may touch, and how they travel. */
+#include "cudacommon/memop.h"
 
 #include "client/cuda/graph_side.h"
 #include "client/cuda/route.h"

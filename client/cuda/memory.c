@@ -1,7 +1,7 @@
 /* Device memory: allocation waits for its address, freeing waits for the work that may still use it, as CUDA's does. */
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "driver/capture.h"
+#include "cudacommon/capture.h"
 
 enum { PITCH_ALIGN = 512 };
 

@@ -11,7 +11,7 @@
 #include "client/cuda/hostfunc.h"
 #include "client/cuda/internal.h"
 #include "client/cuda/route.h"
-#include "driver/jit.h"
+#include "cudacommon/jit.h"
 #include "base/fork.h"
 
 static struct ckt_module *find(CUmodule handle)

@@ -191,10 +191,10 @@ def refusals_section(source):
     """What is refused of functions that are supported, by function; and what of the table is not as the sources are."""
     rows = [row.split("\t") for row in lines_of(os.path.join(source, "rpc", "api", "refusals.txt"))]
     said = set()
-    for folder in ("client/conn", "client/cuda", "client/cudart", "driver"):
-        for name in sorted(os.listdir(os.path.join(source, folder))):
-            if name.endswith(".c"):
-                with open(os.path.join(source, folder, name), encoding="utf-8") as f:
+    for top in ("client/conn", "client/cuda", "client/cudart", "cudacommon"):
+        for folder, _, names in os.walk(os.path.join(source, top)):
+            for name in (name for name in names if name.endswith(".c")):
+                with open(os.path.join(folder, name), encoding="utf-8") as f:
                     text = f.read()
                     said.update(words for call in SAYS_UNSUPPORTED.findall(text) + DRIVER_UNSUPPORTED.findall(text) for words in re.findall(r'"([^"]*)"', call))
     listed = [row[0] for row in rows]

@@ -22,7 +22,7 @@
 #include "request.h"
 #include "restore_claim.h"
 #include "base/log.h"
-#include "rpc/visible.h"
+#include "cudacommon/visible_devices.h"
 #include "server_key.h"
 
 enum {

@@ -14,7 +14,7 @@
 #include <cuda.h>
 #include <pthread.h>
 
-#include "rpc/pool_arena.h"
+#include "cudacommon/pool_arena.h"
 #include "server/worker/ranges.h"
 
 enum {

@@ -19,7 +19,7 @@ import re
 import sys
 
 UNIT = {
-    "base": "rpc",
+    "base": "base",
     "checkpoint": "checkpoint",
     "client/conn": "client",
     "client/cuda": "client",
@@ -32,7 +32,7 @@ UNIT = {
     "client/nvml": "nvml",
     "client/patch": "patch",
     "ctl": "ctl",
-    "driver": "driver",
+    "cudacommon": "cudacommon",
     "rpc": "rpc",
     "server/daemon": "daemon",
     "server/worker": "worker",
@@ -76,7 +76,7 @@ def missing(top, source):
 
 def main(top):
     bad = []
-    sources = sorted(os.path.relpath(path, top) for layer in ("base", "rpc", "driver", "client", "server", "softgpu", "checkpoint", "ctl")
+    sources = sorted(os.path.relpath(path, top) for layer in ("base", "cudacommon", "rpc", "client", "server", "softgpu", "checkpoint", "ctl")
                      for path in glob.glob(os.path.join(top, layer, "**", "*.c"), recursive=True))
     listed = {}
     for number, line in enumerate(read(os.path.join(top, "tests", "unit", "every_file.txt")).splitlines(), 1):

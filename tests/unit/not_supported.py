@@ -23,7 +23,7 @@ ALLOWED = {
 	'client/libs/cublas_status.h': 1,	# translated to cuBLAS's
 	'client/libs/nccl/comm.c': 1,	# translated to NCCL's
 	'client/patch/compat.c': None,	# refuse(), and adapters over functions that our runtime has
-	'driver/driver.h': 2,		# the two words
+	'cudacommon/cudacommon.h': 2,		# the two words
 	'server/worker/call.c': 1,	# ckt_worker_unsupported
 	'server/worker/call.h': 1,	# CKT_INTERNAL_NOT_SUPPORTED
 	'server/worker/libs/inside/passthrough.c': 1,	# to a library, about what the driver lacks

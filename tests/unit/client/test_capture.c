@@ -1,4 +1,4 @@
-/* driver/capture.c: stream capture: its rules are applied here, what is captured does not travel, what spoils it is told. */
+/* cudacommon/capture.c: stream capture: its rules are applied here, what is captured does not travel, what spoils it is told. */
 #include "graphs.h"
 
 static void test_capture(void)

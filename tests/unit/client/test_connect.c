@@ -8,7 +8,7 @@
 
 #include "client/conn/settings.h"
 #include "conn_parts.h"
-#include "rpc/visible.h"
+#include "cudacommon/visible_devices.h"
 #include "tests/unit/suite.h"
 
 static struct server {

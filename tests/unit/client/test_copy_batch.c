@@ -1,4 +1,4 @@
-/* driver/copy_batch.c: batches of copies: all checked before the first travels, each a copy by itself. */
+/* cudacommon/copy_batch.c: batches of copies: all checked before the first travels, each a copy by itself. */
 #include "relay.h"
 
 static void test_batch(void)

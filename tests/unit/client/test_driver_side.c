@@ -1,4 +1,4 @@
-/* client/cuda/driver_side.c: what driver/ asks the client is answered here, without a call. */
+/* client/cuda/driver_side.c: what cudacommon/ asks the client is answered here, without a call. */
 #include "graphs.h"
 
 static void test_answers(void)

@@ -1,4 +1,4 @@
-/* driver/graph.c: graphs are made, copied and asked about here; nothing of them travels. */
+/* cudacommon/graph.c: graphs are made, copied and asked about here; nothing of them travels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

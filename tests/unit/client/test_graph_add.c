@@ -1,4 +1,4 @@
-/* driver/graph_add.c: nodes: added here, with everything of them checked, and nothing travels. */
+/* cudacommon/graph_add.c: nodes: added here, with everything of them checked, and nothing travels. */
 #include "graphs.h"
 
 static void test_add(void)

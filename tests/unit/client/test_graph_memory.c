@@ -1,5 +1,5 @@
 /*
- * driver/graph_memory.c: memory that graphs allocate: its address is known when the node is made, and who may use and free it is
+ * cudacommon/graph_memory.c: memory that graphs allocate: its address is known when the node is made, and who may use and free it is
  * counted here.
  */
 #include "graphs.h"

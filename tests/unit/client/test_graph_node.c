@@ -1,4 +1,4 @@
-/* driver/graph_node.c: nodes and what they depend on. */
+/* cudacommon/graph_node.c: nodes and what they depend on. */
 #include "graphs.h"
 
 static void test_nodes(void)

@@ -1,4 +1,4 @@
-/* driver/graph_params.c: parameters of nodes: what is got is what was set, and a kernel's are a copy. */
+/* cudacommon/graph_params.c: parameters of nodes: what is got is what was set, and a kernel's are a copy. */
 #include "graphs.h"
 
 static void test_params(void)

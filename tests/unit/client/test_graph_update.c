@@ -1,4 +1,4 @@
-/* driver/graph_update.c: updates of executable graphs: one node, or all from another graph of the same shape. */
+/* cudacommon/graph_update.c: updates of executable graphs: one node, or all from another graph of the same shape. */
 #include "graphs.h"
 
 static void test_update(void)

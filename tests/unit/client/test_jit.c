@@ -1,4 +1,4 @@
-/* driver/jit.c through the client: JIT options: numbers travel, logs come back into the program's buffers as far as they have room. */
+/* cudacommon/jit.c through the client: JIT options: numbers travel, logs come back into the program's buffers as far as they have room. */
 #include <string.h>
 
 #include "relay.h"

@@ -1,4 +1,4 @@
-/* driver/managed_hint.c through the client: hints about managed memory: checked as CUDA checks them, and nothing travels. */
+/* cudacommon/managed_hint.c through the client: hints about managed memory: checked as CUDA checks them, and nothing travels. */
 #include "relay.h"
 
 static void test_hints(void)

@@ -1,4 +1,4 @@
-/* driver/managed_range.c through the client: what was advised about managed memory, range by range. */
+/* cudacommon/managed_range.c through the client: what was advised about managed memory, range by range. */
 #include "relay.h"
 
 static int ask(CUdeviceptr address, size_t size, CUmem_range_attribute attribute)

@@ -1,4 +1,4 @@
-/* driver/reference.c: texture references: nothing but what was set on them. */
+/* cudacommon/reference.c: texture references: nothing but what was set on them. */
 #include "relay.h"
 
 static void test_reference(void)

@@ -1,4 +1,4 @@
-/* driver/user_object.c: user objects: the destructor runs once, when the last reference goes, of graphs too. */
+/* cudacommon/user_object.c: user objects: the destructor runs once, when the last reference goes, of graphs too. */
 #include "relay.h"
 
 static unsigned destroyed;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "inside.h"
-#include "rpc/visible.h"
+#include "cudacommon/visible_devices.h"
 
 static unsigned told;
 static int told_error;

@@ -60,7 +60,7 @@ class Coverage(unittest.TestCase):
     def source(self, **files):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        for path in ("client/conn", "client/cuda", "client/cudart", "driver", "rpc/api", "server/worker", "api"):
+        for path in ("client/conn", "client/cuda", "client/cudart", "cudacommon", "rpc/api", "server/worker", "api"):
             (pathlib.Path(folder.name) / path).mkdir(parents=True)
         for path, text in files.items():
             (pathlib.Path(folder.name) / path).write_text(text)
@@ -68,7 +68,7 @@ class Coverage(unittest.TestCase):
 
     def test_refused_parameters(self):
         source = self.source(**{
-            "driver/a.c": 'return ckt_driver_unsupported("one thing", &once);\n\treturn many ? ckt_call_unsupported(f(x) > 1 ? "two" :\n\t"three", &once_more) : 0;',
+            "cudacommon/a.c": 'return ckt_driver_unsupported("one thing", &once);\n\treturn many ? ckt_call_unsupported(f(x) > 1 ? "two" :\n\t"three", &once_more) : 0;',
             "rpc/api/refusals.txt": "# why\none thing\tcuA, cuB\ntwo\tcuB\nthree\tcuC\n"})
         lines, wrong = coverage.refusals_section(source)
         self.assertEqual(wrong, [])

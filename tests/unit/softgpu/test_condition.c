@@ -1,7 +1,7 @@
 /* softgpu/condition.c: how long a condition lives, and who holds it; a launch under way does. */
 #include <unistd.h>
 
-#include "driver/graph.h"
+#include "cudacommon/graph.h"
 #include "files.h"
 #include "softgpu/soft.h"
 

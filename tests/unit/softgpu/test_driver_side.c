@@ -1,5 +1,5 @@
-/* softgpu/driver_side.c: what driver/ asks the soft GPU: streams by number, addresses, arrays, functions and their parameters. */
-#include "driver/graph.h"
+/* softgpu/driver_side.c: what cudacommon/ asks the soft GPU: streams by number, addresses, arrays, functions and their parameters. */
+#include "cudacommon/graph.h"
 #include "files.h"
 
 static void test_streams(void)

@@ -1,5 +1,5 @@
 /* softgpu/jit.c: what the soft GPU makes of options. */
-#include "driver/jit.h"
+#include "cudacommon/jit.h"
 #include "files.h"
 
 /* What was compiled for another device does not load. */

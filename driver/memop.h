@@ -1,9 +1,0 @@
-/* Memory operations: a stream, or a node of a graph, writes a value, or waits until memory has one. */
-#pragma once
-
-#include "driver/driver.h"
-
-/* Bytes that the operation touches; 0 for those without an address. */
-unsigned ckt_memop_width(CUstreamBatchMemOpType type);
-bool ckt_memop_is_wait(CUstreamBatchMemOpType type);
-CUresult ckt_memop_check(const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);
