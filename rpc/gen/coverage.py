@@ -210,7 +210,7 @@ def refusals_section(source):
 
 def attributes_section(source, truth):
     """What a device says otherwise than the recorded GPU does, on purpose; and where tests/truth/api.list does not list just that."""
-    with open(os.path.join(source, "server", "worker", "device.c"), encoding="utf-8") as f:
+    with open(os.path.join(source, "server", "worker", "objects", "device.c"), encoding="utf-8") as f:
         overrides = OVERRIDE.findall(f.read())
     recorded = dict(re.findall(r"^  cuDeviceGetAttribute\((\w+)\): 0 CUDA_SUCCESS; value=(-?\d+)$", read(os.path.join(truth, "api", "attributes.txt")), re.M))
     meant = {name: (recorded[name], value, reason) for name, value, reason in overrides if recorded.get(name, value) != value}
@@ -219,8 +219,8 @@ def attributes_section(source, truth):
         listed = {row[1] for row in (line.split("\t") for line in lines_of(os.path.join(truth, "api.list"))) if row[0] == case and "gpu" in row[2]}
         wanted = {f"{function}({name})={value}" for name, (_, value, _) in meant.items()}
         wrong += [f"tests/truth/api.list: {case} needs {row}" for row in sorted(wanted - listed)]
-        wrong += [f"tests/truth/api.list: {case} {row} is not what server/worker/device.c says" for row in sorted(listed - wanted)]
-    return ["## Attributes of a device", "", f"On the recorded GPU {len(recorded)} attributes were compared, and {len(meant)} are meant to differ (`server/worker/device.c`); so do the properties "
+        wrong += [f"tests/truth/api.list: {case} {row} is not what server/worker/objects/device.c says" for row in sorted(listed - wanted)]
+    return ["## Attributes of a device", "", f"On the recorded GPU {len(recorded)} attributes were compared, and {len(meant)} are meant to differ (`server/worker/objects/device.c`); so do the properties "
             "of the runtime that are made of them.", "", "| attribute | there | through Cricket | why |", "|---|---|---|---|",
             *(f"| `{name}` | {there} | {here} | {reason} |" for name, (there, here, reason) in sorted(meant.items())), ""], wrong
 

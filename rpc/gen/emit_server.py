@@ -84,7 +84,7 @@ DISPATCH = """\
 
 #include "cuda_codec.h"
 #include "cuda_driver.h"
-#include "server/worker/call.h"
+#include "server/worker/session/call.h"
 
 static inline __attribute__((unused)) void free_pointer(void *p)
 {

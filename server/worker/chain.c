@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
-#include "server/worker/array.h"
+#include "server/worker/objects/array.h"
 #include "server/worker/driver.h"
 #include "server/worker/worker.h"
 

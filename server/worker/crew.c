@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/processors.h"
 #include "server/worker/driver.h"
-#include "server/worker/place.h"
+#include "server/worker/memory/fixed_address.h"
 #include "server/worker/worker.h"
 
 /* Like the staging memory, far from where the loader and the driver put things. */

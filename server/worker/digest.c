@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "server/worker/digest_kernel.h"
 #include "server/worker/driver.h"
-#include "server/worker/loading.h"
+#include "server/worker/module/module_loading.h"
 #include "server/worker/worker.h"
 
 enum { THREADS = 256, UNIT = 1024, SIZE_MAX_ITEM = 2 << 20 };

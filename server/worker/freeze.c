@@ -15,12 +15,12 @@
 
 #include "base/log.h"
 #include "rpc/net.h"
-#include "server/worker/apart.h"
-#include "server/worker/aside.h"
+#include "server/worker/session/blocking_call.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/driver.h"
-#include "server/worker/fence.h"
-#include "server/worker/hostfunc.h"
-#include "server/worker/ipc.h"
+#include "server/worker/objects/fence.h"
+#include "server/worker/session/hostfunc.h"
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/worker.h"
 

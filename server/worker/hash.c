@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "server/worker/driver.h"
-#include "server/worker/loading.h"
+#include "server/worker/module/module_loading.h"
 #include "server/worker/worker.h"
 
 enum { THREADS = 256 };

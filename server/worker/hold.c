@@ -11,10 +11,10 @@
 #define PATIENCE_MAX_NS 1000000000
 #define GIVE_NS 10000000
 
-#include "server/worker/aside.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/driver.h"
-#include "server/worker/fence.h"
-#include "server/worker/hostfunc.h"
+#include "server/worker/objects/fence.h"
+#include "server/worker/session/hostfunc.h"
 #include "server/worker/worker.h"
 
 /* server/worker/libs/nccl_members.h, which a build without NCCL's headers lacks. */

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "server/worker/budget.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/chain.h"
 #include "server/worker/driver.h"
-#include "server/worker/fault.h"
+#include "server/worker/session/fault.h"
 #include "server/worker/image_load.h"
-#include "server/worker/ipc.h"
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/preload.h"

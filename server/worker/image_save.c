@@ -6,10 +6,10 @@
 
 #include "base/log.h"
 #include "server/worker/crew.h"
-#include "server/worker/fault.h"
-#include "server/worker/heap.h"
+#include "server/worker/session/fault.h"
+#include "server/worker/memory/kernel_heap.h"
 #include "server/worker/image_save.h"
-#include "server/worker/ipc.h"
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"
 

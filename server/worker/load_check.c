@@ -1,8 +1,8 @@
 /* Whether a session can go on here: the window, the GPUs, their memory, code for them. */
 #include <errno.h>
 
-#include "server/worker/array_image.h"
-#include "server/worker/binary.h"
+#include "server/worker/objects/array_image.h"
+#include "server/worker/module/module_binary.h"
 #include "server/worker/driver.h"
 #include "server/worker/image_load.h"
 #include "server/worker/preload.h"

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "server/worker/array_image.h"
+#include "server/worker/objects/array_image.h"
 #include "server/worker/crew.h"
 #include "server/worker/digest.h"
 #include "server/worker/driver.h"
-#include "server/worker/fault.h"
+#include "server/worker/session/fault.h"
 #include "server/worker/image_load.h"
 #include "server/worker/preload.h"
 

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "server/worker/array_image.h"
+#include "server/worker/objects/array_image.h"
 #include "server/worker/digest.h"
 #include "server/worker/driver.h"
-#include "server/worker/fault.h"
+#include "server/worker/session/fault.h"
 #include "server/worker/image_load.h"
 #include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "server/worker/array_image.h"
+#include "server/worker/objects/array_image.h"
 #include "server/worker/driver.h"
-#include "server/worker/fence.h"
-#include "server/worker/graph_image.h"
+#include "server/worker/objects/fence.h"
+#include "server/worker/graph/graph_image.h"
 #include "server/worker/image_load.h"
-#include "server/worker/stream_attribute.h"
+#include "server/worker/objects/stream_attribute.h"
 
 int ckt_load_contexts(struct ckt_loading *l)
 {

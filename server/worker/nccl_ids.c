@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "rpc/net.h"
-#include "server/worker/control.h"
+#include "server/worker/session/control.h"
 #include "server/worker/libs/nccl_members.h"
 #include "server/worker/worker.h"
 

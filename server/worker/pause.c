@@ -1,5 +1,5 @@
 /* Pausing and resuming; see pause.h. */
-#include "server/worker/ipc.h"
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/pause.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "server/worker/crew.h"
 #include "server/worker/driver.h"
-#include "server/worker/fault.h"
+#include "server/worker/session/fault.h"
 #include "server/worker/worker.h"
 
 /* An extent of the allocator, or physical memory of the program, which is read and written at an address of ours. */

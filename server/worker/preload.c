@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/sorted.h"
-#include "server/worker/array_image.h"
+#include "server/worker/objects/array_image.h"
 #include "server/worker/driver.h"
 #include "server/worker/image_load.h"
 #include "server/worker/journal.h"

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "server/worker/array.h"
+#include "server/worker/objects/array.h"
 #include "server/worker/crew.h"
 #include "server/worker/digest.h"
 #include "server/worker/driver.h"
-#include "server/worker/fault.h"
+#include "server/worker/session/fault.h"
 #include "server/worker/image_save.h"
 
 static bool is_due(const struct ckt_saving *s, const struct ckt_piece *piece)

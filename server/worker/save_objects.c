@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/array_image.h"
+#include "server/worker/objects/array_image.h"
 #include "server/worker/driver.h"
-#include "server/worker/graph_image.h"
+#include "server/worker/graph/graph_image.h"
 #include "server/worker/image_save.h"
-#include "server/worker/names.h"
+#include "server/worker/module/variable_names.h"
 #include "server/worker/pause.h"
-#include "server/worker/stream_attribute.h"
+#include "server/worker/objects/stream_attribute.h"
 
 static int take_context(struct ckt_saving *s, struct ckt_object *object)
 {

@@ -5,7 +5,7 @@
  *	main		watches: timeouts, a client that hung up while the executor is stuck, the end
  *	control (some)	serve the UNIX control socket, a connection each
  *	executor	the only one that reads commands, calls the driver for them and touches objects, blobs and the journal
- *	one for a call	that waits for other workers (apart.h)
+ *	one for a call	that waits for other workers (blocking_call.h)
  *	waiters		block in the driver for calls that are not done at once, and answer them
  *	the driver's	run host functions: they hand a call to the executor and sleep (hostfunc.h)
  *	look-ahead	takes the end of a host function from the input while the executor is stuck behind it (lookahead.h)
@@ -24,23 +24,23 @@
 #include "rpc/job.h"
 #include "rpc/session.h"
 #include "rpc/worker.h"
-#include "server/worker/blob.h"
-#include "server/worker/call.h"
-#include "server/worker/handlers.h"
+#include "server/worker/module/blob.h"
+#include "server/worker/session/call.h"
+#include "server/worker/session/handlers.h"
 #include "server/worker/hold.h"
-#include "server/worker/hostmem.h"
-#include "server/worker/input.h"
+#include "server/worker/memory/hostmem.h"
+#include "server/worker/session/input.h"
 #include "server/worker/journal.h"
-#include "server/worker/lookahead.h"
-#include "server/worker/memory.h"
-#include "server/worker/object.h"
-#include "server/worker/output.h"
-#include "server/worker/pending.h"
-#include "server/worker/pool.h"
-#include "server/worker/printed.h"
-#include "server/worker/replies.h"
-#include "server/worker/staging.h"
-#include "server/worker/vmm.h"
+#include "server/worker/session/lookahead.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/objects/object.h"
+#include "server/worker/session/output.h"
+#include "server/worker/session/pending.h"
+#include "server/worker/memory/pool.h"
+#include "server/worker/session/kernel_output.h"
+#include "server/worker/session/replies.h"
+#include "server/worker/memory/staging.h"
+#include "server/worker/memory/vmm.h"
 
 /* One window for every worker, so that an address never changes; sanitizers leave room for a smaller one elsewhere. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -68,7 +68,7 @@ enum {
 
 struct ckt_worker_device {
 	CUdevice ordinal;
-	unsigned number;		/* the server's; the driver's numbers are the session's where it sees these GPUs alone (narrow.h) */
+	unsigned number;		/* the server's; the driver's numbers are the session's where it sees these GPUs alone (session_devices.h) */
 	uint64_t total;			/* the driver's */
 	char name[256];
 	int major, minor;
@@ -304,7 +304,7 @@ int ckt_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret);
 /* ---- control.c */
 int ckt_control_start(struct ckt_worker *worker, int listen_fd);
 
-/* ---- operations.c */
+/* ---- control_operations.c */
 struct ckt_request;
 /* SAVE, SAVE2, RELEASE, PROGRESS and the like; -EPROTO for a procedure that is none of these. */
 int ckt_operation_serve(struct ckt_request *request, uint32_t proc);

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "server/worker/binary.h"
-#include "server/worker/module_check.h"
+#include "server/worker/module/module_binary.h"
+#include "server/worker/module/module_check.h"
 #include "softgpu/soft.h"
 
 enum { UNPACKED_MAX = 1 << 20, CAPABILITY = 90, LINKED_AS = 6 };

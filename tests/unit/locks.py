@@ -12,8 +12,8 @@ OTHERS = re.compile(r'PTHREAD_(?:MUTEX|RWLOCK|COND)_INITIALIZER')
 
 def main():
     bad = 0
-    for directory in ('client/conn', 'client/cuda', 'client/cudart', 'driver'):
-        for path in sorted((TOP / directory).glob('*.[ch]')):
+    for directory in ('client/conn', 'client/cuda', 'client/cudart', 'cudacommon'):
+        for path in sorted((TOP / directory).rglob('*.[ch]')):
             text = path.read_text()
             mutexes = [name for line in text.splitlines() for name in DECLARED.findall(line) if 'mutex_t' in line]
             for name in mutexes:

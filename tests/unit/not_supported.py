@@ -24,8 +24,8 @@ ALLOWED = {
 	'client/libs/nccl/comm.c': 1,	# translated to NCCL's
 	'client/patch/compat.c': None,	# refuse(), and adapters over functions that our runtime has
 	'cudacommon/cudacommon.h': 2,		# the two words
-	'server/worker/call.c': 1,	# ckt_worker_unsupported
-	'server/worker/call.h': 1,	# CKT_INTERNAL_NOT_SUPPORTED
+	'server/worker/session/call.c': 1,	# ckt_worker_unsupported
+	'server/worker/session/call.h': 1,	# CKT_INTERNAL_NOT_SUPPORTED
 	'server/worker/libs/inside/passthrough.c': 1,	# to a library, about what the driver lacks
 	'softgpu/driver_side.c': 1,	# ckt_driver_unsupported
 	'softgpu/log.c': 1,		# ckt_soft_unsupported
@@ -35,7 +35,7 @@ ALLOWED = {
 
 def main():
 	bad = 0
-	for directory in ('client', 'driver', 'server/worker', 'softgpu'):
+	for directory in ('client', 'cudacommon', 'server/worker', 'softgpu'):
 		for path in sorted((TOP / directory).rglob('*.[ch]')):
 			name = str(path.relative_to(TOP))
 			if 'client/nvml' in name or name.endswith(('error.c', 'error_table.c')):

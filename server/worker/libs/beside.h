@@ -2,7 +2,7 @@
  * Calls of libraries that take long or wait for the GPU, beside the executor: handles made (a library then loads its modules: seconds), plans made,
  * handles ended.  Other threads and streams of the program go on meanwhile, and so does a pause until its deadline.
  *
- *	handler decodes -> ckt_beside -> run, on the aside thread (aside.h) -> done, on the executor: enters objects, encodes -> answer
+ *	handler decodes -> ckt_beside -> run, on the aside thread (long_call.h) -> done, on the executor: enters objects, encodes -> answer
  *
  * They run one at a time, in the order of the handlers, so that modules are placed in an order.  A later call for an object that such a call is for waits
  * until it is done (ckt_library_object_find).  In a restore, and where nobody may answer later, all of it happens at once on the calling thread.
@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/worker/aside.h"
-#include "server/worker/call.h"
+#include "server/worker/session/long_call.h"
+#include "server/worker/session/call.h"
 
 struct ckt_beside {
 	struct ckt_aside_job job;

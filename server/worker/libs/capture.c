@@ -10,8 +10,8 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "base/log.h"
-#include "server/worker/aside.h"
-#include "server/worker/budget.h"
+#include "server/worker/session/long_call.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"

@@ -8,7 +8,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/libs/code_table.h"
 #include "server/worker/libs/inside.h"
-#include "server/worker/loading.h"
+#include "server/worker/module/module_loading.h"
 #include "server/worker/worker.h"
 
 /* ---- Uses */

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "server/worker/blob.h"
+#include "server/worker/module/blob.h"
 #include "server/worker/image_load.h"
 #include "server/worker/image_save.h"
 #include "server/worker/libs/code_table.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/budget.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/grow.h"
 #include "server/worker/libs/id_map.h"
 #include "server/worker/worker.h"

@@ -15,7 +15,7 @@
 #include "rpc/cublaslt.h"
 #include "rpc/gen/cublasLt_codec.h"
 #include "rpc/gen/cublasLt_functions.h"
-#include "server/worker/call.h"
+#include "server/worker/session/call.h"
 #include "server/worker/libs/call.h"
 #include "server/worker/libs/libs.h"
 

@@ -16,7 +16,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/libs/code.h"
 #include "server/worker/libs/state.h"
-#include "server/worker/loading.h"
+#include "server/worker/module/module_loading.h"
 #include "server/worker/worker.h"
 
 enum { HOOKS_MAX = 96 };

@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "server/worker/aside.h"
-#include "server/worker/budget.h"
+#include "server/worker/session/long_call.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/driver.h"
 #include "server/worker/grow.h"
 #include "server/worker/libs/inside.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "server/worker/aside.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/driver.h"
 #include "server/worker/grow.h"
 #include "server/worker/libs/code.h"

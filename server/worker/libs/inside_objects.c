@@ -103,7 +103,7 @@ static CUresult CUDAAPI set_limit(CUlimit limit, size_t value)
 	return real(limit, value);
 }
 
-/* ---- Devices: the session's, by its numbers, also where the process sees more (narrow.h) */
+/* ---- Devices: the session's, by its numbers, also where the process sees more (session_devices.h) */
 
 static CUresult CUDAAPI device_count(int *count)
 {

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "rpc/wire.h"
-#include "server/worker/call.h"
+#include "server/worker/session/call.h"
 
 struct ckt_object;
 struct ckt_worker;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "server/worker/apart.h"
+#include "server/worker/session/blocking_call.h"
 #include "server/worker/worker.h"
 
 _Static_assert(sizeof(ncclUniqueId) == CKT_NCCL_ID_BYTES, "an id is what rpc/nccl.h says");

@@ -1,7 +1,7 @@
 /*
  * NCCL in the worker.
  *
- * What waits for the other ranks never runs on the executor: it runs beside it (apart.h), one call of a communicator after the other, in
+ * What waits for the other ranks never runs on the executor: it runs beside it (blocking_call.h), one call of a communicator after the other, in
  * the communicator's lane.  So the ranks of one session, and its other threads, never wait for each other here.
  *
  *	nccl_comm	entered at once as pending; made on its lane; nccl_settle waits for that
@@ -25,7 +25,7 @@
 #include "rpc/gen/nccl_codec.h"
 #include "rpc/gen/nccl_functions.h"
 #include "rpc/nccl.h"
-#include "server/worker/aside.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/libs/call.h"
 #include "server/worker/libs/nccl_members.h"
 

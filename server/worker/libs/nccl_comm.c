@@ -3,8 +3,8 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "server/worker/apart.h"
-#include "server/worker/budget.h"
+#include "server/worker/session/blocking_call.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/libs/nccl.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "server/worker/apart.h"
+#include "server/worker/session/blocking_call.h"
 #include "server/worker/libs/nccl.h"
 #include "server/worker/worker.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "rpc/net.h"
-#include "server/worker/apart.h"
+#include "server/worker/session/blocking_call.h"
 #include "server/worker/libs/nccl.h"
 #include "server/worker/worker.h"
 

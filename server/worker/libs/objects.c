@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "server/worker/aside.h"
-#include "server/worker/budget.h"
+#include "server/worker/session/long_call.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/libs/beside.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"

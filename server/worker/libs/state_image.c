@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "server/worker/aside.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/driver.h"
 #include "server/worker/image_load.h"
 #include "server/worker/image_save.h"

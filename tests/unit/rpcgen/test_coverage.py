@@ -60,7 +60,7 @@ class Coverage(unittest.TestCase):
     def source(self, **files):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        for path in ("client/conn", "client/cuda", "client/cudart", "cudacommon", "rpc/api", "server/worker", "api"):
+        for path in ("client/conn", "client/cuda", "client/cudart", "cudacommon", "rpc/api", "server/worker/objects", "api"):
             (pathlib.Path(folder.name) / path).mkdir(parents=True)
         for path, text in files.items():
             (pathlib.Path(folder.name) / path).write_text(text)
@@ -79,7 +79,7 @@ class Coverage(unittest.TestCase):
 
     def test_attributes(self):
         source = self.source(**{
-            "server/worker/device.c": '{CU_DEVICE_ATTRIBUTE_SAME, 1, "why"},\n{CU_DEVICE_ATTRIBUTE_OTHER, -1, "because"},',
+            "server/worker/objects/device.c": '{CU_DEVICE_ATTRIBUTE_SAME, 1, "why"},\n{CU_DEVICE_ATTRIBUTE_OTHER, -1, "because"},',
             "api/attributes.txt": "  cuDeviceGetAttribute(SAME): 0 CUDA_SUCCESS; value=1\n  cuDeviceGetAttribute(OTHER): 0 CUDA_SUCCESS; value=7\n",
             "api.list": "attributes.driver\tcuDeviceGetAttribute(OTHER)=-1\ttcp,gpu\twhy\nattributes.runtime\tcudaDeviceGetAttribute(OTHER)=-1\tgpu\twhy\n"})
         lines, wrong = coverage.attributes_section(source, source)
@@ -89,7 +89,7 @@ class Coverage(unittest.TestCase):
         with open(f"{source}/api.list", "w", encoding="utf-8") as f:
             f.write("attributes.driver\tcuDeviceGetAttribute(SAME)=1\ttcp,gpu\twhy\nattributes.runtime\tcudaDeviceGetAttribute(OTHER)=-1\ttcp\twhy\n")
         self.assertEqual(len(coverage.attributes_section(source, source)[1]), 3)
-        with open(f"{source}/server/worker/device.c", "a", encoding="utf-8") as f:
+        with open(f"{source}/server/worker/objects/device.c", "a", encoding="utf-8") as f:
             f.write('{CU_DEVICE_ATTRIBUTE_NEVER, 1, "why"}')
         self.assertEqual(len(coverage.attributes_section(source, source)[1]), 4)
 

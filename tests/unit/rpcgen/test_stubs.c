@@ -10,7 +10,7 @@
 #include <cuda.h>
 
 #include "client/conn/call.h"
-#include "server/worker/call.h"
+#include "server/worker/session/call.h"
 #include "tests/unit/rpcgen/cuda_codec.h"
 #include "tests/unit/rpcgen/cuda_driver.h"
 

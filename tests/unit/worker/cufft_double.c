@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/worker/aside.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/libs/state.h"
 
 cufftResult double_status;

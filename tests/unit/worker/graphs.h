@@ -1,7 +1,7 @@
 /* Descriptions of graphs given to the worker inside the test. */
 #pragma once
 
-#include "server/worker/graph.h"
+#include "server/worker/graph/graph.h"
 #include "tests/unit/worker/graph_bytes.h"
 #include "tests/unit/worker/inside.h"
 

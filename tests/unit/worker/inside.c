@@ -13,8 +13,8 @@
 
 #include "base/log.h"
 #include "rpc/net.h"
-#include "server/worker/apart.h"
-#include "server/worker/aside.h"
+#include "server/worker/session/blocking_call.h"
+#include "server/worker/session/long_call.h"
 
 const char *inside_driver;
 void (*inside_watch)(bool runs);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/worker/blob.h"
+#include "server/worker/module/blob.h"
 
 #define HEAD(target) ".version 8.0\n.target " target "\n.address_size 64\n"
 #define BODY                                                                                                                               \

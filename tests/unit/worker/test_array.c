@@ -1,9 +1,9 @@
-/* server/worker/array.c: arrays by their commands: what is charged and given back, levels, rows of the right length. */
+/* server/worker/objects/array.c: arrays by their commands: what is charged and given back, levels, rows of the right length. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/array.h"
-#include "server/worker/aside.h"
+#include "server/worker/objects/array.h"
+#include "server/worker/session/long_call.h"
 #include "tests/unit/worker/inside.h"
 
 enum { BYTE = CU_AD_FORMAT_UNSIGNED_INT8 };

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "server/worker/array_image.h"
+#include "server/worker/objects/array_image.h"
 #include "tests/unit/worker/inside.h"
 
 static const CUDA_ARRAY3D_DESCRIPTOR flat = {.Width = 64, .Height = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "rpc/net.h"
-#include "server/worker/aside.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/libs/beside.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"

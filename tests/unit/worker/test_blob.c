@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/blob.h"
+#include "server/worker/module/blob.h"
 #include "tests/unit/suite.h"
 
 static void test_blobs(void)

@@ -1,4 +1,4 @@
-/* server/worker/call.c: commands and their replies: what is sent, kept and sent again, and errors of calls that nobody waited for. */
+/* server/worker/session/call.c: commands and their replies: what is sent, kept and sent again, and errors of calls that nobody waited for. */
 #include <stdlib.h>
 #include <string.h>
 

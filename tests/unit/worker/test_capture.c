@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "rpc/graph.h"
-#include "server/worker/budget.h"
+#include "server/worker/session/host_budget.h"
 #include "tests/unit/worker/graphs.h"
 #include "tests/unit/worker/toy_library.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/array.h"
-#include "server/worker/aside.h"
+#include "server/worker/objects/array.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/chain.h"
 #include "tests/unit/worker/inside.h"
 

@@ -1,4 +1,4 @@
-/* server/worker/client_process.c: who connected a socket, whether that process is the client, and whether it is dead. */
+/* server/worker/session/client_process.c: who connected a socket, whether that process is the client, and whether it is dead. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/worker/client_process.h"
+#include "server/worker/session/client_process.h"
 #include "tests/unit/suite.h"
 
 /* A child that connects and lives until it is killed; *ret_fd: the socket's other end. */

@@ -1,7 +1,7 @@
 /* server/worker/libs/code_table.c: the tables of libraries' code. */
 #include "server/worker/libs/code_table.h"
 
-#include "server/worker/budget.h"
+#include "server/worker/session/host_budget.h"
 #include "tests/unit/worker/inside.h"
 
 #define LIBRARY(n) ((CUlibrary)(uintptr_t)(0x1000 + 16 * (n)))

@@ -1,4 +1,4 @@
-/* server/worker/context.c: contexts by their commands, the look-ups of handles, and the end of what lives in one. */
+/* server/worker/objects/context.c: contexts by their commands, the look-ups of handles, and the end of what lives in one. */
 #include <stdlib.h>
 
 #include "rpc/handle.h"

@@ -1,4 +1,4 @@
-/* server/worker/control.h: the control socket: what is answered before a session has begun, and what ends a connection. */
+/* server/worker/session/control.h: the control socket: what is answered before a session has begun, and what ends a connection. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "rpc/net.h"
 #include "rpc/worker.h"
-#include "server/worker/control.h"
+#include "server/worker/session/control.h"
 #include "tests/unit/worker/inside.h"
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};

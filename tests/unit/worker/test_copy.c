@@ -1,8 +1,8 @@
-/* server/worker/copy.c: copies and fills by their commands: every width, packed rows, and arguments that no client sends. */
+/* server/worker/memory/copy.c: copies and fills by their commands: every width, packed rows, and arguments that no client sends. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/fence.h"
+#include "server/worker/objects/fence.h"
 #include "tests/unit/worker/inside.h"
 
 enum { SIZE = 2 << 20 };

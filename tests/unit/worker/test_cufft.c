@@ -1,5 +1,5 @@
 /* server/worker/libs/cufft.c: handlers over a recording double, by messages as they come from a client, whole, cut off and wrong. */
-#include "server/worker/aside.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/libs/cufft.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* server/worker/device.c: what a session sees of its devices, and what it must not believe. */
+/* server/worker/objects/device.c: what a session sees of its devices, and what it must not believe. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/elf_check.h"
+#include "server/worker/module/elf_check.h"
 #include "tests/unit/suite.h"
 
 enum { SYMBOLS = 3, SECTIONS = 6, EM_CUDA_NUMBER = 190 };

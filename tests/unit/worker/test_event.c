@@ -1,4 +1,4 @@
-/* server/worker/event.c: events by their commands: ids, flags, whose they are, times. */
+/* server/worker/objects/event.c: events by their commands: ids, flags, whose they are, times. */
 #include <stdlib.h>
 
 #include "tests/unit/worker/inside.h"

@@ -1,5 +1,5 @@
 /*
- * server/worker/executor.c: the command stream of a real worker, byte by byte: what is no command ends the connection and not the
+ * server/worker/session/executor.c: the command stream of a real worker, byte by byte: what is no command ends the connection and not the
  * session, what is none of ours is answered, records come in any pieces, and a newer connection takes over.  argv[1] the worker, argv[2]
  * the soft libcuda.so.1.
  */

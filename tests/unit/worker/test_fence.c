@@ -1,7 +1,7 @@
 /* Fences: which streams still work, also those that are gone, and events that are used again. */
 #include <stdlib.h>
 
-#include "server/worker/fence.h"
+#include "server/worker/objects/fence.h"
 #include "tests/unit/worker/inside.h"
 
 static unsigned collect(struct ckt_fences *fences, bool wait)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "server/worker/fence.h"
+#include "server/worker/objects/fence.h"
 #include "tests/unit/worker/inside.h"
 
 static void test_again(void)

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "rpc/graph.h"
-#include "server/worker/graph.h"
-#include "server/worker/graph_record.h"
-#include "server/worker/memop.h"
+#include "server/worker/graph/graph.h"
+#include "server/worker/graph/graph_record.h"
+#include "server/worker/objects/memop.h"
 
 static uint8_t *put_node(uint8_t *p, uint64_t id, uint32_t type, const uint8_t *record, uint32_t size)
 {

@@ -1,9 +1,9 @@
-/* server/worker/graph_build.c: the driver's graphs from descriptions: every kind of node does what it says, and what is wrong makes no graph. */
+/* server/worker/graph/graph_build.c: the driver's graphs from descriptions: every kind of node does what it says, and what is wrong makes no graph. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/hostfunc.h"
+#include "server/worker/session/hostfunc.h"
 #include "tests/unit/worker/graphs.h"
 
 static const char ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n"

@@ -1,4 +1,4 @@
-/* server/worker/graph_condition.c: the driver's handles in the place of the client's, in bodies too, and records that lie. */
+/* server/worker/graph/graph_condition.c: the driver's handles in the place of the client's, in bodies too, and records that lie. */
 #include <stdlib.h>
 #include <string.h>
 

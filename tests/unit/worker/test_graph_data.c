@@ -1,5 +1,5 @@
 /*
- * server/worker/graph_data.c: the client's bytes of a graph: in before a launch, out after it, at once for host nodes, and nothing
+ * server/worker/graph/graph_data.c: the client's bytes of a graph: in before a launch, out after it, at once for host nodes, and nothing
  * outside of its buffers.
  */
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/graph_image.h"
+#include "server/worker/graph/graph_image.h"
 #include "tests/unit/worker/graphs.h"
 
 static struct description d;

@@ -1,5 +1,5 @@
 /*
- * server/worker/graph_life.c, and whatever else a program may end while the GPU has yet to come to it: what queued work uses lives until it
+ * server/worker/graph/graph_life.c, and whatever else a program may end while the GPU has yet to come to it: what queued work uses lives until it
  * is done, and nobody waits for it but who asked to.  A host function that its client has not answered holds up the stream.
  */
 #include <stdlib.h>

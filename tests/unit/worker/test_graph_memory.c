@@ -1,4 +1,4 @@
-/* server/worker/graph_memory.c: buffers for the client's memory that graphs touch: one for what overlaps, at the client's offset in a page. */
+/* server/worker/graph/graph_memory.c: buffers for the client's memory that graphs touch: one for what overlaps, at the client's offset in a page. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "rpc/graph.h"
-#include "server/worker/graph_record.h"
+#include "server/worker/graph/graph_record.h"
 #include "tests/unit/suite.h"
 
 static bool any(const struct ckt_graph_node *node, unsigned kind)

@@ -1,9 +1,9 @@
-/* server/worker/graph_tree.c: descriptions of graphs as trees: what is found in them, and what their bytes come to. */
+/* server/worker/graph/graph_tree.c: descriptions of graphs as trees: what is found in them, and what their bytes come to. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "rpc/graph.h"
-#include "server/worker/graph.h"
+#include "server/worker/graph/graph.h"
 #include "tests/unit/suite.h"
 
 /* A chain of `depth` graphs, each with an empty node before its child; ids count from `first`. */

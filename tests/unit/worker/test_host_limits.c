@@ -1,5 +1,5 @@
 /*
- * What a client can make a worker take of its host's memory: server/worker/budget.h, by the commands that do.  Each is refused, and the
+ * What a client can make a worker take of its host's memory: server/worker/session/host_budget.h, by the commands that do.  Each is refused, and the
  * session goes on, or its connection ends and it can be resumed.
  */
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "rpc/net.h"
-#include "server/worker/hostfunc.h"
+#include "server/worker/session/hostfunc.h"
 #include "tests/unit/worker/inside.h"
 
 struct told {

@@ -1,4 +1,4 @@
-/* server/worker/hostmem.h: the client's pinned memory, of which the worker has the very pages, or pages of its own. */
+/* server/worker/memory/hostmem.h: the client's pinned memory, of which the worker has the very pages, or pages of its own. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "rpc/hostmem.h"
-#include "server/worker/hostmem.h"
+#include "server/worker/memory/hostmem.h"
 #include "tests/unit/worker/graphs.h"
 
 #define GRAIN CKT_HOST_GRAIN

@@ -1,4 +1,4 @@
-/* server/worker/hostmem_image.c: the client's pinned memory in images: what it holds, where the client does not bring that along. */
+/* server/worker/memory/hostmem_image.c: the client's pinned memory in images: what it holds, where the client does not bring that along. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

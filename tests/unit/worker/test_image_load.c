@@ -16,7 +16,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#include "server/worker/blob.h"
+#include "server/worker/module/blob.h"
 #include "server/worker/image_load.h"
 #include "tests/unit/worker/wire_session.h"
 

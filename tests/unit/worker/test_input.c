@@ -1,5 +1,5 @@
 /* The input buffer: bytes come in the order of the stream, whoever took them from the socket; a look sees whole records that are not begun. */
-#include "server/worker/input.h"
+#include "server/worker/session/input.h"
 
 #include <errno.h>
 #include <string.h>

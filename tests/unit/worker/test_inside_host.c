@@ -2,8 +2,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "server/worker/aside.h"
-#include "server/worker/budget.h"
+#include "server/worker/session/long_call.h"
+#include "server/worker/session/host_budget.h"
 #include "server/worker/libs/inside.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "server/worker/aside.h"
+#include "server/worker/session/long_call.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/libs/state.h"
 #include "tests/unit/worker/inside.h"

@@ -1,4 +1,4 @@
-/* server/worker/ipc.h: memory that sessions share: who may ask, what a handle must be, and when nothing is shared any more. */
+/* server/worker/ipc/ipc.h: memory that sessions share: who may ask, what a handle must be, and when nothing is shared any more. */
 #include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -8,8 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "server/worker/ipc_state.h"
-#include "server/worker/ipc.h"
+#include "server/worker/ipc/ipc_state.h"
+#include "server/worker/ipc/ipc.h"
 #include "tests/unit/worker/inside.h"
 
 static int listener = -1;

@@ -1,5 +1,5 @@
 /*
- * server/worker/ipc_image.c: what a session shares and has open, in an image and from it: the same memory at the same address; and images that claim what is
+ * server/worker/ipc/ipc_image.c: what a session shares and has open, in an image and from it: the same memory at the same address; and images that claim what is
  * not so, each refused with a sentence.  One process is owner and the other side here.
  */
 #include <poll.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "server/worker/image_load.h"
-#include "server/worker/ipc.h"
-#include "server/worker/ipc_state.h"
+#include "server/worker/ipc/ipc.h"
+#include "server/worker/ipc/ipc_state.h"
 #include "tests/unit/worker/inside_image.h"
 
 static atomic_bool over;

@@ -1,12 +1,12 @@
-/* server/worker/ipc_notice.h: sessions are found by their id for as long as their worker lives. */
+/* server/worker/ipc/ipc_notice.h: sessions are found by their id for as long as their worker lives. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/worker/ipc.h"
-#include "server/worker/ipc_notice.h"
+#include "server/worker/ipc/ipc.h"
+#include "server/worker/ipc/ipc_notice.h"
 #include "tests/unit/worker/inside.h"
 
 static const char session[CKT_IPC_SESSION + 1] = "a0b1c2d3e4f5", other[CKT_IPC_SESSION + 1] = "a0b1c2d3e4f6";

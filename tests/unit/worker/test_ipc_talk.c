@@ -1,4 +1,4 @@
-/* server/worker/ipc_talk.h: what workers ask each other: nobody there, others there, questions that are none. */
+/* server/worker/ipc/ipc_talk.h: what workers ask each other: nobody there, others there, questions that are none. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/worker/ipc.h"
-#include "server/worker/ipc_state.h"
+#include "server/worker/ipc/ipc.h"
+#include "server/worker/ipc/ipc_state.h"
 #include "tests/unit/worker/inside.h"
 
 static atomic_bool over;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/jit.h"
+#include "server/worker/module/jit.h"
 #include "tests/unit/suite.h"
 
 static void test_options(void)

@@ -1,4 +1,4 @@
-/* server/worker/launch.c: launches and occupancy: handles, attributes that carry ids, those that cannot be carried. */
+/* server/worker/module/launch.c: launches and occupancy: handles, attributes that carry ids, those that cannot be carried. */
 #include <stdlib.h>
 #include <string.h>
 

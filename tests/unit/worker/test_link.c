@@ -1,8 +1,8 @@
-/* server/worker/link.c: the linker: inputs by their hashes, names one behind the other, options as many as values; its image is a blob. */
+/* server/worker/module/link.c: the linker: inputs by their hashes, names one behind the other, options as many as values; its image is a blob. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/jit.h"
+#include "server/worker/module/jit.h"
 #include "tests/unit/worker/inside.h"
 
 static const char good[] = ".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry one()\n{\n\tret;\n}\n";

@@ -1,5 +1,5 @@
 /* Looking ahead: host functions end whose host_func_done lies in the input, but for those behind commands of their own thread. */
-#include "server/worker/lookahead.h"
+#include "server/worker/session/lookahead.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/worker/hostfunc.h"
+#include "server/worker/session/hostfunc.h"
 #include "tests/unit/worker/inside.h"
 
 static uint8_t bytes[4096];

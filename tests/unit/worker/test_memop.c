@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "rpc/graph.h"
-#include "server/worker/memop.h"
+#include "server/worker/objects/memop.h"
 #include "tests/unit/worker/inside.h"
 
 static uint8_t *put(uint8_t *p, uint32_t operation, uint32_t flags, uint64_t address, uint64_t value)

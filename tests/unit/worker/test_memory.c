@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/memory.h"
+#include "server/worker/memory/memory.h"
 
 enum { BLOCKS = 300, STEPS = 20000 };
 #define BASE 0x200000000000ull

@@ -1,4 +1,4 @@
-/* server/worker/module.c: blobs, modules, functions and variables by their commands. */
+/* server/worker/module/module.c: blobs, modules, functions and variables by their commands. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "server/worker/binary.h"
-#include "server/worker/module_check.h"
+#include "server/worker/module/module_binary.h"
+#include "server/worker/module/module_check.h"
 #include "tests/unit/suite.h"
 
 enum { ENTRY = 64, HEADER = 16, ROOM = 8192, LZ4 = 0x2000, ZSTD = 0x8000, EM_CUDA_NUMBER = 190 };

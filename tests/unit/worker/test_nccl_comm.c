@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/apart.h"
+#include "server/worker/session/blocking_call.h"
 #include "server/worker/libs/state.h"
 #include "tests/unit/worker/nccl_kit.h"
 

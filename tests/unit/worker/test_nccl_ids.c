@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "rpc/net.h"
-#include "server/worker/control.h"
+#include "server/worker/session/control.h"
 #include "server/worker/nccl_ids.h"
 #include "tests/unit/worker/nccl_kit.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "server/worker/apart.h"
-#include "server/worker/budget.h"
+#include "server/worker/session/blocking_call.h"
+#include "server/worker/session/host_budget.h"
 #include "tests/unit/worker/nccl_kit.h"
 
 static struct ckt_nccl_comm *find(uint64_t id)

@@ -1,5 +1,5 @@
-/* server/worker/notify.c: what the driver tells goes to the client, again to one that comes back, and into the image. */
-#include "server/worker/notify.h"
+/* server/worker/session/notify.c: what the driver tells goes to the client, again to one that comes back, and into the image. */
+#include "server/worker/session/notify.h"
 
 #include <poll.h>
 #include <stdlib.h>

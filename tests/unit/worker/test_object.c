@@ -1,7 +1,7 @@
 /* The object table. */
 #include <stdlib.h>
 
-#include "server/worker/object.h"
+#include "server/worker/objects/object.h"
 #include "tests/unit/suite.h"
 
 static void test_objects(void)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "rpc/wire.h"
-#include "server/worker/output.h"
+#include "server/worker/session/output.h"
 #include "tests/unit/suite.h"
 
 static bool put(struct ckt_output *output, uint64_t epoch, uint32_t value, size_t size)

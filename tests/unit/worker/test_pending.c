@@ -1,5 +1,5 @@
 /*
- * server/worker/pending.c: calls that wait, over a driver whose events are done when the test says so: the order of a chain, others that
+ * server/worker/session/pending.c: calls that wait, over a driver whose events are done when the test says so: the order of a chain, others that
  * go on, data before the answer that says it is there, errors, and draining.  The waiters are the real ones.
  */
 #include <CUnit/Basic.h>
@@ -12,7 +12,7 @@
 
 #include "rpc/net.h"
 #include "server/worker/driver.h"
-#include "server/worker/fence.h"
+#include "server/worker/objects/fence.h"
 #include "server/worker/worker.h"
 
 enum { ROUNDS = 400, READ_MS = 60000 };

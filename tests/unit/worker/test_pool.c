@@ -1,4 +1,4 @@
-/* server/worker/pool.c: memory pools: what is freed on a stream is kept for it, what is not needed goes, and the sums are right. */
+/* server/worker/memory/pool.c: memory pools: what is freed on a stream is kept for it, what is not needed goes, and the sums are right. */
 #include <stdlib.h>
 
 #include "tests/unit/worker/inside.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/ranges.h"
+#include "server/worker/memory/ranges.h"
 #include "tests/unit/suite.h"
 
 static void test_join(void)

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/replies.h"
+#include "server/worker/session/replies.h"
 #include "tests/unit/suite.h"
 
 static void execute(struct ckt_replies *replies, uint64_t seq, bool waited)

@@ -1,5 +1,5 @@
 /*
- * server/worker/rescue.c: memory read by another process, as after a device fault: across pieces, memory that the program mapped itself, and
+ * server/worker/memory/rescue.c: memory read by another process, as after a device fault: across pieces, memory that the program mapped itself, and
  * what is nowhere.  argv[1] the worker, argv[2] the soft libcuda.so.1.
  */
 #include <stdlib.h>

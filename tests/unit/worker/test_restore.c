@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/worker/blob.h"
+#include "server/worker/module/blob.h"
 #include "tests/unit/worker/restore.h"
 
 enum { HEADER = 3 * 4 + 8 + 32 };

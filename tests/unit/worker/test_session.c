@@ -13,7 +13,7 @@
 
 #include "rpc/handle.h"
 #include "rpc/net.h"
-#include "server/worker/blob.h"
+#include "server/worker/module/blob.h"
 #include "tests/unit/worker/wire_client.h"
 
 static const char *worker_path, *driver_path;

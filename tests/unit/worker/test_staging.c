@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/fence.h"
-#include "server/worker/staging.h"
+#include "server/worker/objects/fence.h"
+#include "server/worker/memory/staging.h"
 #include "tests/unit/worker/inside.h"
 
 static void test_to_host(void)

@@ -1,4 +1,4 @@
-/* server/worker/start.c: the start: notes of a session, and refusals that name what is wrong, each in a process of its own. */
+/* server/worker/session/start.c: the start: notes of a session, and refusals that name what is wrong, each in a process of its own. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

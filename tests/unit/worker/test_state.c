@@ -1,7 +1,7 @@
 /* server/worker/libs/state.c: the log of what libraries have made keeps what a restore needs, and nothing else. */
 #include <stdlib.h>
 
-#include "server/worker/budget.h"
+#include "server/worker/session/host_budget.h"
 #include "tests/unit/worker/toy_library.h"
 
 #define OBJECT(n) ID(LIB_OBJECT, 100 + (n))

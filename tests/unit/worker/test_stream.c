@@ -1,4 +1,4 @@
-/* server/worker/stream.c: streams by their commands: ids, flags, the pool that default ones come from, waiting, ordering. */
+/* server/worker/objects/stream.c: streams by their commands: ids, flags, the pool that default ones come from, waiting, ordering. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>

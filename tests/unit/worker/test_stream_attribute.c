@@ -1,5 +1,5 @@
-/* server/worker/stream_attribute.c: what is set of a stream is set on the driver's, is kept, and leaves with the stream. */
-#include "server/worker/stream_attribute.h"
+/* server/worker/objects/stream_attribute.c: what is set of a stream is set on the driver's, is kept, and leaves with the stream. */
+#include "server/worker/objects/stream_attribute.h"
 
 #include <string.h>
 

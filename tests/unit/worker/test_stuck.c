@@ -1,5 +1,5 @@
 /*
- * server/worker/lookahead.c over the wire: the executor is inside a call that waits for the GPU, the GPU waits for a host function, and the session
+ * server/worker/session/lookahead.c over the wire: the executor is inside a call that waits for the GPU, the GPU waits for a host function, and the session
  * goes on, is saved, or ends with its client.  The soft GPU waits at a launch for a stream that has 1024 pieces of work.
  */
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/worker/blob.h"
+#include "server/worker/module/blob.h"
 #include "tests/unit/worker/wire_session.h"
 
 enum { MANY = 1100, SOON_US = 100000 };

@@ -1,4 +1,4 @@
-/* server/worker/tensor_map.c: tensor maps: arrays must be as long as the rank asks, the rest is the driver's to judge. */
+/* server/worker/objects/tensor_map.c: tensor maps: arrays must be as long as the rank asks, the rest is the driver's to judge. */
 #include <stdlib.h>
 #include <string.h>
 

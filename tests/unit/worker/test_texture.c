@@ -1,8 +1,8 @@
-/* server/worker/texture.c: textures and surfaces: descriptions of the right size, resources that are there, and their end. */
+/* server/worker/objects/texture.c: textures and surfaces: descriptions of the right size, resources that are there, and their end. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/array.h"
+#include "server/worker/objects/array.h"
 #include "tests/unit/worker/inside.h"
 
 static CUDA_TEXTURE_DESC desc = {.filterMode = CU_TR_FILTER_MODE_POINT};

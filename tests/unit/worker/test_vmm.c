@@ -1,4 +1,4 @@
-/* server/worker/vmm.h: a program maps its physical memory into its own reservations, and nothing anywhere else. */
+/* server/worker/memory/vmm.h: a program maps its physical memory into its own reservations, and nothing anywhere else. */
 #include <stdlib.h>
 
 #include "tests/unit/worker/inside.h"

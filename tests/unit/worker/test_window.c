@@ -1,4 +1,4 @@
-/* server/worker/window.c: the window: slices of devices, memory mapped and given back, and nothing left where the driver refuses. */
+/* server/worker/memory/window.c: the window: slices of devices, memory mapped and given back, and nothing left where the driver refuses. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,0 +1,76 @@
+/* Graphs in a checkpoint image: their descriptions, from which they are made again; see graph_image.h. */
+#include "server/worker/graph/graph_image.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/worker/driver.h"
+#include "server/worker/graph/graph.h"
+#include "server/worker/worker.h"
+
+static CUresult save_disabled(struct ckt_graph_node *node, void *data)
+{
+	ckt_image_graph *saved = data;
+	if (!node->disabled)
+		return CUDA_SUCCESS;
+	u_quad_t *larger = reallocarray(saved->disabled.disabled_val, saved->disabled.disabled_len + 1, sizeof *larger);
+	if (!larger)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	saved->disabled.disabled_val = larger;
+	saved->disabled.disabled_val[saved->disabled.disabled_len++] = node->id;
+	return CUDA_SUCCESS;
+}
+
+int ckt_graph_save(const struct ckt_object *object, ckt_image_graph *saved)
+{
+	*saved = (ckt_image_graph){.id = object->id, .context = object->context};
+	size_t size;
+	const struct ckt_graph_data *data = object->real;
+	const struct ckt_graph_exec *exec = object->real;
+	bool is_exec = ckt_handle_kind(object->id) == CKT_KIND_GRAPH_EXEC;
+	if (is_exec) {
+		saved->flags = exec->flags;
+		saved->total = size = ckt_graph_encoded_size(exec->graph);
+		if (ckt_graph_each(exec->graph, save_disabled, saved))
+			return -ENOMEM;
+	} else {
+		saved->total = data->total;
+		size = data->received;
+	}
+	saved->data.data_val = malloc(size + 1);
+	if (!saved->data.data_val)
+		return -ENOMEM;
+	saved->data.data_len = (u_int)size;
+	if (is_exec)
+		ckt_graph_encode((uint8_t *)saved->data.data_val, exec->graph);
+	else
+		memcpy(saved->data.data_val, data->data, size);
+	return 0;
+}
+
+CUresult ckt_graph_load(struct ckt_worker *worker, const ckt_image_graph *saved)
+{
+	struct ckt_object *object;
+	if (ckt_handle_kind(saved->id) == CKT_KIND_GRAPH) {
+		CUresult result = saved->data.data_len <= saved->total ? ckt_graph_data_make(worker, saved->id, saved->total, &object) :
+									  CUDA_ERROR_INVALID_VALUE;
+		if (result)
+			return result;
+		struct ckt_graph_data *data = object->real;
+		memcpy(data->data, saved->data.data_val, saved->data.data_len);
+		data->received = saved->data.data_len;
+		return CUDA_SUCCESS;
+	}
+	CUresult result = ckt_graph_exec_make(worker, saved->id, saved->context, saved->flags, (const uint8_t *)saved->data.data_val,
+					      saved->data.data_len, &object);
+	for (u_int i = 0; i < saved->disabled.disabled_len && !result; i++) {
+		struct ckt_graph_exec *exec = object->real;
+		struct ckt_graph_node *node = ckt_graph_find(exec->graph, saved->disabled.disabled_val[i]);
+		if (!node)
+			return CUDA_ERROR_INVALID_VALUE;
+		node->disabled = true;
+		result = ckt_driver.cuGraphNodeSetEnabled(exec->real, node->real, 0);
+	}
+	return result;
+}

@@ -1,0 +1,197 @@
+/*
+ * How long what queued work of an executable graph uses has to live: the nodes that host functions are called for, the buffers that copies
+ * of graph_data.c and its own read and write.  A graph may be destroyed while the GPU has yet to come to it.
+ *
+ *	launch, bytes on their way -> an event behind them, one a stream
+ *	destroyed -> buried when all events are past, on the thread beside the executor, because the driver unregisters memory
+ *	only when the context is idle, and for that it may need an answer that only the executor can take
+ */
+#include <stdlib.h>
+
+#include "server/worker/session/long_call.h"
+#include "server/worker/driver.h"
+#include "server/worker/graph/graph.h"
+#include "server/worker/worker.h"
+
+/* An executable graph on its way out. */
+struct remains {
+	struct ckt_aside_job job;
+	struct remains *next;
+	struct ckt_graph_exec exec;
+};
+
+static struct remains *remains;
+
+/* ---- Uses */
+
+static uint64_t context_of(struct ckt_worker *worker, uint64_t stream)
+{
+	const struct ckt_object *object = stream > 2 ? ckt_objects_find(&worker->objects, stream) : NULL;
+	return object ? object->context : worker->current ? worker->current->id : 0;
+}
+
+static bool is_past(const struct ckt_graph_use *use)
+{
+	return ckt_driver.cuEventQuery(use->event) == CUDA_SUCCESS;
+}
+
+/* The entry of the stream, or one that is past and of the same context, or a new one with an event. */
+static CUresult place(struct ckt_worker *worker, struct ckt_graph_exec *exec, uint64_t stream, struct ckt_graph_use **ret_use)
+{
+	uint64_t context = context_of(worker, stream);
+	struct ckt_graph_use *found = NULL;
+	for (size_t i = 0; i < exec->use_count; i++)
+		if (exec->uses[i].context == context && exec->uses[i].stream == stream)
+			found = &exec->uses[i];
+	for (size_t i = 0; i < exec->use_count && !found; i++)
+		if (exec->uses[i].context == context && is_past(&exec->uses[i]))
+			found = &exec->uses[i];
+	if (found) {
+		found->stream = stream;
+		*ret_use = found;
+		return CUDA_SUCCESS;
+	}
+	struct ckt_graph_use *uses = realloc(exec->uses, (exec->use_count + 1) * sizeof *uses);
+	if (!uses)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	exec->uses = uses;
+	/* An event is its context's, which is the stream's. */
+	const struct ckt_object *before = worker->current;
+	CUevent event;
+	CUresult result = before && before->id == context ? CUDA_SUCCESS : ckt_worker_use_context(worker, context);
+	if (!result)
+		result = ckt_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	if (before && worker->current != before)
+		ckt_worker_use_context(worker, before->id);
+	if (!result)
+		uses[exec->use_count++] = (struct ckt_graph_use){.context = context, .stream = stream, .event = event};
+	*ret_use = &uses[exec->use_count - 1];
+	return result;
+}
+
+CUresult ckt_graph_use_begin(struct ckt_worker *worker, struct ckt_graph_exec *exec, uint64_t stream, CUevent *ret_event)
+{
+	struct ckt_graph_use *use;
+	*ret_event = NULL;
+	if (!exec->segments.count && !exec->has_host_nodes)
+		return CUDA_SUCCESS;
+	CUresult result = place(worker, exec, stream, &use);
+	if (!result)
+		*ret_event = use->event;
+	return result;
+}
+
+CUresult ckt_graph_use_end(struct ckt_graph_exec *exec, CUevent event, CUstream stream)
+{
+	CUresult result = event ? ckt_driver.cuEventRecord(event, stream) : CUDA_SUCCESS;
+	/* Nobody will know when it is over: that is never. */
+	if (result)
+		exec->immortal = true;
+	return result;
+}
+
+CUresult ckt_graph_use_wait(struct ckt_worker *worker, const struct ckt_graph_exec *exec, uint64_t stream_id, CUstream stream)
+{
+	uint64_t context = context_of(worker, stream_id);
+	CUresult result = CUDA_SUCCESS;
+	for (size_t i = 0; i < exec->use_count && !result; i++)
+		if (exec->uses[i].stream != stream_id || exec->uses[i].context != context)
+			result = ckt_driver.cuStreamWaitEvent(stream, exec->uses[i].event, 0);
+	return result;
+}
+
+/* ---- The end */
+
+static bool all_past(const struct ckt_graph_exec *exec)
+{
+	for (size_t i = 0; i < exec->use_count; i++)
+		if (!is_past(&exec->uses[i]))
+			return false;
+	return !exec->immortal;
+}
+
+/* Beside the executor. */
+static void bury(struct ckt_aside_job *job)
+{
+	struct ckt_graph_exec *exec = &((struct remains *)job)->exec;
+	ckt_graph_segments_fini(&exec->segments);
+	ckt_graph_conditions_fini(&exec->conditions);
+	ckt_graph_free(exec->graph);
+}
+
+static void buried(struct ckt_worker *worker, struct ckt_aside_job *job)
+{
+	(void)worker;
+	free(job);
+}
+
+static void drop_events(struct ckt_graph_exec *exec)
+{
+	for (size_t i = 0; i < exec->use_count; i++)
+		ckt_driver.cuEventDestroy_v2(exec->uses[i].event);
+	free(exec->uses);
+	exec->uses = NULL;
+	exec->use_count = 0;
+}
+
+void ckt_graph_life_poll(struct ckt_worker *worker)
+{
+	for (struct remains **r = &remains; *r;) {
+		struct remains *dead = *r;
+		if (!all_past(&dead->exec)) {
+			r = &dead->next;
+			continue;
+		}
+		*r = dead->next;
+		drop_events(&dead->exec);
+		/* The one context that stays. */
+		dead->job.context = worker->first_context;
+		ckt_aside_submit(worker, &dead->job);
+	}
+}
+
+void ckt_graph_exec_drop(struct ckt_worker *worker, struct ckt_graph_exec *exec)
+{
+	if (exec->real)
+		ckt_driver.cuGraphExecDestroy(exec->real);
+	exec->real = NULL;
+	ckt_memory_uncharge(&worker->devices[exec->device].memory, exec->device_bytes);
+	struct remains *dead = calloc(1, sizeof *dead);
+	if (!dead)
+		return;	/* better lost than used */
+	dead->job = (struct ckt_aside_job){.run = bury, .finish = buried};
+	dead->exec = *exec;
+	free(exec);
+	if (!dead->exec.segments.count && !dead->exec.use_count && !dead->exec.immortal) {
+		bury(&dead->job);
+		free(dead);
+		return;
+	}
+	dead->next = remains;
+	remains = dead;
+	ckt_graph_life_poll(worker);
+}
+
+static void forget(struct ckt_graph_exec *exec, uint64_t context)
+{
+	for (size_t i = 0; i < exec->use_count;) {
+		if (exec->uses[i].context != context) {
+			i++;
+			continue;
+		}
+		/* A context that has failed does not say what of it still runs. */
+		exec->immortal |= !is_past(&exec->uses[i]);
+		ckt_driver.cuEventDestroy_v2(exec->uses[i].event);
+		exec->uses[i] = exec->uses[--exec->use_count];
+	}
+}
+
+void ckt_graph_forget_context(struct ckt_worker *worker, uint64_t context)
+{
+	struct ckt_object *object;
+	for (uint32_t cursor = 0; (object = ckt_objects_next(&worker->objects, &cursor));)
+		if (ckt_handle_kind(object->id) == CKT_KIND_GRAPH_EXEC && object->real)
+			forget(object->real, context);
+	for (struct remains *r = remains; r; r = r->next)
+		forget(&r->exec, context);
+}

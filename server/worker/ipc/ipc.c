@@ -1,0 +1,583 @@
+/* Memory and events shared between sessions; see ipc.h. */
+#include "server/worker/ipc/ipc.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rpc/gen/cuda_codec.h"
+#include "base/log.h"
+#include "rpc/net.h"
+#include "server/worker/driver.h"
+#include "server/worker/grow.h"
+#include "server/worker/session/handlers.h"
+#include "server/worker/ipc/ipc_state.h"
+
+enum { EXPORTS_MAX = 4096, TAKERS_MAX = 1024, LATER_MS = 60000, LATER_LOOK_NS = 2000000 };
+
+struct ckt_ipc ckt_ipc = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+/* ---- The owner's side */
+
+bool ckt_ipc_was_owner(uint32_t uid)
+{
+	pthread_mutex_lock(&ckt_ipc.lock);
+	bool result = *ckt_ipc.session && (uid == ckt_ipc.restored_uid || uid == ckt_ipc.image_uid);
+	pthread_mutex_unlock(&ckt_ipc.lock);
+	return result;
+}
+
+static bool same_secret(const uint8_t *a, const uint8_t *b)
+{
+	unsigned difference = 0;
+	for (unsigned i = 0; i < CKT_IPC_SECRET; i++)
+		difference |= a[i] ^ b[i];
+	return difference == 0;
+}
+
+/* Precondition: lock held. */
+static struct ckt_ipc_export *find_secret(uint32_t kind, const uint8_t *secret)
+{
+	struct ckt_ipc_export *e = ckt_ipc.exports;
+	while (e && (e->handle.kind != kind || !same_secret(e->handle.secret, secret)))
+		e = e->next;
+	return e;
+}
+
+/* Precondition: lock held.  A worker that is gone is found out when it is asked. */
+static bool note_taker(const struct ckt_ipc_question *question)
+{
+	for (size_t i = 0; i < ckt_ipc.taker_count; i++) {
+		struct ckt_ipc_taker *taker = &ckt_ipc.takers[i];
+		if (memcmp(taker->session, question->session, sizeof taker->session) == 0) {
+			memcpy(taker->socket, question->socket, sizeof taker->socket);
+			return true;
+		}
+	}
+	if (ckt_ipc.taker_count >= TAKERS_MAX || CKT_GROW(ckt_ipc.takers, ckt_ipc.taker_count, ckt_ipc.taker_room, 8))
+		return false;
+	struct ckt_ipc_taker *taker = &ckt_ipc.takers[ckt_ipc.taker_count++];
+	memcpy(taker->session, question->session, sizeof taker->session);
+	memcpy(taker->socket, question->socket, sizeof taker->socket);
+	return true;
+}
+
+/* Precondition: lock held. */
+static bool have_open_of(const char session[CKT_IPC_SESSION])
+{
+	for (const struct ckt_ipc_import *import = ckt_ipc.imports; import; import = import->next)
+		if (memcmp(import->handle.session, session, CKT_IPC_SESSION) == 0)
+			return true;
+	return false;
+}
+
+/* Precondition: lock held.  *ret_fd is the caller's. */
+static void answer_fetch(const struct ckt_ipc_question *question, struct ckt_ipc_answer *answer, int *ret_fd)
+{
+	const struct ckt_ipc_export *e = find_secret(question->kind, question->secret);
+	if (ckt_ipc.closed || (!e && ckt_ipc.loading)) {
+		answer->found = CKT_IPC_LATER;
+		return;
+	}
+	if (!e || (question->restoring && !ckt_ipc.restored_copy) || !note_taker(question))
+		return;
+	*ret_fd = e->fd < 0 ? -1 : fcntl(e->fd, F_DUPFD_CLOEXEC, 3);
+	answer->found = *ret_fd >= 0 || e->fd < 0 ? CKT_IPC_HERE : CKT_IPC_NONE;
+	answer->whole = e->answer.whole;
+	answer->offset = e->answer.offset;
+	answer->size = e->answer.size;
+	answer->event = e->answer.event;
+}
+
+void ckt_ipc_serve(struct ckt_worker *worker)
+{
+	struct ckt_ipc_question question;
+	struct ckt_ipc_answer answer = {0};
+	int fd = -1, connection = accept4(ckt_ipc.fd, NULL, NULL, SOCK_CLOEXEC);
+	if (connection < 0)
+		return;
+	if (ckt_ipc_hear(worker, connection, &question)) {
+		pthread_mutex_lock(&worker->mail_lock);
+		answer.held = worker->hold.wanted;
+		memcpy(answer.job, worker->job, sizeof answer.job);
+		answer.copy = worker->copy;
+		pthread_mutex_unlock(&worker->mail_lock);
+		pthread_mutex_lock(&ckt_ipc.lock);
+		/* While it is restored, the worker has no id yet. */
+		memcpy(answer.session, *ckt_ipc.session ? ckt_ipc.session : worker->session, sizeof answer.session);
+		if (question.restoring)
+			answer.copy = ckt_ipc.restored_copy;
+		if (question.want == CKT_IPC_FETCH)
+			answer_fetch(&question, &answer, &fd);
+		else if (question.want == CKT_IPC_STILL)
+			answer.found = find_secret(question.kind, question.secret) ? CKT_IPC_HERE : CKT_IPC_NONE;
+		else if (question.want == CKT_IPC_OPEN)
+			answer.found = have_open_of(question.session) ? CKT_IPC_HERE : CKT_IPC_NONE;
+		pthread_mutex_unlock(&ckt_ipc.lock);
+		ckt_ipc_reply(connection, &answer, fd);
+	}
+	if (fd >= 0)
+		close(fd);
+	close(connection);
+}
+
+static struct ckt_ipc_export *find_export(uint32_t kind, uint64_t id)
+{
+	struct ckt_ipc_export *e = ckt_ipc.exports;
+	while (e && (e->id != id || e->handle.kind != kind))
+		e = e->next;
+	return e;
+}
+
+/* Takes over the descriptor, -1 for none. */
+static CUresult enter(struct ckt_worker *worker, struct ckt_ipc_export entry, uint32_t kind, const struct ckt_ipc_handle *handle,
+		      struct ckt_ipc_export **ret_export)
+{
+	struct ckt_ipc_export *e = malloc(sizeof *e);
+	CUresult result = e ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (handle) {
+		entry.handle = *handle;
+	} else {
+		memcpy(entry.handle.magic, CKT_IPC_MAGIC, sizeof entry.handle.magic);
+		memcpy(entry.handle.session, worker->session, sizeof entry.handle.session);
+		memcpy(entry.handle.socket, ckt_ipc.name, sizeof entry.handle.socket);
+		entry.handle.kind = kind;
+		if (!result && getrandom(entry.handle.secret, sizeof entry.handle.secret, 0) != sizeof entry.handle.secret)
+			result = CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	if (result) {
+		if (entry.fd >= 0)
+			close(entry.fd);
+		free(e);
+		return result;
+	}
+	pthread_mutex_lock(&ckt_ipc.lock);
+	*e = entry;
+	e->next = ckt_ipc.exports;
+	ckt_ipc.exports = e;
+	ckt_ipc.export_count++;
+	pthread_mutex_unlock(&ckt_ipc.lock);
+	*ret_export = e;
+	return CUDA_SUCCESS;
+}
+
+/* The entry of what was exported before, or a new one. */
+static CUresult export_memory(struct ckt_worker *worker, struct ckt_ipc_export entry, uint32_t kind, uint64_t piece, const struct ckt_ipc_handle *handle,
+			      struct ckt_ipc_export **ret_export)
+{
+	*ret_export = find_export(kind, entry.id);
+	if (*ret_export)
+		return CUDA_SUCCESS;
+	if (ckt_ipc.fd < 0 || !ckt_driver.cuMemExportToShareableHandle || ckt_ipc.export_count >= EXPORTS_MAX)
+		return CKT_WORKER_UNSUPPORTED("memory for other processes: too much of it, or no server that shares");
+	CUresult result = ckt_driver.cuMemExportToShareableHandle(&entry.fd, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	return result ? result : enter(worker, entry, kind, handle, ret_export);
+}
+
+CUresult ckt_ipc_export_block(struct ckt_worker *worker, uint64_t address, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
+{
+	struct ckt_ipc_export entry = {.id = address};
+	uint64_t piece, extent;
+	struct ckt_worker_device *device = ckt_worker_device_of(worker, address);
+	if (!device || !ckt_memory_locate(&device->memory, address, &entry.answer.size, &entry.context, &extent, &entry.answer.whole, &piece))
+		return CUDA_ERROR_INVALID_VALUE;
+	entry.answer.offset = address - extent;
+	return export_memory(worker, entry, CKT_IPC_BLOCK, piece, handle, ret);
+}
+
+CUresult ckt_ipc_export_physical(struct ckt_worker *worker, struct ckt_object *object, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
+{
+	struct ckt_ipc_export entry = {.id = object->id, .context = object->context, .answer = {.whole = object->physical.size, .size = object->physical.size}};
+	return export_memory(worker, entry, CKT_IPC_PHYSICAL, object->physical.handle, handle, ret);
+}
+
+CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *object, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
+{
+	struct ckt_ipc_export entry = {.id = object->id, .fd = -1};
+	*ret = find_export(CKT_IPC_EVENT, object->id);
+	if (*ret)
+		return CUDA_SUCCESS;
+	if (ckt_ipc.fd < 0 || !ckt_driver.cuIpcGetEventHandle || ckt_ipc.export_count >= EXPORTS_MAX)
+		return CKT_WORKER_UNSUPPORTED("an event for other processes: too many of them, or no server that shares");
+	CUresult result = ckt_driver.cuIpcGetEventHandle(&entry.answer.event, object->real);
+	return result ? result : enter(worker, entry, CKT_IPC_EVENT, handle, ret);
+}
+
+static void forget(bool (*gone)(const struct ckt_ipc_export *, uint64_t), uint64_t what)
+{
+	pthread_mutex_lock(&ckt_ipc.lock);
+	for (struct ckt_ipc_export **place = &ckt_ipc.exports; *place;) {
+		struct ckt_ipc_export *e = *place;
+		if (gone(e, what)) {
+			*place = e->next;
+			ckt_ipc.export_count--;
+			if (e->fd >= 0)
+				close(e->fd);
+			free(e);
+		} else {
+			place = &e->next;
+		}
+	}
+	pthread_mutex_unlock(&ckt_ipc.lock);
+}
+
+static bool is_it(const struct ckt_ipc_export *e, uint64_t id)
+{
+	return e->id == id;
+}
+
+static bool is_of(const struct ckt_ipc_export *e, uint64_t context)
+{
+	return e->handle.kind == CKT_IPC_BLOCK && e->context == context;
+}
+
+void ckt_ipc_forget(uint64_t address_or_id)
+{
+	if (ckt_ipc.export_count)
+		forget(is_it, address_or_id);
+}
+
+/* ---- The other side */
+
+bool ckt_ipc_answer_good(const struct ckt_ipc_answer *answer, uint32_t kind, int fd)
+{
+	if (answer->found != CKT_IPC_HERE || (fd >= 0) != (kind != CKT_IPC_EVENT))
+		return false;
+	return kind == CKT_IPC_EVENT || (answer->whole && answer->whole % CKT_MEMORY_EXTENT == 0 && answer->offset <= answer->whole && answer->size &&
+					 answer->size <= answer->whole - answer->offset);
+}
+
+/* Asks the owner's worker; while that stands still for its image, later.  False where it is not to be had.  *ret_fd: -1 for an event. */
+static bool fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle, struct ckt_ipc_answer *ret, int *ret_fd)
+{
+	struct ckt_ipc_question question = ckt_ipc_question(worker, CKT_IPC_FETCH, handle->kind, handle->secret);
+	int64_t deadline = ckt_net_now_ms() + LATER_MS;
+	int error;
+	while (!(error = ckt_ipc_ask_session(worker, handle, &question, ret, ret_fd)) && ret->found == CKT_IPC_LATER && ckt_net_now_ms() < deadline)
+		nanosleep(&(struct timespec){.tv_nsec = LATER_LOOK_NS}, NULL);
+	if (!error && ckt_ipc_answer_good(ret, handle->kind, *ret_fd))
+		return true;
+	if (*ret_fd >= 0)
+		close(*ret_fd);
+	return false;
+}
+
+/* The session's number of the GPU that the memory lies on; the one given where the driver does not tell, or names another. */
+static unsigned device_of(struct ckt_worker *worker, uint64_t piece, unsigned otherwise)
+{
+	CUmemAllocationProp prop = {0};
+	if (ckt_driver.cuMemGetAllocationPropertiesFromHandle && !ckt_driver.cuMemGetAllocationPropertiesFromHandle(&prop, piece))
+		for (unsigned d = 0; d < worker->device_count; d++)
+			if (worker->devices[d].ordinal == prop.location.id)
+				return d;
+	return otherwise;
+}
+
+CUresult ckt_ipc_take_memory(struct ckt_worker *worker, int fd, struct ckt_ipc_import *import, uint64_t *ret_piece)
+{
+	CUmemGenericAllocationHandle piece;
+	CUresult result = ckt_driver.cuMemImportFromShareableHandle ?
+				  ckt_driver.cuMemImportFromShareableHandle(&piece, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) :
+				  CKT_WORKER_UNSUPPORTED("memory of other processes with the server's driver");
+	close(fd);
+	if (result)
+		return result;
+	import->device = device_of(worker, piece, import->device);
+	*ret_piece = piece;
+	return CUDA_SUCCESS;
+}
+
+static CUresult import_memory(struct ckt_worker *worker, struct ckt_ipc_import *import, uint64_t *ret_piece)
+{
+	struct ckt_ipc_answer answer;
+	int fd;
+	if (!fetch(worker, &import->handle, &answer, &fd))
+		return CUDA_ERROR_INVALID_VALUE;
+	import->offset = answer.offset;
+	import->size = answer.size;
+	import->whole = answer.whole;
+	return ckt_ipc_take_memory(worker, fd, import, ret_piece);
+}
+
+CUresult ckt_ipc_map_block(struct ckt_worker *worker, struct ckt_ipc_import *import, unsigned here, uint64_t address)
+{
+	struct ckt_memory *memory = &worker->devices[here].memory;
+	uint64_t base;
+	CUresult result = ckt_memory_reserve(memory, import->whole, 0, address, &base);
+	if (!result && address && base != address) {
+		ckt_memory_unreserve(memory, base, import->whole);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (!result) {
+		result = ckt_driver.cuMemMap(base, import->whole, 0, import->piece, 0);
+		if (!result && (result = ckt_window_give_access(worker, import->device, base, import->whole)))
+			ckt_driver.cuMemUnmap(base, import->whole);
+		if (result)
+			ckt_memory_unreserve(memory, base, import->whole);
+	}
+	if (result)
+		ckt_driver.cuMemRelease(import->piece);
+	else
+		import->id = base + import->offset;
+	return result;
+}
+
+CUresult ckt_ipc_make_physical(struct ckt_worker *worker, struct ckt_ipc_import *import, uint64_t piece)
+{
+	struct ckt_object *object;
+	CUresult result = ckt_objects_add(&worker->objects, import->id, CKT_KIND_PHYSICAL, false, &object);
+	if (result) {
+		ckt_driver.cuMemRelease(piece);
+		return result;
+	}
+	object->physical.device = import->device;
+	object->physical.size = import->whole;
+	object->physical.handle = piece;
+	object->physical.imported = true;
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_ipc_make_event(struct ckt_worker *worker, struct ckt_ipc_import *import, const CUipcEventHandle *handle)
+{
+	struct ckt_object *object;
+	CUevent event;
+	if (!ckt_driver.cuIpcOpenEventHandle)
+		return CKT_WORKER_UNSUPPORTED("an event of another process with the server's driver");
+	CUresult result = ckt_driver.cuIpcOpenEventHandle(&event, *handle);
+	if (result)
+		return result;
+	result = ckt_objects_add(&worker->objects, import->id, CKT_KIND_EVENT, false, &object);
+	if (result) {
+		ckt_driver.cuEventDestroy_v2(event);
+		return result;
+	}
+	object->real = event;
+	object->context = import->context;
+	object->event.flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+	object->event.imported = true;
+	return CUDA_SUCCESS;
+}
+
+void ckt_ipc_enter_import(struct ckt_ipc_import *import)
+{
+	pthread_mutex_lock(&ckt_ipc.lock);
+	import->next = ckt_ipc.imports;
+	ckt_ipc.imports = import;
+	pthread_mutex_unlock(&ckt_ipc.lock);
+}
+
+/* Out of the list; NULL where there is none.  The caller's. */
+static struct ckt_ipc_import *remove_import(uint32_t kind, uint64_t id)
+{
+	struct ckt_ipc_import *import = NULL;
+	pthread_mutex_lock(&ckt_ipc.lock);
+	for (struct ckt_ipc_import **place = &ckt_ipc.imports; *place && !import; )
+		if ((*place)->handle.kind == kind && (*place)->id == id) {
+			import = *place;
+			*place = import->next;
+		} else {
+			place = &(*place)->next;
+		}
+	pthread_mutex_unlock(&ckt_ipc.lock);
+	return import;
+}
+
+static void drop(struct ckt_worker *worker, struct ckt_ipc_import *import)
+{
+	uint64_t base = import->id - import->offset;
+	ckt_driver.cuMemUnmap(base, import->whole);
+	ckt_driver.cuMemRelease(import->piece);
+	ckt_memory_unreserve(&ckt_worker_device_of(worker, base)->memory, base, import->whole);
+	free(import);
+}
+
+void ckt_ipc_forget_context(struct ckt_worker *worker, uint64_t context)
+{
+	if (ckt_ipc.export_count)
+		forget(is_of, context);
+	for (;;) {
+		struct ckt_ipc_import *import = ckt_ipc.imports;
+		while (import && (import->context != context || import->handle.kind != CKT_IPC_BLOCK))
+			import = import->next;
+		if (!import)
+			return;
+		drop(worker, remove_import(CKT_IPC_BLOCK, import->id));
+	}
+}
+
+void ckt_ipc_physical_gone(uint64_t id)
+{
+	free(remove_import(CKT_IPC_PHYSICAL, id));
+}
+
+void ckt_ipc_event_gone(uint64_t id)
+{
+	free(remove_import(CKT_IPC_EVENT, id));
+}
+
+/* ---- Handlers */
+
+int ckt_worker_ipc_mem_get(struct ckt_wcall *call)
+{
+	struct ckt_ipc_mem_get_args args;
+	struct ckt_ipc_export *e;
+	if (!ckt_ipc_mem_get_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	CUresult result = ckt_ipc_export_block(call->worker, args.address, NULL, &e);
+	if (result)
+		return result;
+	struct ckt_ipc_mem_get_res res = {.handle = (const uint8_t *)&e->handle, .handle_len = sizeof e->handle};
+	ckt_ipc_mem_get_res_put(ckt_wcall_results(call, ckt_ipc_mem_get_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+/* The entry for what a handle names; NULL where it is none, or there is no memory. */
+static struct ckt_ipc_import *new_import(struct ckt_worker *worker, const uint8_t *bytes, uint32_t length, uint32_t kind)
+{
+	struct ckt_ipc_handle handle;
+	if (length != sizeof handle)
+		return NULL;
+	memcpy(&handle, bytes, sizeof handle);
+	if (memcmp(handle.magic, CKT_IPC_MAGIC, sizeof handle.magic) || handle.kind != kind)
+		return NULL;
+	struct ckt_ipc_import *import = calloc(1, sizeof *import);
+	if (!import)
+		return NULL;
+	import->handle = handle;
+	import->device = worker->current ? worker->current->ctx.device : 0;
+	import->context = worker->current ? worker->current->id : 0;
+	return import;
+}
+
+int ckt_worker_ipc_mem_open(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_ipc_mem_open_args args;
+	if (!ckt_ipc_mem_open_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	if (!worker->current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	struct ckt_ipc_import *import = new_import(worker, args.handle, args.handle_len, CKT_IPC_BLOCK);
+	if (!import)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = import_memory(worker, import, &import->piece);
+	if (!result)
+		result = ckt_ipc_map_block(worker, import, worker->current->ctx.device, 0);
+	if (result) {
+		free(import);
+		return result;
+	}
+	ckt_ipc_enter_import(import);
+	struct ckt_ipc_mem_open_res res = {.address = import->id, .size = import->size};
+	ckt_ipc_mem_open_res_put(ckt_wcall_results(call, ckt_ipc_mem_open_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+/* The client has waited for the work that uses it. */
+int ckt_worker_ipc_mem_close(struct ckt_wcall *call)
+{
+	struct ckt_ipc_mem_close_args args;
+	if (!ckt_ipc_mem_close_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_ipc_import *import = remove_import(CKT_IPC_BLOCK, args.address);
+	if (!import)
+		return CUDA_ERROR_INVALID_VALUE;
+	drop(call->worker, import);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_physical_export(struct ckt_wcall *call)
+{
+	struct ckt_physical_export_args args;
+	struct ckt_ipc_export *e;
+	if (!ckt_physical_export_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_objects_find_kind(&call->worker->objects, args.physical, CKT_KIND_PHYSICAL);
+	if (!object)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_ipc_export_physical(call->worker, object, NULL, &e);
+	if (result)
+		return result;
+	struct ckt_physical_export_res res = {.handle = (const uint8_t *)&e->handle, .handle_len = sizeof e->handle};
+	ckt_physical_export_res_put(ckt_wcall_results(call, ckt_physical_export_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+/* Its own memory a session gets under the id that it has. */
+int ckt_worker_physical_import(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_physical_import_args args;
+	struct ckt_physical_import_res res = {0};
+	uint64_t piece;
+	if (!ckt_physical_import_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_ipc_import *import = new_import(worker, args.handle, args.handle_len, CKT_IPC_PHYSICAL);
+	if (!import)
+		return CUDA_ERROR_INVALID_VALUE;
+	const struct ckt_ipc_export *own = find_secret(CKT_IPC_PHYSICAL, import->handle.secret);
+	if (own) {
+		res.id = own->id;
+		free(import);
+	} else {
+		import->id = args.id;
+		CUresult result = import_memory(worker, import, &piece);
+		if (!result)
+			result = ckt_ipc_make_physical(worker, import, piece);
+		if (result) {
+			free(import);
+			return result;
+		}
+		ckt_ipc_enter_import(import);
+		res = (struct ckt_physical_import_res){.id = args.id, .size = import->whole, .device = import->device};
+	}
+	ckt_physical_import_res_put(ckt_wcall_results(call, ckt_physical_import_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_ipc_event_get(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_ipc_event_get_args args;
+	struct ckt_ipc_export *e;
+	if (!ckt_ipc_event_get_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	struct ckt_object *object = ckt_objects_find_kind(&worker->objects, args.event, CKT_KIND_EVENT);
+	if (!object || object->event.imported)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = ckt_ipc_export_event(worker, object, NULL, &e);
+	if (result)
+		return result;
+	struct ckt_ipc_event_get_res res = {.handle = (const uint8_t *)&e->handle, .handle_len = sizeof e->handle};
+	ckt_ipc_event_get_res_put(ckt_wcall_results(call, ckt_ipc_event_get_res_size(&res)), &res);
+	return CUDA_SUCCESS;
+}
+
+int ckt_worker_ipc_event_open(struct ckt_wcall *call)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_ipc_event_open_args args;
+	struct ckt_ipc_answer answer;
+	int fd;
+	if (!ckt_ipc_event_open_args_get(&call->args, &args))
+		return CKT_WCALL_GARBAGE;
+	if (!worker->current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	struct ckt_ipc_import *import = new_import(worker, args.handle, args.handle_len, CKT_IPC_EVENT);
+	if (!import || !fetch(worker, &import->handle, &answer, &fd)) {
+		free(import);
+		return CUDA_ERROR_MAP_FAILED;
+	}
+	import->id = args.id;
+	CUresult result = ckt_ipc_make_event(worker, import, &answer.event);
+	if (result)
+		free(import);
+	else
+		ckt_ipc_enter_import(import);
+	return result;
+}

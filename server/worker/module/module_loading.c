@@ -1,0 +1,49 @@
+/* Eager and lazy loading; see loading.h. */
+#include "server/worker/module/module_loading.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/module_loading.h"
+#include "server/worker/driver.h"
+
+void ckt_loading_prepare(const bool *lazy)
+{
+	if (lazy)
+		setenv("CUDA_MODULE_LOADING", *lazy ? CKT_LOADING_LAZY : "EAGER", 1);
+	else
+		setenv("CUDA_MODULE_LOADING", CKT_MODULE_LOADING_DEFAULT, 0);
+	/* Variables come with their module, so that asking for one is no step. */
+	if (!strcmp(getenv("CUDA_MODULE_LOADING"), CKT_LOADING_LAZY))
+		setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
+}
+
+bool ckt_loading_is_lazy(void)
+{
+	static int answer = -1;
+	CUmoduleLoadingMode mode;
+	/* What a driver cannot be made to load at once, or is not known to, cannot be done again: those before CUDA 12.4 are eager (ckt_loading_prepare's caller). */
+	if (answer < 0)
+		answer = ckt_driver.cuModuleGetLoadingMode && ckt_driver.cuFuncLoad && ckt_driver.cuModuleEnumerateFunctions &&
+			 ckt_driver.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS && mode == CU_MODULE_LAZY_LOADING;
+	return answer;
+}
+
+CUresult ckt_loading_whole(CUmodule module)
+{
+	unsigned count = 0;
+	if (!ckt_loading_is_lazy())
+		return CUDA_SUCCESS;
+	CUresult result = ckt_driver.cuModuleGetFunctionCount(&count, module);
+	CUfunction *functions = result || !count ? NULL : calloc(count, sizeof(CUfunction));
+	if (!result && count && !functions)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (functions)
+		result = ckt_driver.cuModuleEnumerateFunctions(functions, count, module);
+	/* A function that cannot be loaded is its caller's to hear of, as from an eager driver: the others of the module run. */
+	for (unsigned i = 0; i < count && functions && !result; i++)
+		if (ckt_driver.cuFuncLoad(functions[i]) == CUDA_ERROR_OUT_OF_MEMORY)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+	free(functions);
+	return result;
+}

@@ -1,0 +1,529 @@
+/*
+ * The control socket: what the server asks of its worker.  Some threads, made at the start like all others, accept and serve one
+ * connection each; START happens once, saving one at a time.  Only root and our own user may connect.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "checkpoint/broker.h"
+#include "base/log.h"
+#include "rpc/net.h"
+#include "server/worker/session/client_process.h"
+#include "server/worker/session/control.h"
+#include "server/worker/ipc/ipc.h"
+#include "server/worker/libs/libs.h"
+#include "server/worker/nccl_ids.h"
+#include "server/worker/worker.h"
+
+enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 };
+
+static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool started, preloaded;
+
+int ckt_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res)
+{
+	uint8_t *data;
+	size_t size;
+	int result = ckt_net_encode_reply(request->xid, 0, xdr, res, &data, &size);
+	if (result)
+		return result;
+	result = ckt_net_write_record(request->connection, data, size, ckt_net_now_ms() + REPLY_TIMEOUT_MS, -1);
+	free(data);
+	return result;
+}
+
+static int start(struct ckt_request *request)
+{
+	ckt_worker_start_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_start_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_start_res res = {.message = message};
+	atomic_store(&request->worker->start_seen, true);
+	pthread_mutex_lock(&control_lock);
+	if (started) {
+		res.status = -EALREADY;
+		snprintf(message, sizeof message, "this worker has a session");
+	} else if (request->passed_fd >= 0 && !ckt_broker_is(request->passed_fd)) {
+		res.status = -EINVAL;
+		request->end = true;
+		snprintf(message, sizeof message, "what came along to restore from is no file broker");
+	} else {
+		res.status = ckt_worker_start(request->worker, &args, request->passed_fd, message, sizeof message);
+		if (res.status)
+			ckt_error("%s", message);
+		request->end = res.status != 0;
+		started = !res.status;
+	}
+	pthread_mutex_unlock(&control_lock);
+	xdr_free((xdrproc_t)xdr_ckt_worker_start_args, (char *)&args);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
+}
+
+/* Modules and memory of a session that still runs elsewhere. */
+static int preload(struct ckt_request *request)
+{
+	ckt_worker_start_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_start_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_start_res res = {.status = -EINVAL, .message = message};
+	atomic_store(&request->worker->start_seen, true);
+	pthread_mutex_lock(&control_lock);
+	if (started || !args.restore || (request->passed_fd >= 0 && !ckt_broker_is(request->passed_fd))) {
+		snprintf(message, sizeof message, "only what is to be restored is pre-loaded, and only before it is");
+	} else {
+		res.status = ckt_worker_start_ahead(request->worker, &args, request->passed_fd, message, sizeof message);
+		if (res.status)
+			ckt_error("%s", message);
+		request->end = res.status != 0;
+		request->ahead = !res.status;
+		preloaded = !res.status;
+	}
+	pthread_mutex_unlock(&control_lock);
+	xdr_free((xdrproc_t)xdr_ckt_worker_start_args, (char *)&args);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
+}
+
+/* No START comes in between. */
+static int serve_ids(struct ckt_request *request, int (*serve)(struct ckt_request *request, bool ready))
+{
+	pthread_mutex_lock(&control_lock);
+	int result = serve(request, preloaded && !started);
+	pthread_mutex_unlock(&control_lock);
+	return result;
+}
+
+/* ---- A client */
+
+static uint64_t told(const ckt_hello_args *hello, const char *name)
+{
+	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++)
+		if (strcmp(hello->capabilities.capabilities_val[i].name, name) == 0)
+			return hello->capabilities.capabilities_val[i].value;
+	return 0;
+}
+
+/*
+ * Whether another copy of the session, restored from the same image as this one, has executed something of the client's already; or whether this
+ * one comes of such a copy.
+ */
+static bool went_elsewhere(const struct ckt_worker *worker, const ckt_hello_args *hello)
+{
+	uint64_t copy = told(hello, CKT_CAPABILITY_COPY), attached = told(hello, CKT_CAPABILITY_ATTACHED), before = worker->copy_before;
+	if (!copy || !before)
+		return false;
+	if (hello->generation == worker->generation)
+		return copy != worker->copy && copy != before;
+	/* An idle program may have been moved on without a command in between. */
+	return hello->generation + 1 == worker->generation && copy != before && attached != before;
+}
+
+/* Precondition: mail_lock held.  A client that names none leaves it as it is. */
+static void take_job(struct ckt_worker *worker, const ckt_hello_args *hello)
+{
+	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
+		const char *job = ckt_job_of_capability(hello->capabilities.capabilities_val[i].name);
+		if (job)
+			snprintf(worker->job, sizeof worker->job, "%s", job);
+	}
+}
+
+static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_args *hello, char *ret_message, size_t message_size)
+{
+	uint8_t hash[CKT_SECRET_HASH_SIZE];
+	ckt_hash(hello->secret, CKT_SECRET_SIZE, hash);
+	/* Precondition: mail_lock held. */
+	if (hello->protocol != CKT_PROTOCOL_VERSION) {
+		snprintf(ret_message, message_size, "this server speaks protocol version %d, the client %u: install the same version on both sides",
+			 CKT_PROTOCOL_VERSION, hello->protocol);
+		return CKT_HELLO_BAD_VERSION;
+	}
+	if (hello->kind == CKT_HELLO_NEW && !worker->has_owner && worker->state == CKT_STATE_STARTING)
+		return CKT_HELLO_OK;
+	unsigned char differ = 0;
+	for (size_t i = 0; i < sizeof hash; i++)
+		differ |= hash[i] ^ worker->secret_hash[i];
+	if (hello->kind != CKT_HELLO_RESUME || !worker->has_owner || strcmp(hello->session, worker->session) || differ) {
+		snprintf(ret_message, message_size, "session %s is not this client's", worker->session);
+		return CKT_HELLO_DENIED;
+	}
+	if (hello->generation > worker->generation) {
+		snprintf(ret_message, message_size, "the client has seen generation %llu of this session, and this is generation %llu: it runs elsewhere",
+			 (unsigned long long)hello->generation, (unsigned long long)worker->generation);
+		return CKT_HELLO_STALE;
+	}
+	if (went_elsewhere(worker, hello)) {
+		snprintf(ret_message, message_size, "the client went on with another copy of this session: this one ends unclaimed");
+		return CKT_HELLO_STALE;
+	}
+	/* It has answers to commands that were not given here: this is a copy that another one has left behind. */
+	if (hello->acked > atomic_load(&worker->replies.executed)) {
+		snprintf(ret_message, message_size, "the client has results of %llu commands of this session, and this copy of it has executed %llu",
+			 (unsigned long long)hello->acked, (unsigned long long)atomic_load(&worker->replies.executed));
+		return CKT_HELLO_STALE;
+	}
+	if (worker->state == CKT_STATE_ENDING) {
+		snprintf(ret_message, message_size, "session %s ends", worker->session);
+		return CKT_HELLO_PARKED;
+	}
+	return CKT_HELLO_OK;
+}
+
+static void refuse_client(int fd, uint32_t xid, ckt_hello_status status, char *message)
+{
+	ckt_hello_res res = {.status = status, .ckt_hello_res_u.refused = {.message = message, .moved_to = (char *)""}};
+	uint8_t *data;
+	size_t size;
+	if (ckt_net_encode_reply(xid, 0, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size))
+		return;
+	ckt_net_write_record(fd, data, size, ckt_net_now_ms() + REPLY_TIMEOUT_MS, -1);
+	free(data);
+}
+
+static void adopt_client(struct ckt_worker *worker, struct ckt_request *request, const ckt_worker_client_args *args)
+{
+	fcntl(request->passed_fd, F_SETFL, fcntl(request->passed_fd, F_GETFL) | O_NONBLOCK);
+	ckt_hash(args->hello.secret, CKT_SECRET_SIZE, worker->secret_hash);
+	if (!worker->has_owner)
+		worker->uid = args->peer_uid;
+	worker->has_owner = true;
+	snprintf(worker->program_name, sizeof worker->program_name, "%s", args->hello.program_name);
+	snprintf(worker->client, sizeof worker->client, "%s", args->hello.host[0] ? args->hello.host : args->peer);
+	worker->client_pid = args->hello.pid;
+	take_job(worker, &args->hello);
+	if (worker->client_process >= 0)
+		close(worker->client_process);
+	worker->client_process = ckt_client_process_open(request->passed_fd, args->hello.pid);
+	if (worker->new_client.fd >= 0)
+		close(worker->new_client.fd);
+	worker->new_client.fd = request->passed_fd;
+	worker->new_client.xid = args->xid;
+	request->passed_fd = -1;
+	if (worker->new_client.memory_fd >= 0)
+		close(worker->new_client.memory_fd);
+	worker->new_client.memory_fd = *request->memory_fd;
+	*request->memory_fd = -1;
+	atomic_store(&worker->mail, true);
+}
+
+static void close_memory(struct ckt_request *request)
+{
+	if (*request->memory_fd >= 0)
+		close(*request->memory_fd);
+	*request->memory_fd = -1;
+}
+
+static int client(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_client_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_client_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "the worker has no session yet";
+	ckt_hello_status status = CKT_HELLO_FAILED;
+	pthread_mutex_lock(&control_lock);
+	bool ready = started && request->passed_fd >= 0;
+	pthread_mutex_unlock(&control_lock);
+	if (ready) {
+		pthread_mutex_lock(&worker->mail_lock);
+		status = check_client(worker, &args.hello, message, sizeof message);
+		if (status == CKT_HELLO_OK)
+			adopt_client(worker, request, &args);
+		pthread_mutex_unlock(&worker->mail_lock);
+		if (status == CKT_HELLO_OK)
+			ckt_executor_wake(worker);
+	}
+	/* The hello is the worker's to answer, refusals too. */
+	if (status != CKT_HELLO_OK && request->passed_fd >= 0)
+		refuse_client(request->passed_fd, args.xid, status, message);
+	close_memory(request);
+	/* Nothing of the secret stays in memory but its hash. */
+	explicit_bzero(args.hello.secret, sizeof args.hello.secret);
+	xdr_free((xdrproc_t)xdr_ckt_worker_client_args, (char *)&args);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_hello_status, &status);
+}
+
+/* The file of the pinned memory of the client that comes next. */
+static int host_memory(struct ckt_request *request)
+{
+	close_memory(request);
+	*request->memory_fd = request->passed_fd;
+	request->passed_fd = -1;
+	return ckt_control_reply(request, NULL, NULL);
+}
+
+/* Takes effect for the next image, and in STATUS at once. */
+static int owner(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_owner_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_owner_args, &args);
+	if (result)
+		return result;
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->owner = args;
+	worker->uid = args.uid;
+	pthread_mutex_unlock(&worker->mail_lock);
+	return ckt_control_reply(request, NULL, NULL);
+}
+
+/* ---- Questions */
+
+static int origin(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	pthread_mutex_lock(&worker->mail_lock);
+	ckt_worker_origin_res res = worker->origin;
+	res.session = worker->session;
+	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_origin_res, &res);
+	pthread_mutex_unlock(&worker->mail_lock);
+	return result;
+}
+
+static int status(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	uint64_t memory = 0;
+	for (unsigned d = 0; d < worker->device_count; d++)
+		if (worker->devices[d].memory.ops)
+			memory += ckt_memory_used(&worker->devices[d].memory);
+	pthread_mutex_lock(&worker->mail_lock);
+	ckt_worker_status_res res = {.session = worker->session,
+				     .state = worker->paused ? CKT_STATE_PAUSED : worker->frozen ? CKT_STATE_FROZEN : worker->state,
+				     .program_name = worker->program_name,
+				     .client = worker->client,
+				     .client_pid = worker->client_pid,
+				     .uid = worker->uid,
+				     .worker_pid = (u_int)getpid(),
+				     .gpu = worker->device_count ? (int)worker->devices[0].number : -1,
+				     .memory_bytes = memory,
+				     .started = worker->started,
+				     .generation = worker->generation,
+				     .executed = atomic_load(&worker->replies.executed),
+				     .note = worker->note};
+	memcpy(res.secret_hash, worker->secret_hash, sizeof res.secret_hash);
+	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_status_res, &res);
+	pthread_mutex_unlock(&worker->mail_lock);
+	return result;
+}
+
+static int job(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	pthread_mutex_lock(&worker->mail_lock);
+	ckt_worker_job_res res = {.job = worker->job};
+	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_job_res, &res);
+	pthread_mutex_unlock(&worker->mail_lock);
+	return result;
+}
+
+static int hold(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_hold_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_hold_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_hold_res res = {.status = -EINVAL};
+	if (!ckt_control_started())
+		snprintf(message, sizeof message, "the worker has no session yet");
+	else if (args.action > CKT_HOLD_END)
+		snprintf(message, sizeof message, "there is no such way to hold a session");
+	else
+		res.status = args.action == CKT_HOLD_LOOK ? 0 : ckt_hold_set(worker, args.action, args.commands, args.issued, message, sizeof message);
+	request->stopped = !res.status && args.action == CKT_HOLD_STOP;
+	res.message = message;
+	if (!res.status)
+		ckt_hold_look(worker, &res, message);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_hold_res, &res);
+}
+
+static int gpus(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_gpu list[CKT_DEVICES_MAX];
+	ckt_worker_gpus_res res = {.gpus = {.gpus_val = list}};
+	for (unsigned d = 0; d < worker->device_count && d < CKT_DEVICES_MAX; d++) {
+		struct ckt_worker_device *device = &worker->devices[d];
+		list[res.gpus.gpus_len++] = (ckt_worker_gpu){.gpu = (int)device->number, .memory_bytes = device->memory.ops ? ckt_memory_used(&device->memory) : 0};
+	}
+	pthread_mutex_lock(&worker->mail_lock);
+	res.client = worker->client;
+	res.client_pid = worker->client_pid;
+	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_gpus_res, &res);
+	pthread_mutex_unlock(&worker->mail_lock);
+	return result;
+}
+
+static int stats(struct ckt_request *request)
+{
+	static ckt_worker_stat list[CKT_WORKER_STATS_MAX];	/* under control_lock */
+	struct ckt_worker *worker = request->worker;
+	unsigned count = 0;
+	pthread_mutex_lock(&control_lock);
+	for (unsigned i = 0; i < CKT_STATS && count < CKT_WORKER_STATS_MAX && worker->stats; i++) {
+		struct ckt_stat *stat = &worker->stats[i];
+		uint64_t calls = __atomic_load_n(&stat->calls, __ATOMIC_RELAXED);
+		const char *name = ckt_stat_name(i);
+		if (!calls || !name)
+			continue;
+		list[count++] = (ckt_worker_stat){.name = (char *)name,
+						  .calls = calls,
+						  .batched = __atomic_load_n(&stat->batched, __ATOMIC_RELAXED),
+						  .waited = __atomic_load_n(&stat->waited, __ATOMIC_RELAXED),
+						  .bytes = __atomic_load_n(&stat->bytes_in, __ATOMIC_RELAXED) + __atomic_load_n(&stat->bytes_out, __ATOMIC_RELAXED)};
+	}
+	ckt_worker_stats_res res = {.stats = {.stats_len = count, .stats_val = list}};
+	int result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_stats_res, &res);
+	pthread_mutex_unlock(&control_lock);
+	return result;
+}
+
+/* ---- Connections */
+
+static int dispatch(struct ckt_request *request, uint32_t proc)
+{
+	switch (proc) {
+	case CKT_WORKER_NULL:
+		return ckt_control_reply(request, NULL, NULL);
+	case CKT_WORKER_START:
+		return start(request);
+	case CKT_WORKER_PRELOAD:
+		return preload(request);
+	case CKT_WORKER_NCCL_MAKE:
+		return serve_ids(request, ckt_nccl_ids_serve_make);
+	case CKT_WORKER_NCCL_IDS:
+		return serve_ids(request, ckt_nccl_ids_serve_pairs);
+	case CKT_WORKER_CLIENT:
+		return client(request);
+	case CKT_WORKER_HOST_MEMORY:
+		return host_memory(request);
+	case CKT_WORKER_STATUS:
+		return status(request);
+	case CKT_WORKER_STATS:
+		return stats(request);
+	case CKT_WORKER_GPUS:
+		return gpus(request);
+	case CKT_WORKER_HOLD:
+		return hold(request);
+	case CKT_WORKER_JOB:
+		return job(request);
+	case CKT_WORKER_OWNER:
+		return owner(request);
+	case CKT_WORKER_ORIGIN:
+		return origin(request);
+	case CKT_WORKER_KILL:
+		request->end = true;
+		return ckt_control_reply(request, NULL, NULL);
+	default:
+		return ckt_operation_serve(request, proc);
+	}
+}
+
+static bool may_control(int connection)
+{
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+		return false;
+	return peer.uid == 0 || peer.uid == getuid();
+}
+
+/* What a connection's end brings about: a session that it pre-loaded or held has nobody else to speak for it. */
+struct bond {
+	bool preloaded, held, stopped;
+};
+
+static struct bond serve(struct ckt_worker *worker, int connection, int *memory_fd)
+{
+	struct bond bond = {0};
+	for (;;) {
+		struct pollfd p = {.fd = connection, .events = POLLIN};
+		if (poll(&p, 1, -1) < 0 && errno != EINTR)
+			return bond;
+		struct ckt_request request = {.worker = worker, .connection = connection, .passed_fd = -1, .memory_fd = memory_fd};
+		uint8_t *data;
+		size_t size;
+		if (ckt_net_read_record(connection, 65536, ckt_net_now_ms() + REQUEST_TIMEOUT_MS, &data, &size, &request.passed_fd))
+			return bond;
+		struct ckt_call_header header = {0};
+		request.args = (struct ckt_cursor){.p = data, .end = data + size};
+		int result = -EPROTO;
+		if (ckt_call_header_get(&request.args, &header) && header.prog == CRICKET_WORKER_PROG && header.vers == CRICKET_WORKER_VERS) {
+			request.xid = header.xid;
+			result = dispatch(&request, header.proc);
+		}
+		free(data);
+		if (request.passed_fd >= 0)
+			close(request.passed_fd);
+		if (request.end)
+			ckt_worker_end(started ? "the server said so" : "it could not start");
+		bond.preloaded |= request.ahead;
+		bond.held |= request.held;
+		bond.stopped |= request.stopped;
+		if (result)
+			return bond;
+	}
+}
+
+static int control_fd, ipc_fd = -1;
+
+static void *control_thread(void *opaque)
+{
+	for (;;) {
+		struct pollfd p[2] = {{.fd = control_fd, .events = POLLIN}, {.fd = ipc_fd, .events = POLLIN}};
+		poll(p, 2, -1);
+		if (p[1].revents)
+			ckt_ipc_serve(opaque);
+		int connection = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (connection < 0)
+			continue;
+		int memory_fd = -1;
+		struct bond bond = may_control(connection) ? serve(opaque, connection, &memory_fd) : (struct bond){0};
+		if (memory_fd >= 0)
+			close(memory_fd);
+		if (bond.preloaded && !ckt_control_started())
+			ckt_worker_end("the session that it was to get stays where it is");
+		if (bond.held)
+			ckt_operation_let_go(opaque);
+		if (bond.stopped)
+			ckt_hold_set(opaque, CKT_HOLD_END, 0, 0, NULL, 0);
+		close(connection);
+	}
+	return NULL;
+}
+
+bool ckt_control_started(void)
+{
+	pthread_mutex_lock(&control_lock);
+	bool result = started;
+	pthread_mutex_unlock(&control_lock);
+	return result;
+}
+
+int ckt_control_start(struct ckt_worker *worker, int listen_fd)
+{
+	control_fd = listen_fd;
+	ipc_fd = ckt_ipc_listen();
+	/* Several threads race for every connection: the losers must not block in accept. */
+	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) | O_NONBLOCK);
+	for (int i = 0; i < CONTROL_THREADS; i++) {
+		pthread_t thread;
+		int error = pthread_create(&thread, NULL, control_thread, worker);
+		if (error)
+			return -error;
+		pthread_detach(thread);
+	}
+	return 0;
+}

@@ -1,0 +1,435 @@
+/*
+ * What takes long on the control socket: saving, holding and releasing the session, and how far it has come.
+ *
+ *	running --SAVE2--> frozen --> running ; with hold: frozen --RELEASE--> running, or ended ; frozen --QUIESCE--> without its client
+ *	running --PAUSE--> paused --UNPAUSE--> running ; what is paused can be saved, held and ended too
+ *
+ * Threading: one operation at a time (operation_lock); PROGRESS waits for none.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoint/broker.h"
+#include "base/log.h"
+#include "rpc/net.h"
+#include "server/worker/alone.h"
+#include "server/worker/chain.h"
+#include "server/worker/session/control.h"
+#include "server/worker/crew.h"
+#include "server/worker/session/fault.h"
+#include "server/worker/pause.h"
+#include "server/worker/worker.h"
+
+static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool held;	/* frozen until RELEASE */
+
+void ckt_progress_begin(struct ckt_worker *worker, const char *phase, uint64_t total)
+{
+	atomic_store(&worker->progress.phase, NULL);
+	atomic_store(&worker->progress.done, 0);
+	atomic_store(&worker->progress.total, total);
+	atomic_store(&worker->progress.phase, phase);
+}
+
+static void progress_end(struct ckt_worker *worker)
+{
+	atomic_store(&worker->progress.phase, NULL);
+}
+
+/* Precondition: operation_lock held. */
+static int freeze(struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
+{
+	if (held || worker->paused)
+		return 0;
+	ckt_progress_begin(worker, "freeze", 0);
+	int error = ckt_worker_freeze(worker, deadline_ms, ret_message, message_size);
+	if (!error && ckt_fault_fails(CKT_FAULT_FROZEN)) {
+		snprintf(ret_message, message_size, "told to fail");
+		ckt_worker_thaw(worker, false);
+		return -EIO;
+	}
+	return error;
+}
+
+/* Precondition: operation_lock held.  Lets go on what nothing holds. */
+static void thaw(struct ckt_worker *worker)
+{
+	if (!held && !worker->paused)
+		ckt_worker_thaw(worker, false);
+}
+
+/* Precondition: operation_lock held. */
+static void set_paused(struct ckt_worker *worker, bool paused)
+{
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->paused = paused;
+	pthread_mutex_unlock(&worker->mail_lock);
+}
+
+/* The image is written behind the running program from here on. */
+static void let_go(struct ckt_save *save, struct ckt_worker *worker)
+{
+	save->stopped_us = (uint64_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
+	save->gone = true;
+	thaw(worker);
+	ckt_hold_copied(worker);
+}
+
+static int save(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_save_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_save_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_save_res res = {.status = -EINVAL, .message = message};
+	bool end = false;
+	pthread_mutex_lock(&operation_lock);
+	if (!ckt_control_started() || !ckt_broker_is(request->passed_fd)) {
+		snprintf(message, sizeof message, "nothing to save, or no file broker to save it by");
+	} else if (!(res.status = ckt_alone_check(worker, message, sizeof message))) {
+		ckt_crew_prepare();
+		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
+		if (!res.status) {
+			struct ckt_save save = {.broker = request->passed_fd};
+			res.status = ckt_worker_save(worker, &save, message, sizeof message);
+			res.bytes = save.bytes;
+			end = !res.status && args.stop;
+			if (!end)
+				thaw(worker);
+		}
+		progress_end(worker);
+	}
+	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_save_res, &res);
+	/* The client hears of the end only now: the image is written and the server knows. */
+	if (end)
+		ckt_worker_thaw(worker, true);
+	request->end = end;
+	pthread_mutex_unlock(&operation_lock);
+	return result;
+}
+
+/* Precondition: operation_lock held. */
+static int save2_locked(struct ckt_request *request, const ckt_worker_save2_args *args, ckt_worker_save2_res *res)
+{
+	struct ckt_worker *worker = request->worker;
+	if (!ckt_control_started() || (args->to_memory ? worker->memory_count != CKT_IMAGE_MEMORY_FILES : !ckt_broker_is(request->passed_fd))) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "nothing to save, or nowhere to save it");
+		return -EINVAL;
+	}
+	if (args->to_memory && args->incremental) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "an image in memory builds on no other");
+		return -EINVAL;
+	}
+	/* Known before anything stands still. */
+	int refused = ckt_alone_check(worker, res->message, CKT_MESSAGE_MAX);
+	if (!refused && args->incremental)
+		refused = ckt_chain_base_use(worker, args->base, res->message, CKT_MESSAGE_MAX);
+	if (refused)
+		return refused;
+	struct ckt_save save = {.broker = request->passed_fd, .memory_fds = args->to_memory ? worker->memory_fds : NULL, .compress = args->compress,
+				.incremental = args->incremental, .keep_hashes = args->keep_hashes, .base = args->base};
+	ckt_crew_prepare();
+	if (!args->hold && !held && !worker->paused) {
+		ckt_worker_spare_take(worker, &save.spare);
+		save.let_go = let_go;
+	}
+	int error = freeze(worker, args->deadline_ms, res->message, CKT_MESSAGE_MAX);
+	if (error) {
+		ckt_worker_spare_give(worker, &save.spare);
+		return error;
+	}
+	error = ckt_worker_save(worker, &save, res->message, CKT_MESSAGE_MAX);
+	ckt_worker_spare_give(worker, &save.spare);
+	res->stopped_us = save.gone ? save.stopped_us : (u_quad_t)(ckt_now_ns() - worker->frozen_ns) / 1000;
+	/* What could not be saved goes on, unless it stood before. */
+	held = held || (!error && args->hold);
+	request->held = !error && args->hold;
+	if (!save.gone)
+		thaw(worker);
+	if (!error)
+		ckt_hold_copied(worker);
+	memcpy(res->image, save.image, sizeof res->image);
+	res->bytes = save.bytes;
+	res->memory_bytes = save.memory_bytes;
+	res->changed_bytes = save.changed_bytes;
+	return error;
+}
+
+static int save2(struct ckt_request *request)
+{
+	ckt_worker_save2_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_save2_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_save2_res res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	res.status = save2_locked(request, &args, &res);
+	if (args.to_memory)
+		ckt_memory_files_close(request->worker);
+	progress_end(request->worker);
+	pthread_mutex_unlock(&operation_lock);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_save2_res, &res);
+}
+
+/* Precondition: operation_lock held. */
+static void set_parting(struct ckt_worker *worker, const ckt_worker_release_args *args)
+{
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->parting.parked = args->parked;
+	snprintf(worker->parting.message, sizeof worker->parting.message, "%s", args->message);
+	snprintf(worker->parting.moved_to, sizeof worker->parting.moved_to, "%s", args->moved_to);
+	pthread_mutex_unlock(&worker->mail_lock);
+}
+
+static int release(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_release_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_release_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	if (!held) {
+		res.status = -EINVAL;
+		snprintf(message, sizeof message, "the session is not held");
+	} else {
+		held = false;
+		/* Where it cannot end nobody is told, and it goes on here. */
+		if (args.end && ckt_fault_fails(CKT_FAULT_RELEASE)) {
+			res.status = -EIO;
+			snprintf(message, sizeof message, "told to fail");
+		}
+		request->end = args.end && !res.status;
+		/* The client has been told, and its connection is over, before the answer. */
+		if (request->end) {
+			set_parting(worker, &args);
+			ckt_worker_thaw(worker, true);
+		} else {
+			thaw(worker);
+		}
+	}
+	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	pthread_mutex_unlock(&operation_lock);
+	xdr_free((xdrproc_t)xdr_ckt_worker_release_args, (char *)&args);
+	return result;
+}
+
+static int base(struct ckt_request *request)
+{
+	ckt_worker_base_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_base_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	res.status = ckt_chain_base_piece(args.base, args.offset, args.data.data_val, args.data.data_len);
+	pthread_mutex_unlock(&operation_lock);
+	if (res.status)
+		snprintf(message, sizeof message, "the manifest of the image to build on cannot be taken: %s", strerror(-res.status));
+	xdr_free((xdrproc_t)xdr_ckt_worker_base_args, (char *)&args);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
+static int quiesce(struct ckt_request *request)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	if (held) {
+		ckt_worker_quiesce(request->worker);
+	} else {
+		res.status = -EINVAL;
+		snprintf(message, sizeof message, "the session is not held");
+	}
+	pthread_mutex_unlock(&operation_lock);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
+void ckt_operation_let_go(struct ckt_worker *worker)
+{
+	pthread_mutex_lock(&operation_lock);
+	if (held) {
+		ckt_info("nobody holds the session any more: it goes on");
+		held = false;
+		thaw(worker);
+	}
+	pthread_mutex_unlock(&operation_lock);
+}
+
+/* Precondition: operation_lock held. */
+static int go_on(struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
+{
+	int result = ckt_resume(worker, ret_bytes, ret_message, message_size);
+	if (!result) {
+		set_paused(worker, false);
+		thaw(worker);
+	}
+	progress_end(worker);
+	return result;
+}
+
+static int pause_session(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_pause_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_pause_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message, .status = -EINVAL};
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&operation_lock);
+	if (!ckt_control_started() || worker->paused) {
+		snprintf(message, sizeof message, worker->paused ? "the session is paused already" : "the worker has no session yet");
+	} else {
+		ckt_crew_prepare();
+		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
+		if (!res.status) {
+			res.status = ckt_pause(worker, &bytes, message, sizeof message);
+			set_paused(worker, !res.status);
+			thaw(worker);
+		}
+		progress_end(worker);
+	}
+	res.bytes = bytes;
+	result = ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+	/* Whoever asked has given up meanwhile and believes that the session runs: nobody would resume it. */
+	if (result && !res.status) {
+		int error = go_on(worker, &bytes, message, sizeof message);
+		ckt_warning("whoever asked for a pause is gone: %s", error ? message : "the session goes on");
+	}
+	pthread_mutex_unlock(&operation_lock);
+	return result;
+}
+
+static int unpause(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message, .status = -EINVAL};
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&operation_lock);
+	if (!worker->paused) {
+		snprintf(message, sizeof message, "the session is not paused");
+	} else {
+		res.status = go_on(worker, &bytes, message, sizeof message);
+	}
+	pthread_mutex_unlock(&operation_lock);
+	res.bytes = bytes;
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
+static int image(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_image_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_image_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	if (ckt_control_started() || !ckt_broker_is(request->passed_fd) || args.index >= CKT_IMAGE_PLACES) {
+		res.status = -EINVAL;
+		snprintf(message, sizeof message, "the file broker of an image comes before the start, and its number is below %d", CKT_IMAGE_PLACES);
+	} else {
+		while (worker->image_count <= args.index)
+			worker->image_places[worker->image_count++] = -1;
+		if (worker->image_places[args.index] >= 0)
+			close(worker->image_places[args.index]);
+		worker->image_places[args.index] = request->passed_fd;
+		request->passed_fd = -1;
+	}
+	pthread_mutex_unlock(&operation_lock);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
+/* Precondition: operation_lock held, or not started. */
+void ckt_memory_files_close(struct ckt_worker *worker)
+{
+	while (worker->memory_count)
+		close(worker->memory_fds[--worker->memory_count]);
+}
+
+static int memory(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_image_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_image_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	if (args.index == 0)
+		ckt_memory_files_close(worker);
+	if (request->passed_fd < 0 || args.index != worker->memory_count || args.index >= CKT_IMAGE_MEMORY_FILES) {
+		res.status = -EINVAL;
+		snprintf(message, sizeof message, "the files of an image in memory come one after the other, %d of them", CKT_IMAGE_MEMORY_FILES);
+	} else {
+		worker->memory_fds[worker->memory_count++] = request->passed_fd;
+		request->passed_fd = -1;
+	}
+	pthread_mutex_unlock(&operation_lock);
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
+static int progress(struct ckt_request *request)
+{
+	struct ckt_progress *progress = &request->worker->progress;
+	const char *phase = atomic_load(&progress->phase);
+	ckt_worker_progress_res res = {.phase = (char *)(phase ? phase : "")};
+	if (phase) {
+		res.done_bytes = atomic_load(&progress->done);
+		res.total_bytes = atomic_load(&progress->total);
+	}
+	return ckt_control_reply(request, (xdrproc_t)xdr_ckt_worker_progress_res, &res);
+}
+
+/* The server gives up on a worker that was stopped for longer than it waits: then what it asked must not happen behind its back. */
+static bool asker_gone(const struct ckt_request *request)
+{
+	struct pollfd p = {.fd = request->connection, .events = POLLRDHUP};
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
+{
+	if ((proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_PAUSE || proc == CKT_WORKER_QUIESCE) && asker_gone(request)) {
+		ckt_warning("whoever asked for a save or a pause is gone: nothing is done");
+		return -ECONNRESET;
+	}
+	switch (proc) {
+	case CKT_WORKER_SAVE:
+		return save(request);
+	case CKT_WORKER_SAVE2:
+		return save2(request);
+	case CKT_WORKER_RELEASE:
+		return release(request);
+	case CKT_WORKER_IMAGE:
+		return image(request);
+	case CKT_WORKER_QUIESCE:
+		return quiesce(request);
+	case CKT_WORKER_PAUSE:
+		return pause_session(request);
+	case CKT_WORKER_UNPAUSE:
+		return unpause(request);
+	case CKT_WORKER_MEMORY:
+		return memory(request);
+	case CKT_WORKER_BASE:
+		return base(request);
+	case CKT_WORKER_PROGRESS:
+		return progress(request);
+	default:
+		return -EPROTO;
+	}
+}

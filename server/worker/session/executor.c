@@ -1,0 +1,547 @@
+/*
+ * The executor: reads the command stream, decodes headers in place and runs the handlers one after another.
+ *
+ *	detached --new client--> serving <-> idle (polls) ; serving --end of file, malformed--> detached ; any --freeze--> frozen -> any
+ *
+ * It never blocks in the driver for a wait; a launch costs two look-ups and the driver's call.  Nothing here is done per command
+ * that asks the kernel for anything.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "rpc/hostmem.h"
+#include "base/log.h"
+#include "rpc/net.h"
+#include "base/processors.h"
+#include "server/worker/session/blocking_call.h"
+#include "server/worker/session/long_call.h"
+#include "server/worker/driver.h"
+#include "server/worker/session/hostfunc.h"
+#include "server/worker/libs/environment.h"
+#include "server/worker/libs/libs.h"
+#include "server/worker/libs/state.h"
+#include "server/worker/session/notify.h"
+#include "server/worker/worker.h"
+
+/* Commands between two looks at waits that may be done, while input keeps coming. */
+enum { COMMANDS_PER_POLL = 32 };
+/* Calls of one client that wait at one time: one for each of its threads. */
+enum { CALLS_MAX = 16384 };
+enum { ACCEPT_SYSTEM_ERROR = 5 };
+/* Between two looks at what a session that is held has not finished. */
+enum { HOLD_LOOK_MS = 1 };
+
+enum progress { PROGRESS_MORE, PROGRESS_NEED_INPUT, PROGRESS_BROKEN, PROGRESS_BYE };
+
+void ckt_executor_wake(struct ckt_worker *worker)
+{
+	uint64_t one = 1;
+	ssize_t ignored = write(worker->wake_fd, &one, sizeof one);
+	(void)ignored;
+}
+
+struct ckt_worker_device *ckt_worker_device_find(struct ckt_worker *worker, uint32_t device)
+{
+	return device < worker->device_count ? &worker->devices[device] : NULL;
+}
+
+struct ckt_worker_device *ckt_worker_device_of(struct ckt_worker *worker, uint64_t address)
+{
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		struct ckt_memory *memory = &worker->devices[d].memory;
+		if (address >= memory->base && address - memory->base < memory->size)
+			return &worker->devices[d];
+	}
+	return NULL;
+}
+
+/* ---- The client comes and goes */
+
+void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
+{
+	if (worker->client_fd < 0)
+		return;
+	ckt_info("client gone: %s", why);
+	ckt_output_connect(&worker->output, -1, 0, NULL, 0);
+	ckt_input_connect(&worker->input, -1);
+	close(worker->client_fd);
+	worker->client_fd = -1;
+	worker->client_epoch = 0;
+	pthread_mutex_lock(&worker->mail_lock);
+	if (worker->state == CKT_STATE_RUNNING)
+		worker->state = CKT_STATE_DETACHED;
+	worker->detached_ms = ckt_net_now_ms();
+	pthread_mutex_unlock(&worker->mail_lock);
+}
+
+/* Begins the connection with the answer, before anybody else can say something on it: 0 or -errno. */
+static int answer_hello(struct ckt_worker *worker, uint32_t xid)
+{
+	ckt_capability shared[] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
+				   {(char *)CKT_CAPABILITY_HOST_BASE, CKT_HOST_BASE},
+				   {(char *)CKT_CAPABILITY_HOST_BYTES, CKT_HOST_SIZE}};
+	ckt_capability unfilled[] = {{(char *)CKT_CAPABILITY_COPY, worker->copy}, {(char *)CKT_CAPABILITY_HOST_UNFILLED, 1}};
+	char host[CKT_NAME_MAX + 1] = "";
+	gethostname(host, sizeof host - 1);
+	ckt_hello_res res = {.status = CKT_HELLO_OK};
+	ckt_hello_ok *ok = &res.ckt_hello_res_u.ok;
+	*ok = (ckt_hello_ok){.protocol = CKT_PROTOCOL_VERSION,
+			     .session = worker->session,
+			     .generation = worker->generation,
+			     .executed = atomic_load(&worker->replies.executed),
+			     .server = host,
+			     .build = (char *)CKT_VERSION};
+	ok->capabilities.capabilities_val = worker->host.shared ? shared : unfilled;
+	ok->capabilities.capabilities_len = worker->host.shared ? 3 : worker->host.unfilled ? 2 : 1;
+	uint8_t *data;
+	size_t size;
+	int result = ckt_net_encode_reply(xid, ok->executed, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size);
+	if (result)
+		return result;
+	result = ckt_output_connect(&worker->output, worker->client_fd, worker->client_epoch, data, size);
+	free(data);
+	return result;
+}
+
+static void take_client(struct ckt_worker *worker)
+{
+	static uint64_t epochs;
+	pthread_mutex_lock(&worker->mail_lock);
+	int fd = worker->new_client.fd;
+	int memory_fd = worker->new_client.memory_fd;
+	uint32_t xid = worker->new_client.xid;
+	worker->new_client.fd = worker->new_client.memory_fd = -1;
+	pthread_mutex_unlock(&worker->mail_lock);
+	if (fd < 0)
+		return;
+	ckt_executor_disconnect(worker, "a newer connection took over");
+	worker->client_fd = fd;
+	worker->client_epoch = ++epochs;
+	ckt_input_connect(&worker->input, fd);
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->state = CKT_STATE_RUNNING;
+	pthread_mutex_unlock(&worker->mail_lock);
+	ckt_hostmem_attach(worker, memory_fd);
+	if (answer_hello(worker, xid)) {
+		ckt_executor_disconnect(worker, "no memory is left for the answer to its hello");
+		return;
+	}
+	ckt_hostcalls_resend(worker);
+	ckt_notifications_resend(worker);
+}
+
+/* What others put in the mailbox. */
+static void take_mail(struct ckt_worker *worker)
+{
+	atomic_store(&worker->mail, false);
+	take_client(worker);
+	ckt_hostcalls_send(worker);
+	ckt_notifications_send(worker);
+	ckt_aside_finish(worker);
+	ckt_apart_finish(worker);
+	pthread_mutex_lock(&worker->mail_lock);
+	ckt_hold_take(worker);
+	bool freeze = worker->freeze;
+	pthread_mutex_unlock(&worker->mail_lock);
+	if (freeze)
+		ckt_executor_freeze(worker);
+}
+
+/* A command that was not begun is not lost: the client comes back, and sends it again. */
+static enum progress no_memory_for(struct ckt_wcall *call)
+{
+	ckt_warning("%s: the worker has no memory for the call; its client is disconnected and sends it again", call && call->proc ? call->proc->name : "a command");
+	ckt_wcall_free(call);
+	return PROGRESS_BROKEN;
+}
+
+/* ---- Session calls */
+
+static void send_results(struct ckt_wcall *call, xdrproc_t xdr, void *res)
+{
+	struct ckt_worker *worker = call->worker;
+	uint8_t *data;
+	size_t size;
+	if (ckt_net_encode_reply(call->header.xid, atomic_load(&worker->replies.executed), xdr, res, &data, &size))
+		return;
+	/* The verifier is the same for all: put the real one over it. */
+	ckt_reply_header_put(data, &(struct ckt_reply_header){.xid = call->header.xid,
+							      .executed = atomic_load(&worker->replies.executed),
+							      .deferred = atomic_exchange(&worker->deferred, 0)});
+	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch, size);
+	if (p) {
+		memcpy(p, data, size);
+		ckt_output_end(&worker->output);
+	}
+	free(data);
+}
+
+static bool fill_host(struct ckt_worker *worker, const struct ckt_cursor *args)
+{
+	ckt_host_fill_args fill = {0};
+	if (ckt_net_decode(args, (xdrproc_t)xdr_ckt_host_fill_args, &fill))
+		return false;
+	ckt_hostmem_fill(worker, fill.address, (uint8_t *)fill.data.data_val, fill.data.data_len);
+	xdr_free((xdrproc_t)xdr_ckt_host_fill_args, (char *)&fill);
+	return true;
+}
+
+static bool take_window(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	ckt_window_args args = {0};
+	if (ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_window_args, &args))
+		return false;
+	ckt_window_res res = {.status = ckt_window_part(worker, args.part, args.parts)};
+	send_results(call, (xdrproc_t)xdr_ckt_window_res, &res);
+	return true;
+}
+
+static bool take_environment(struct ckt_wcall *call)
+{
+	ckt_environment_args args = {0};
+	if (ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_environment_args, &args))
+		return false;
+	ckt_environment_res res = {.status = ckt_environment_take(&args)};
+	xdr_free((xdrproc_t)xdr_ckt_environment_args, (char *)&args);
+	send_results(call, (xdrproc_t)xdr_ckt_environment_res, &res);
+	return true;
+}
+
+static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	ckt_devices_res devices;
+	switch (call->header.proc) {
+	case CKT_SESSION_NULL:
+	case CKT_SESSION_ACK:
+		send_results(call, NULL, NULL);
+		break;
+	case CKT_SESSION_DEVICES:
+		if (ckt_session_devices_fill(worker, &devices))
+			return no_memory_for(call);
+		send_results(call, (xdrproc_t)xdr_ckt_devices_res, &devices);
+		free(devices.devices.devices_val);
+		break;
+	case CKT_SESSION_BYE:
+		if (!(call->header.flags & CKT_CALL_BATCHED))
+			send_results(call, NULL, NULL);
+		ckt_wcall_free(call);
+		return PROGRESS_BYE;
+	case CKT_SESSION_WINDOW:
+		if (!take_window(worker, call)) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		break;
+	case CKT_SESSION_ENVIRONMENT:
+		if (!take_environment(call)) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		break;
+	case CKT_SESSION_HOST_FILL:
+		if (!fill_host(worker, &call->args)) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		break;
+	default:
+		ckt_wcall_reject(call, 3);
+		return PROGRESS_MORE;
+	}
+	ckt_wcall_free(call);
+	return PROGRESS_MORE;
+}
+
+/* ---- Commands */
+
+static void count(struct ckt_worker *worker, const struct ckt_call_header *header, uint32_t index, size_t bytes)
+{
+	struct ckt_stat *stat = &worker->stats[index];
+	/* The executor alone counts what comes in. */
+	__atomic_store_n(&stat->calls, stat->calls + 1, __ATOMIC_RELAXED);
+	if (header->flags & CKT_CALL_BATCHED)
+		__atomic_store_n(&stat->batched, stat->batched + 1, __ATOMIC_RELAXED);
+	else
+		__atomic_store_n(&stat->waited, stat->waited + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&stat->bytes_in, stat->bytes_in + bytes, __ATOMIC_RELAXED);
+}
+
+/* Whether the numbering is right, and whether the call is to be executed now. */
+static enum ckt_seq_verdict check_sequence(struct ckt_worker *worker, const struct ckt_call_header *header, unsigned proc_flags)
+{
+	if (!ckt_replies_acked(&worker->replies, header->acked))
+		return CKT_SEQ_BROKEN;
+	if (!(proc_flags & CKT_PROC_NUMBERED))
+		return header->seq ? CKT_SEQ_BROKEN : CKT_SEQ_EXECUTE;
+	if (!header->seq)
+		return CKT_SEQ_BROKEN;
+	return ckt_replies_check(&worker->replies, header->seq);
+}
+
+/* Whether there is room for one answer more: a client has as many calls open as threads, and acknowledges what it has. */
+static bool may_answer(struct ckt_worker *worker, const struct ckt_call_header *header)
+{
+	bool unacknowledged = header->seq && ckt_replies_full(&worker->replies);
+	if (unacknowledged)
+		ckt_warning("the client acknowledges no replies: as many as may be kept (%d, or %d MiB) wait for it, and its connection ends",
+			    CKT_REPLIES_MAX, CKT_REPLIES_BYTES_MAX >> 20);
+	else if (ckt_wcalls_open() > CALLS_MAX)
+		ckt_warning("the client has more than %d calls open, and its connection ends", CALLS_MAX);
+	return !unacknowledged && ckt_wcalls_open() <= CALLS_MAX;
+}
+
+static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	const struct ckt_call_header *header = &call->header;
+	int result = CUDA_SUCCESS;
+	if (header->context && (!worker->current || worker->current->id != header->context))
+		result = ckt_worker_use_context(worker, header->context);
+	struct ckt_cursor args = call->args;
+	if (!result)
+		result = ckt_lib_state_run(call);
+	/* An allocation: what the program gave back before it may still be on its way. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && header->seq && !(header->flags & CKT_CALL_BATCHED) && ckt_aside_settle(worker)) {
+		call->args = args;
+		result = ckt_lib_state_run(call);
+	}
+	if (result == CKT_WCALL_LATER)
+		return PROGRESS_MORE;
+	if (result == CKT_WCALL_GARBAGE) {
+		ckt_warning("malformed arguments of %s", call->proc->name);
+		ckt_wcall_reject(call, 4);
+		return PROGRESS_BROKEN;
+	}
+	ckt_wcall_finish(call, (CUresult)result);
+	return PROGRESS_MORE;
+}
+
+/* What runs the call; NULL with the reason as ONC RPC counts them. */
+static const struct ckt_proc *find_proc(const struct ckt_call_header *header, const struct ckt_library *library, uint32_t *ret_accept_stat)
+{
+	*ret_accept_stat = header->vers == CKT_LIB_VERS ? 3 : 2;
+	bool known = header->vers == CKT_LIB_VERS && header->proc < *library->proc_count && library->procs[header->proc].name;
+	return known ? &library->procs[header->proc] : NULL;
+}
+
+static enum progress library_call(struct ckt_worker *worker, const struct ckt_library *library, struct ckt_wcall *call, size_t size)
+{
+	const struct ckt_call_header *header = &call->header;
+	uint32_t accept_stat, stat = ckt_stat_index(header->prog, header->proc);
+	call->proc = find_proc(header, library, &accept_stat);
+	if (!call->proc || stat >= CKT_STATS) {
+		/* A numbered call that is not executed leaves a gap in which the next one would be refused. */
+		bool fatal = header->seq || header->flags & CKT_CALL_BATCHED;
+		ckt_wcall_reject(call, accept_stat);
+		return fatal ? PROGRESS_BROKEN : PROGRESS_MORE;
+	}
+	if (header->flags & CKT_CALL_BATCHED && !(call->proc->flags & CKT_PROC_BATCHED)) {
+		ckt_wcall_free(call);
+		return PROGRESS_BROKEN;
+	}
+	count(worker, header, stat, size + CKT_MARK_SIZE);
+	switch (check_sequence(worker, header, call->proc->flags)) {
+	case CKT_SEQ_BROKEN:
+		ckt_warning("%s: number %llu where %llu was expected", call->proc->name, (unsigned long long)header->seq,
+			    (unsigned long long)atomic_load(&worker->replies.executed) + 1);
+		ckt_wcall_free(call);
+		return PROGRESS_BROKEN;
+	case CKT_SEQ_REPLAY:
+		if (!(header->flags & CKT_CALL_BATCHED))
+			ckt_wcall_replay(worker, header, worker->client_epoch);
+		ckt_wcall_free(call);
+		return PROGRESS_MORE;
+	case CKT_SEQ_EXECUTE:
+		break;
+	}
+	if (!(header->flags & CKT_CALL_BATCHED) && !may_answer(worker, header)) {
+		ckt_wcall_reject(call, ACCEPT_SYSTEM_ERROR);
+		return PROGRESS_BROKEN;
+	}
+	if (ckt_wcall_prepare(call))
+		return no_memory_for(call);
+	if (header->seq) {
+		if (!(header->flags & CKT_CALL_BATCHED) &&
+		    ckt_replies_expect(&worker->replies, header->seq, stat, header->xid, worker->client_epoch))
+			return no_memory_for(call);
+		atomic_store_explicit(&worker->replies.executed, header->seq, memory_order_relaxed);
+	}
+	return run_handler(worker, call);
+}
+
+/* The next whole record of the input, if there is one. */
+static enum progress next_command(struct ckt_worker *worker)
+{
+	size_t have = worker->input.tail - worker->input.head;
+	const uint8_t *p = worker->input.data + worker->input.head;
+	if (have < CKT_MARK_SIZE)
+		return PROGRESS_NEED_INPUT;
+	struct ckt_cursor mark = {.p = p, .end = p + CKT_MARK_SIZE};
+	uint32_t word = ckt_get_u32(&mark);
+	size_t size = word & 0x7fffffff;
+	if (!(word >> 31) || size > CKT_RECORD_MAX || size < CKT_CALL_HEADER_SIZE)
+		return PROGRESS_BROKEN;
+	if (have < CKT_MARK_SIZE + size)
+		return PROGRESS_NEED_INPUT;
+	ckt_input_take(&worker->input, CKT_MARK_SIZE + size);
+	ckt_lookahead_beat(&worker->lookahead);
+	struct ckt_wcall *call = ckt_wcall_new(worker);
+	if (!call)
+		return no_memory_for(NULL);
+	call->args = (struct ckt_cursor){.p = p + CKT_MARK_SIZE, .end = p + CKT_MARK_SIZE + size};
+	if (!ckt_call_header_get(&call->args, &call->header)) {
+		ckt_wcall_free(call);
+		return PROGRESS_BROKEN;
+	}
+	const struct ckt_library *library = ckt_library_of_prog(call->header.prog);
+	if (library)
+		return library_call(worker, library, call, size);
+	if (call->header.prog == CRICKET_SESSION_PROG && call->header.vers == 1) {
+		if (call->header.proc < CKT_STATS - CKT_STAT_SESSION)
+			count(worker, &call->header, CKT_STAT_SESSION + call->header.proc, size + CKT_MARK_SIZE);
+		if (!ckt_replies_acked(&worker->replies, call->header.acked) || call->header.seq) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		return session_call(worker, call);
+	}
+	/* A client that knows of more libraries asks before it uses one. */
+	bool fatal = call->header.seq || call->header.flags & CKT_CALL_BATCHED || !ckt_replies_acked(&worker->replies, call->header.acked);
+	ckt_wcall_reject(call, 1);
+	return fatal ? PROGRESS_BROKEN : PROGRESS_MORE;
+}
+
+/* Runs what lies in the buffer, until it needs more or somebody wants something else. */
+static enum progress run_input(struct ckt_worker *worker)
+{
+	for (unsigned n = 0; !atomic_load_explicit(&worker->mail, memory_order_relaxed); n++) {
+		if (worker->hold.on) {
+			if (ckt_hold_stops(worker))
+				return PROGRESS_NEED_INPUT;
+			ckt_hold_spend(worker);
+		}
+		enum progress progress = next_command(worker);
+		if (progress != PROGRESS_MORE)
+			return progress;
+		if (n % COMMANDS_PER_POLL == COMMANDS_PER_POLL - 1) {
+			ckt_pending_poll(worker);
+			if (ckt_output_waiting(&worker->output) > CKT_OUTPUT_HIGH)
+				break;
+		}
+	}
+	return PROGRESS_MORE;
+}
+
+static void sleep_until_something(struct ckt_worker *worker, bool want_input)
+{
+	bool want_output = ckt_output_waiting(&worker->output) > 0;
+	struct pollfd fds[2] = {{.fd = worker->wake_fd, .events = POLLIN}, {.fd = worker->client_fd}};
+	fds[1].events = (short)((want_input ? POLLIN : 0) | (want_output ? POLLOUT : 0));
+	/* A client that hangs up is none of our business while its commands wait. */
+	bool listen = worker->client_fd >= 0 && fds[1].events;
+	ckt_lookahead_asleep(&worker->lookahead, true);
+	poll(fds, listen ? 2 : 1, ckt_hold_check(worker) ? HOLD_LOOK_MS : -1);
+	ckt_lookahead_asleep(&worker->lookahead, false);
+	if (fds[0].revents & POLLIN) {
+		uint64_t number;
+		ssize_t ignored = read(worker->wake_fd, &number, sizeof number);
+		(void)ignored;
+	}
+}
+
+static void serve(struct ckt_worker *worker)
+{
+	int64_t active_until_ns = 0;
+	while (worker->client_fd >= 0) {
+		ckt_lookahead_beat(&worker->lookahead);
+		if (atomic_load_explicit(&worker->mail, memory_order_relaxed)) {
+			take_mail(worker);
+			continue;
+		}
+		if (worker->hold.on)
+			ckt_hold_refresh(worker);
+		bool full = ckt_output_waiting(&worker->output) > CKT_OUTPUT_HIGH;
+		enum progress progress = full ? PROGRESS_NEED_INPUT : run_input(worker);
+		if (progress == PROGRESS_BYE) {
+			ckt_output_flush(&worker->output);
+			ckt_worker_end("the program has ended");
+		}
+		if (progress == PROGRESS_BROKEN) {
+			ckt_output_flush(&worker->output);
+			ckt_executor_disconnect(worker, "a command of its could not be taken");
+			return;
+		}
+		if (progress == PROGRESS_MORE && !full)
+			continue;
+		bool stopped = worker->hold.on && ckt_hold_stops(worker);
+		int got = full || stopped ? 0 : ckt_input_receive(&worker->input);
+		if (got < 0) {
+			ckt_executor_disconnect(worker, "its connection was closed");
+			return;
+		}
+		if (got > 0) {
+			active_until_ns = 0;
+			continue;
+		}
+		/* No further input at hand: answers leave now. */
+		bool hot = ckt_pending_poll(worker);
+		ckt_output_flush(&worker->output);
+		/* With the backlog gone nothing would wake a sleep that does not look for input. */
+		if (full && ckt_output_waiting(&worker->output) <= CKT_OUTPUT_HIGH)
+			continue;
+		if (hot && !full)
+			continue;
+		int64_t now = ckt_now_ns();
+		if (!active_until_ns)
+			active_until_ns = now + worker->spin_ns;
+		if (full || stopped || now >= active_until_ns) {
+			if (worker->pools.synchronized)
+				ckt_pools_poll(worker);
+			sleep_until_something(worker, !full && !stopped);
+			active_until_ns = 0;
+		}
+	}
+}
+
+static void *executor(void *opaque)
+{
+	struct ckt_worker *worker = opaque;
+	pthread_mutex_lock(&worker->mail_lock);
+	while (!worker->go)
+		pthread_cond_wait(&worker->mail_cond, &worker->mail_lock);
+	pthread_mutex_unlock(&worker->mail_lock);
+	if (worker->current)
+		ckt_driver.cuCtxSetCurrent(worker->current->real);
+	for (;;) {
+		if (worker->client_fd >= 0) {
+			serve(worker);
+			continue;
+		}
+		if (atomic_load(&worker->mail))
+			take_mail(worker);
+		else if (!ckt_pending_poll(worker))
+			sleep_until_something(worker, false);
+	}
+	return NULL;
+}
+
+void ckt_executor_go(struct ckt_worker *worker)
+{
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->go = true;
+	pthread_cond_broadcast(&worker->mail_cond);
+	pthread_mutex_unlock(&worker->mail_lock);
+}
+
+int ckt_executor_start(struct ckt_worker *worker)
+{
+	worker->spin_ns = ckt_processors() > CKT_FEW_PROCESSORS ? CKT_SPIN_LONG_NS : CKT_SPIN_NS;
+	int result = ckt_input_init(&worker->input);
+	if (!result)
+		result = ckt_lookahead_start(worker);
+	return result ? result : -pthread_create(&worker->executor, NULL, executor, worker);
+}

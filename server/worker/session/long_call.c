@@ -1,0 +1,109 @@
+/* Long calls of the driver beside the executor; see aside.h. */
+#include "server/worker/session/long_call.h"
+
+#include <pthread.h>
+
+#include "rpc/net.h"
+#include "server/worker/driver.h"
+#include "server/worker/session/hostfunc.h"
+#include "server/worker/worker.h"
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t wanted;
+	struct ckt_aside_job *todo, **todo_last, *done, **done_last;
+	_Atomic unsigned unfinished;	/* submitted and not finished */
+} aside = {.lock = PTHREAD_MUTEX_INITIALIZER, .wanted = PTHREAD_COND_INITIALIZER, .todo_last = &aside.todo, .done_last = &aside.done};
+
+static void append(struct ckt_aside_job ***last, struct ckt_aside_job *job)
+{
+	job->next = NULL;
+	**last = job;
+	*last = &job->next;
+}
+
+static struct ckt_aside_job *take(struct ckt_aside_job **first, struct ckt_aside_job ***last)
+{
+	struct ckt_aside_job *job = *first;
+	if (job)
+		*first = job->next;
+	if (!*first)
+		*last = first;
+	return job;
+}
+
+static void *aside_thread(void *opaque)
+{
+	struct ckt_worker *worker = opaque;
+	pthread_mutex_lock(&aside.lock);
+	for (;;) {
+		struct ckt_aside_job *job = take(&aside.todo, &aside.todo_last);
+		if (!job) {
+			pthread_cond_wait(&aside.wanted, &aside.lock);
+			continue;
+		}
+		pthread_mutex_unlock(&aside.lock);
+		/* Each time: a new context may have the handle of one that is gone. */
+		ckt_driver.cuCtxSetCurrent(job->context);
+		job->run(job);
+		pthread_mutex_lock(&aside.lock);
+		append(&aside.done_last, job);
+		atomic_store(&worker->mail, true);
+		ckt_executor_wake(worker);
+	}
+	return NULL;
+}
+
+int ckt_aside_start(struct ckt_worker *worker)
+{
+	pthread_t thread;
+	int error = pthread_create(&thread, NULL, aside_thread, worker);
+	if (!error)
+		pthread_detach(thread);
+	return -error;
+}
+
+void ckt_aside_submit(struct ckt_worker *worker, struct ckt_aside_job *job)
+{
+	if (!job->context)
+		job->context = worker->current->real;
+	pthread_mutex_lock(&aside.lock);
+	aside.unfinished++;
+	append(&aside.todo_last, job);
+	pthread_cond_signal(&aside.wanted);
+	pthread_mutex_unlock(&aside.lock);
+}
+
+void ckt_aside_finish(struct ckt_worker *worker)
+{
+	while (aside.unfinished) {
+		pthread_mutex_lock(&aside.lock);
+		struct ckt_aside_job *job = take(&aside.done, &aside.done_last);
+		pthread_mutex_unlock(&aside.lock);
+		if (!job)
+			return;
+		/* What the driver printed about an image that it refused comes before the answer, behind which the program may end. */
+		ckt_printed_send(worker);
+		job->finish(worker, job);
+		aside.unfinished--;
+	}
+}
+
+bool ckt_aside_settle(struct ckt_worker *worker)
+{
+	enum { LONGEST_MS = 1000 };
+	return aside.unfinished && !ckt_aside_drain(worker, ckt_net_now_ms() + LONGEST_MS);
+}
+
+int ckt_aside_drain(struct ckt_worker *worker, int64_t deadline_ms)
+{
+	for (;;) {
+		ckt_aside_finish(worker);
+		if (!aside.unfinished)
+			return 0;
+		/* A load may wait for the GPU, and the GPU for an answer that only the caller can take. */
+		int result = ckt_hostcalls_rest(worker, deadline_ms);
+		if (result)
+			return result;
+	}
+}

@@ -1,0 +1,123 @@
+/* The output buffer; see output.h. */
+#include "server/worker/session/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "rpc/wire.h"
+
+void ckt_output_init(struct ckt_output *output)
+{
+	*output = (struct ckt_output){.fd = -1};
+	pthread_mutex_init(&output->lock, NULL);
+}
+
+static int make_room(struct ckt_output *output, size_t size)
+{
+	if (output->head == output->tail)
+		output->head = output->tail = 0;
+	if (output->room - output->tail >= size)
+		return 0;
+	size_t waiting = output->tail - output->head;
+	if (output->head >= output->room / 2 && output->room - waiting >= size) {
+		memmove(output->data, output->data + output->head, waiting);
+	} else {
+		size_t room = output->room ? output->room : 1 << 16;
+		while (room - waiting < size)
+			room *= 2;
+		uint8_t *data = malloc(room);
+		if (!data)
+			return -ENOMEM;
+		if (waiting)
+			memcpy(data, output->data + output->head, waiting);
+		free(output->data);
+		output->data = data;
+		output->room = room;
+	}
+	output->head = 0;
+	output->tail = waiting;
+	return 0;
+}
+
+/* Precondition: there is room.  Where the record's bytes go. */
+static uint8_t *put_mark(struct ckt_output *output, size_t size)
+{
+	uint8_t *p = ckt_put_u32(output->data + output->tail, 0x80000000u | (uint32_t)size);
+	output->tail += size + CKT_MARK_SIZE;
+	return p;
+}
+
+int ckt_output_connect(struct ckt_output *output, int fd, uint64_t epoch, const uint8_t *first, size_t size)
+{
+	pthread_mutex_lock(&output->lock);
+	output->broken = false;
+	output->head = output->tail = 0;
+	int result = first ? make_room(output, size + CKT_MARK_SIZE) : 0;
+	if (first && !result)
+		memcpy(put_mark(output, size), first, size);
+	output->fd = result ? -1 : fd;
+	output->epoch = result ? 0 : epoch;
+	pthread_mutex_unlock(&output->lock);
+	return result;
+}
+
+uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size)
+{
+	pthread_mutex_lock(&output->lock);
+	if (output->fd < 0 || output->epoch != epoch || output->broken) {
+		pthread_mutex_unlock(&output->lock);
+		return NULL;
+	}
+	/* A reply that finds no room is asked for again by the client that comes back. */
+	if (make_room(output, size + CKT_MARK_SIZE)) {
+		output->broken = true;
+		shutdown(output->fd, SHUT_RDWR);
+		pthread_mutex_unlock(&output->lock);
+		return NULL;
+	}
+	return put_mark(output, size);
+}
+
+void ckt_output_end(struct ckt_output *output)
+{
+	pthread_mutex_unlock(&output->lock);
+}
+
+int ckt_output_flush(struct ckt_output *output)
+{
+	int result = 0;
+	pthread_mutex_lock(&output->lock);
+	while (output->head < output->tail && output->fd >= 0 && !output->broken) {
+		ssize_t n = send(output->fd, output->data + output->head, output->tail - output->head, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n >= 0) {
+			output->head += (size_t)n;
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		result = -errno;
+		if (errno != EAGAIN)
+			output->broken = true;
+		break;
+	}
+	pthread_mutex_unlock(&output->lock);
+	return result;
+}
+
+size_t ckt_output_waiting(struct ckt_output *output)
+{
+	pthread_mutex_lock(&output->lock);
+	size_t waiting = output->broken || output->fd < 0 ? 0 : output->tail - output->head;
+	pthread_mutex_unlock(&output->lock);
+	return waiting;
+}
+
+uint64_t ckt_output_epoch(struct ckt_output *output)
+{
+	pthread_mutex_lock(&output->lock);
+	uint64_t epoch = output->epoch;
+	pthread_mutex_unlock(&output->lock);
+	return epoch;
+}
