@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "checkpoint/blake3.h"
+#include "checkpoint/format/blake3.h"
 
 enum { CHUNK = 2 << 20, THREADS_MAX = 64 };
 enum { HASH = 1, WRITE = 2, READ = 4 };

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint/broker.h"
+#include "checkpoint/format/broker.h"
 #include "ctl.h"
 
 enum { ANSWER_MS = 30000 };

@@ -1,7 +1,7 @@
 /* An image and those it builds on, open; see chain.c. */
 #pragma once
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "ctl.h"
 
 struct ckt_ctl_chain {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "chain.h"
-#include "checkpoint/broker.h"
+#include "checkpoint/format/broker.h"
 #include "client.h"
 #include "job.h"
 #include "base/fault_point.h"

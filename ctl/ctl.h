@@ -188,7 +188,7 @@ void ckt_ctl_progress_add(struct ckt_ctl_progress *progress, uint64_t bytes);
 void ckt_ctl_progress_end(struct ckt_ctl_progress *progress);
 
 /*
- * ---- brokers.c: who opens the files of images for workers, we, with our user's rights (checkpoint/broker.h).  The directories go to the
+ * ---- brokers.c: who opens the files of images for workers, we, with our user's rights (checkpoint/format/broker.h).  The directories go to the
  * server as a chain, for the RESTORE2 or PRELOAD that follows; the broker ends with ckt_broker_stop, after that call's answer.
  */
 struct ckt_broker;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "job.h"
 #include "rpc/ipc.h"
 

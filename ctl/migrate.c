@@ -8,7 +8,7 @@
  * stands still for the last increment alone.
  *
  * The two servers never speak to each other: images pass through a directory of ours, whose files we open for
- * servers of this host (checkpoint/broker.h) and others get over the network, and so neither needs the other's token.  Until the source is told to end, any failure lets the session
+ * servers of this host (checkpoint/format/broker.h) and others get over the network, and so neither needs the other's token.  Until the source is told to end, any failure lets the session
  * run on there, for the server lets go what it froze for a connection that is gone; the copy at the target is ended, or ends unclaimed.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "ctl.h"
 #include "base/fault_point.h"
 

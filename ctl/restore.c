@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "chain.h"
-#include "checkpoint/broker.h"
+#include "checkpoint/format/broker.h"
 #include "client.h"
 #include "job.h"
 #include "rpc/identity.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "checkpoint/broker.h"
+#include "checkpoint/format/broker.h"
 #include "control.h"
 #include "job.h"
 #include "kept.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "checkpoint/broker.h"
+#include "checkpoint/format/broker.h"
 #include "control.h"
 #include "events.h"
 #include "job.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/image_load.h"
+#include "checkpoint/load/image_load.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 

@@ -164,7 +164,7 @@ BROKER, READ, MAKE, MANIFEST = 0x436B4231, 0, 1, 0xFFFFFFFF
 
 
 def broker_open(sock, what, directory, number):
-    """Asks a file broker (checkpoint/broker.h) for a file: a descriptor, or OSError."""
+    """Asks a file broker (checkpoint/format/broker.h) for a file: a descriptor, or OSError."""
     sock.send(struct.pack(">IIIII", BROKER, 1, what, directory, number))
     data, control, _, _ = sock.recvmsg(12, socket.CMSG_SPACE(4))
     if not data:

@@ -20,7 +20,12 @@ import sys
 
 UNIT = {
     "base": "base",
-    "checkpoint": "checkpoint",
+    "checkpoint": "worker",
+    "checkpoint/format": "checkpoint",
+    "checkpoint/freeze": "worker",
+    "checkpoint/kernels": "worker",
+    "checkpoint/load": "worker",
+    "checkpoint/save": "worker",
     "client/conn": "client",
     "client/cuda": "client",
     "client/cudart": "cudart",

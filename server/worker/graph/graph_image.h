@@ -3,7 +3,7 @@
 
 #include <cuda.h>
 
-#include "checkpoint/image.h"
+#include "checkpoint/format/image.h"
 
 struct ckt_object;
 struct ckt_worker;

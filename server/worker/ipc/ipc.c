@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/driver.h"
-#include "server/worker/grow.h"
+#include "base/grow.h"
 #include "server/worker/session/handlers.h"
 #include "server/worker/ipc/ipc_state.h"
 

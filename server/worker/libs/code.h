@@ -7,7 +7,7 @@
  * A use is the first of a kernel, a variable, or a whole module (cuModuleLoadData) in a context; the hook has the driver load it at that moment, so that
  * the step does not depend on what else would have made the driver load it.  Code is known by the file of the library and its place there, or,
  * where it was made at run time, by its hash; its contents are then among the session's blobs.  What a restore cannot find again it says
- * in the session's note; where variables of the program lie elsewhere then, image_moved.h finds out.
+ * in the session's note; where variables of the program lie elsewhere then, moved_variables.h finds out.
  *
  * Threading: the hooks on any thread, under a lock; the rest the executor's or who restores.
  */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "server/worker/module/blob.h"
-#include "server/worker/image_load.h"
-#include "server/worker/image_save.h"
+#include "checkpoint/load/image_load.h"
+#include "checkpoint/save/image_save.h"
 #include "server/worker/libs/code_table.h"
 
 enum { BEGINNING = 4096 };
@@ -66,7 +66,7 @@ static const uint8_t *find_bytes(const struct ckt_worker *worker, const ckt_imag
 	return memcmp(hash, code->hash, sizeof hash) ? NULL : data;
 }
 
-/* Not silent, and no refusal yet: whether it matters the addresses tell (image_moved.h). */
+/* Not silent, and no refusal yet: whether it matters the addresses tell (moved_variables.h). */
 static void tell_missing(struct ckt_loading *l, const ckt_image_code *code, const char *symbol, const char *wrong)
 {
 	static bool told;

@@ -9,7 +9,7 @@
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/host_budget.h"
 #include "server/worker/driver.h"
-#include "server/worker/grow.h"
+#include "base/grow.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/worker.h"
 

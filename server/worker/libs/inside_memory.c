@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "server/worker/session/long_call.h"
 #include "server/worker/driver.h"
-#include "server/worker/grow.h"
+#include "base/grow.h"
 #include "server/worker/libs/code.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/worker.h"

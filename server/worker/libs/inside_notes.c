@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "server/worker/grow.h"
-#include "server/worker/journal.h"
+#include "base/grow.h"
+#include "checkpoint/journal.h"
 #include "server/worker/libs/code.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/worker.h"

@@ -1,6 +1,6 @@
 /* Streams, events, modules and limits of libraries; see inside.h. */
 #include "server/worker/driver.h"
-#include "server/worker/journal.h"
+#include "checkpoint/journal.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/worker.h"
 

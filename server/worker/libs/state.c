@@ -6,7 +6,7 @@
 
 #include "server/worker/session/host_budget.h"
 #include "server/worker/driver.h"
-#include "server/worker/grow.h"
+#include "base/grow.h"
 #include "server/worker/libs/id_map.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/image_load.h"
-#include "server/worker/image_save.h"
+#include "checkpoint/load/image_load.h"
+#include "checkpoint/save/image_save.h"
 
 /* The program may run on before the rest is written. */
 int ckt_save_host(struct ckt_saving *s)

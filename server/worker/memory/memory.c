@@ -6,7 +6,7 @@
 
 #include "base/sorted.h"
 #include "server/worker/session/host_budget.h"
-#include "server/worker/grow.h"
+#include "base/grow.h"
 
 /* An entry, and the room that grows ahead of it: the smallest block is hardly larger. */
 enum { BLOCK_BYTES = 2 * sizeof(struct ckt_block) };

@@ -8,7 +8,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
 #include "server/worker/objects/fence.h"
-#include "server/worker/grow.h"
+#include "base/grow.h"
 #include "server/worker/worker.h"
 
 int ckt_pools_init(struct ckt_worker *worker)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/sorted.h"
-#include "server/worker/grow.h"
+#include "base/grow.h"
 
 static bool insert(struct ckt_ranges *ranges, size_t index, struct ckt_range range)
 {

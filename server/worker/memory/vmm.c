@@ -7,9 +7,9 @@
 #include "rpc/gen/cuda_codec.h"
 #include "base/sorted.h"
 #include "server/worker/driver.h"
-#include "server/worker/grow.h"
+#include "base/grow.h"
 #include "server/worker/ipc/ipc.h"
-#include "server/worker/preload.h"
+#include "checkpoint/load/preload.h"
 #include "server/worker/worker.h"
 
 /* ---- Reservations */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "server/worker/driver.h"
-#include "server/worker/preload.h"
+#include "checkpoint/load/preload.h"
 
 /* ---- Tables */
 

@@ -1,7 +1,7 @@
 /* Arrays, textures and surfaces in an image. */
 #pragma once
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "server/worker/objects/array.h"
 #include "server/worker/worker.h"
 

@@ -8,7 +8,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/objects/fence.h"
 #include "server/worker/graph/graph.h"
-#include "server/worker/hash.h"
+#include "checkpoint/kernels/hash.h"
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/inside.h"
 #include "server/worker/libs/libs.h"

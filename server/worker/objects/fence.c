@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "server/worker/driver.h"
-#include "server/worker/grow.h"
+#include "base/grow.h"
 #include "server/worker/objects/object.h"
 
 static int push(void **array, size_t *count, size_t *room, void *entry)

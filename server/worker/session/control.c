@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "checkpoint/broker.h"
+#include "checkpoint/format/broker.h"
 #include "base/log.h"
 #include "rpc/net.h"
 #include "server/worker/session/client_process.h"

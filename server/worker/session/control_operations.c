@@ -12,15 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint/broker.h"
+#include "checkpoint/format/broker.h"
 #include "base/log.h"
 #include "rpc/net.h"
-#include "server/worker/alone.h"
-#include "server/worker/chain.h"
+#include "checkpoint/freeze/separable.h"
+#include "checkpoint/save/chain.h"
 #include "server/worker/session/control.h"
-#include "server/worker/crew.h"
+#include "checkpoint/content_threads.h"
 #include "server/worker/session/fault.h"
-#include "server/worker/pause.h"
+#include "checkpoint/freeze/pause.h"
 #include "server/worker/worker.h"
 
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -8,8 +8,8 @@
 #include "rpc/gen/cuda_codec.h"
 #include "base/log.h"
 #include "server/worker/driver.h"
-#include "server/worker/image_load.h"
-#include "server/worker/image_save.h"
+#include "checkpoint/load/image_load.h"
+#include "checkpoint/save/image_save.h"
 #include "server/worker/worker.h"
 
 struct registration {

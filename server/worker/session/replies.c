@@ -6,7 +6,7 @@
 
 #include "base/sorted.h"
 #include "server/worker/session/host_budget.h"
-#include "server/worker/grow.h"
+#include "base/grow.h"
 
 /* With the memory that a small result has ahead. */
 enum { ENTRY_BYTES = sizeof(struct ckt_stored) + 512 };

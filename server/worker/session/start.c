@@ -15,18 +15,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "base/log.h"
 #include "rpc/net.h"
-#include "server/worker/crew.h"
+#include "checkpoint/content_threads.h"
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/host_budget.h"
 #include "server/worker/driver.h"
-#include "server/worker/image_load.h"
+#include "checkpoint/load/image_load.h"
 #include "server/worker/module/module_loading.h"
 #include "server/worker/objects/session_devices.h"
 #include "server/worker/memory/rescue.h"
-#include "server/worker/hash.h"
+#include "checkpoint/kernels/hash.h"
 #include "server/worker/worker.h"
 
 /* Since this minor version of images the hash kernel is part of a session's history. */

@@ -1,12 +1,12 @@
 /*
- * checkpoint/blake3.c: what the reference implementation says of the bytes i % 251, by sizes around blocks, chunks and whole trees, and
+ * checkpoint/format/blake3.c: what the reference implementation says of the bytes i % 251, by sizes around blocks, chunks and whole trees, and
  * wherever the data lies.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/blake3.h"
+#include "checkpoint/format/blake3.h"
 #include "tests/unit/suite.h"
 
 enum { MOST = 2100000 };
@@ -91,4 +91,4 @@ static void test_lengths(void)
 	free(zeros);
 }
 
-UNIT_SUITE(checkpoint/blake3, {"known", test_known}, {"places", test_places}, {"lengths", test_lengths})
+UNIT_SUITE(checkpoint/format/blake3, {"known", test_known}, {"places", test_places}, {"lengths", test_lengths})

@@ -1,4 +1,4 @@
-/* checkpoint/broker.c: what can be asked for, what is opened, and what is believed of an answer. */
+/* checkpoint/format/broker.c: what can be asked for, what is opened, and what is believed of an answer. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "checkpoint/broker.h"
+#include "checkpoint/format/broker.h"
 #include "rpc/net.h"
 #include "tests/unit/suite.h"
 

@@ -1,5 +1,5 @@
 /*
- * checkpoint/chunk.c: data files: zeros left out, compression where it helps, hashes, and readers of files that are not what they should
+ * checkpoint/format/chunk.c: data files: zeros left out, compression where it helps, hashes, and readers of files that are not what they should
  * be.
  */
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/blake3.h"
-#include "checkpoint/store.h"
+#include "checkpoint/format/blake3.h"
+#include "checkpoint/format/store.h"
 #include "tests/unit/suite.h"
 
 static char directory[64], message[256];
@@ -226,4 +226,4 @@ static void test_open(void)
 	close(fds[1]);
 }
 
-UNIT_SUITE(checkpoint/chunk, {"writer", test_writer}, {"hashes", test_hashes}, {"reader", test_reader}, {"open", test_open})
+UNIT_SUITE(checkpoint/format/chunk, {"writer", test_writer}, {"hashes", test_hashes}, {"reader", test_reader}, {"open", test_open})

@@ -1,4 +1,4 @@
-/* checkpoint/store.c: the manifest as a file: header, versions, and directories that hold no whole image.  What it holds: test_image.c. */
+/* checkpoint/format/store.c: the manifest as a file: header, versions, and directories that hold no whole image.  What it holds: test_image.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "tests/unit/suite.h"
 
 static char message[256];
@@ -155,4 +155,4 @@ static void test_open(void)
 	close(fds[1]);
 }
 
-UNIT_SUITE(checkpoint/store, {"header", test_header}, {"directory", test_directory}, {"open", test_open})
+UNIT_SUITE(checkpoint/format/store, {"header", test_header}, {"directory", test_directory}, {"open", test_open})

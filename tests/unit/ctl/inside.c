@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "base/log.h"
 
 char directory[64], address[96], out[8192], err[8192];

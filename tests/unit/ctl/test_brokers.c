@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/broker.h"
+#include "checkpoint/format/broker.h"
 #include "inside.h"
 
 static ckt_control_result answer = {CKT_CONTROL_OK, (char *)""};

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "inside.h"
 
 /* With a block of memory whose contents are that byte. */

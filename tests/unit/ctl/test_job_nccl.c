@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "inside.h"
 #include "job.h"
 

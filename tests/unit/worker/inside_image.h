@@ -1,7 +1,7 @@
 /* An image of the session inside the test's own process, in memory: written, read, looked into. */
 #pragma once
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "tests/unit/worker/inside.h"
 
 extern int image_fds[CKT_IMAGE_MEMORY_FILES];

@@ -1,7 +1,7 @@
 /* What the suites of restores share: a module with a variable that nobody can ask for, and a look into an image. */
 #pragma once
 
-#include "checkpoint/image.h"
+#include "checkpoint/format/image.h"
 #include "tests/unit/worker/wire_session.h"
 
 /* The same PTX for any GPU, and for the newest alone. */

@@ -6,7 +6,7 @@
 
 #include "server/worker/objects/array.h"
 #include "server/worker/session/long_call.h"
-#include "server/worker/chain.h"
+#include "checkpoint/save/chain.h"
 #include "tests/unit/worker/inside.h"
 
 enum { PIECES = 4 };

@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "server/worker/journal.h"
+#include "checkpoint/journal.h"
 #include "server/worker/libs/code_table.h"
 #include "server/worker/libs/genuine.h"
 #include "server/worker/libs/inside.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/image_load.h"
-#include "server/worker/journal.h"
+#include "checkpoint/load/image_load.h"
+#include "checkpoint/journal.h"
 #include "server/worker/libs/code_table.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/inside_image.h"

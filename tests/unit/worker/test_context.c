@@ -101,7 +101,7 @@ static void test_primary(void)
 
 UNIT_SUITE(context, {"look-ups", test_look_ups}, {"create", test_create})
 
-/* Under a later name: the suites of crew.c and hash.c want a second device without a context. */
+/* Under a later name: the suites of content_threads.c and hash.c want a second device without a context. */
 static const struct unit_test later_tests[] = {{"reset", test_primary}};
 
 __attribute__((constructor)) static void add_later(void)

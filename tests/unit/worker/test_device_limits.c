@@ -1,6 +1,6 @@
 /*
  * What counts against a session's limit of device memory besides its allocations: modules (server/worker/module/module.c), limits of contexts and
- * local memory (server/worker/journal.c), streams, graphs, the extents that small blocks hold.  Also after a restore.
+ * local memory (checkpoint/journal.c), streams, graphs, the extents that small blocks hold.  Also after a restore.
  */
 #include <stdio.h>
 #include <stdlib.h>

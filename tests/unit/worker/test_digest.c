@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/blake3.h"
-#include "server/worker/digest.h"
+#include "checkpoint/format/blake3.h"
+#include "checkpoint/kernels/digest.h"
 #include "server/worker/driver.h"
 
 /* In KiB: one leaf, odd rows, whole rows, one more and one less than the row that shared memory holds, the largest. */

@@ -1,5 +1,5 @@
 /*
- * server/worker/freeze.c: freezing: with the GPU idle, or not at all and with a sentence that names what does not end; thawing and
+ * checkpoint/freeze/freeze.c: freezing: with the GPU idle, or not at all and with a sentence that names what does not end; thawing and
  * freezing again.
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* server/worker/grow.h: arrays that grow keep what they hold, in its order. */
-#include "server/worker/grow.h"
+/* base/grow.h: arrays that grow keep what they hold, in its order. */
+#include "base/grow.h"
 #include "tests/unit/suite.h"
 
 static void test_grow(void)

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/hash.h"
+#include "checkpoint/kernels/hash.h"
 #include "tests/unit/worker/inside.h"
 
 static const uint64_t key[4] = {0x123456789abcdef1, 0xfedcba9876543211, 0x0f1e2d3c4b5a6979, 0x8796a5b4c3d2e1f1};

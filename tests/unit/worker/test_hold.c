@@ -1,9 +1,9 @@
-/* server/worker/hold.h: standing still between commands: when that is, what is done by then, steps, and replies that wait. */
+/* checkpoint/freeze/hold.h: standing still between commands: when that is, what is done by then, steps, and replies that wait. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-#include "server/worker/hold.h"
+#include "checkpoint/freeze/hold.h"
 #include "tests/unit/worker/inside.h"
 
 static char message[CKT_MESSAGE_MAX];

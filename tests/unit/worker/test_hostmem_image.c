@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "rpc/hostmem.h"
-#include "server/worker/image_load.h"
-#include "server/worker/image_save.h"
+#include "checkpoint/load/image_load.h"
+#include "checkpoint/save/image_save.h"
 #include "tests/unit/worker/inside.h"
 
 #define GRAIN CKT_HOST_GRAIN

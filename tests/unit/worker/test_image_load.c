@@ -1,5 +1,5 @@
 /*
- * server/worker/image_load.c: restoring what nobody saved: an image whose manifest decodes and has the right checksum, and one value in
+ * checkpoint/load/image_load.c: restoring what nobody saved: an image whose manifest decodes and has the right checksum, and one value in
  * it that cannot be.  The worker refuses with a sentence, or takes it and goes on answering; it never dies.  argv[1] the worker, argv[2]
  * the soft libcuda.so.1.
  */
@@ -17,7 +17,7 @@
 #endif
 
 #include "server/worker/module/blob.h"
-#include "server/worker/image_load.h"
+#include "checkpoint/load/image_load.h"
 #include "tests/unit/worker/wire_session.h"
 
 static char base_path[] = "/tmp/ckt-image-XXXXXX";

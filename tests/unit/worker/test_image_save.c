@@ -1,11 +1,11 @@
-/* server/worker/image_save.c: a whole image, an increment, and none where anything failed. */
+/* checkpoint/save/image_save.c: a whole image, an increment, and none where anything failed. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "server/worker/chain.h"
+#include "checkpoint/save/chain.h"
 #include "tests/unit/worker/inside_image.h"
 
 /* What a chain promises: only what changed since the image that is built on. */

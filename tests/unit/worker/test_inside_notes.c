@@ -1,7 +1,7 @@
 /* server/worker/libs/inside_notes.c: what a library makes on a thread of its own stands in the journal once the executor looks. */
 #include <pthread.h>
 
-#include "server/worker/journal.h"
+#include "checkpoint/journal.h"
 #include "server/worker/libs/inside.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"

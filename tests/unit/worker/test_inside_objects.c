@@ -1,7 +1,7 @@
 /* server/worker/libs/inside_objects.c: a library's streams and events stand in the journal as the program's do; its modules are counted. */
 #include <pthread.h>
 
-#include "server/worker/journal.h"
+#include "checkpoint/journal.h"
 #include "server/worker/libs/inside.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/image_load.h"
+#include "checkpoint/load/image_load.h"
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/ipc/ipc_state.h"
 #include "tests/unit/worker/inside_image.h"

@@ -1,7 +1,7 @@
 /* The journal is short: what repeats is one entry, what is given back and taken again is none. */
 #include <string.h>
 
-#include "server/worker/journal.h"
+#include "checkpoint/journal.h"
 #include "tests/unit/worker/inside.h"
 
 static struct ckt_journal_entry *last(void)

@@ -1,4 +1,4 @@
-/* server/worker/load_check.c: whether a session can go on here. */
+/* checkpoint/load/load_check.c: whether a session can go on here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

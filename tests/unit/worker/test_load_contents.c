@@ -1,4 +1,4 @@
-/* server/worker/load_contents.c: contents from files, from memory, verified by the GPU and by the CPU. */
+/* checkpoint/load/load_contents.c: contents from files, from memory, verified by the GPU and by the CPU. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "tests/unit/worker/restore.h"
 
 static void test_memory(void)

@@ -1,4 +1,4 @@
-/* server/worker/load_journal.c: what moves addresses is done again in its order. */
+/* checkpoint/load/load_journal.c: what moves addresses is done again in its order. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * server/worker/load_memory.c: memory is at its addresses again: allocations, what the program mapped itself, memory mapped nowhere, and
+ * checkpoint/load/load_memory.c: memory is at its addresses again: allocations, what the program mapped itself, memory mapped nowhere, and
  * zeros where the image has nothing.
  */
 #include <stdlib.h>

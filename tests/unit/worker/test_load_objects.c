@@ -1,4 +1,4 @@
-/* server/worker/load_objects.c: objects are made again as they were. */
+/* checkpoint/load/load_objects.c: objects are made again as they were. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/image.h"
+#include "checkpoint/format/image.h"
 #include "rpc/module_loading.h"
 #include "tests/unit/worker/inside.h"
 

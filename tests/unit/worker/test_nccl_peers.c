@@ -1,8 +1,8 @@
-/* server/worker/libs/nccl_peers.c, server/worker/alone.h: which sessions cannot be saved without others. */
+/* server/worker/libs/nccl_peers.c, checkpoint/freeze/separable.h: which sessions cannot be saved without others. */
 #include <errno.h>
 #include <string.h>
 
-#include "server/worker/alone.h"
+#include "checkpoint/freeze/separable.h"
 #include "tests/unit/worker/nccl_kit.h"
 
 static char text[1024];

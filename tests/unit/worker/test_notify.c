@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/image_load.h"
+#include "checkpoint/load/image_load.h"
 #include "tests/unit/worker/inside_image.h"
 
 enum { FIRST = 5, SECOND = 6, ELSEWHERE = 7 };

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/store.h"
-#include "server/worker/pause.h"
+#include "checkpoint/format/store.h"
+#include "checkpoint/freeze/pause.h"
 #include "tests/unit/worker/inside.h"
 
 enum { SIZE = 6 << 20, PHYSICAL = 4 << 20 };

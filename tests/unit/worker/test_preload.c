@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/preload.h"
+#include "checkpoint/load/preload.h"
 #include "tests/unit/worker/inside.h"
 
 enum { LOAD = CKT_JOURNAL_MODULE_LOAD, STREAMS = CKT_JOURNAL_STREAMS, LIMIT = CKT_JOURNAL_LIMIT, ARRAY = CKT_JOURNAL_ARRAY_CREATE };

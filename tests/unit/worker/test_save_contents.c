@@ -1,4 +1,4 @@
-/* server/worker/save_contents.c: pieces of memory into files: what is not zero, by the crew, or nothing counts. */
+/* checkpoint/save/save_contents.c: pieces of memory into files: what is not zero, by the crew, or nothing counts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "server/worker/crew.h"
-#include "server/worker/image_save.h"
+#include "checkpoint/content_threads.h"
+#include "checkpoint/save/image_save.h"
 #include "tests/unit/worker/inside_image.h"
 
 /* The sizes that an image says its files have. */

@@ -1,7 +1,7 @@
-/* server/worker/save_objects.c: each object with what makes it again. */
+/* checkpoint/save/save_objects.c: each object with what makes it again. */
 #include <stdlib.h>
 
-#include "server/worker/image_save.h"
+#include "checkpoint/save/image_save.h"
 #include "tests/unit/worker/inside_image.h"
 
 static const char ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n"

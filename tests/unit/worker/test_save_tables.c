@@ -1,9 +1,9 @@
-/* server/worker/save_tables.c: who the session is, its GPUs with their memory, its modules' contents and its journal. */
+/* checkpoint/save/save_tables.c: who the session is, its GPUs with their memory, its modules' contents and its journal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/image_save.h"
+#include "checkpoint/save/image_save.h"
 #include "tests/unit/worker/inside_image.h"
 
 static const char ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";

@@ -2,7 +2,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "server/worker/scan.h"
+#include "checkpoint/kernels/scan.h"
 #include "tests/unit/worker/inside.h"
 
 static const struct ckt_scan_range ranges[] = {{0x7000, 0x100}, {0x9000, 8}, {0x7080, 0x10}};

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/worker/image_load.h"
+#include "checkpoint/load/image_load.h"
 #include "server/worker/libs/environment.h"
 #include "tests/unit/worker/graphs.h"
 #include "tests/unit/worker/inside_image.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "server/worker/image_load.h"
+#include "checkpoint/load/image_load.h"
 #include "tests/unit/worker/inside_image.h"
 
 static void test_set(void)

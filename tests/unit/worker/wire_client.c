@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "checkpoint/broker.h"
+#include "checkpoint/format/broker.h"
 #include "rpc/handle.h"
 #include "rpc/net.h"
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "checkpoint/store.h"
+#include "checkpoint/format/store.h"
 #include "rpc/handle.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/worker/wire_client.h"

@@ -1,0 +1,148 @@
+/* Threads for contents; see crew.h. */
+#include "checkpoint/content_threads.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/format/store.h"
+#include "base/log.h"
+#include "base/processors.h"
+#include "server/worker/driver.h"
+#include "server/worker/memory/fixed_address.h"
+#include "server/worker/worker.h"
+
+/* Like the staging memory, far from where the loader and the driver put things. */
+#define BUFFERS_BASE 0x1f8000000000ull
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	int (*work)(struct ckt_crew_member *member, void *opaque);
+	void *opaque;
+	unsigned round, busy;
+	int error;
+	unsigned count;
+	uint8_t *buffers;
+	bool pinned;
+	CUcontext first, contexts[CKT_DEVICES_MAX];
+	struct ckt_crew_member members[CKT_CREW_SIZE];
+} crew = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+static void *crew_thread(void *opaque)
+{
+	struct ckt_crew_member *member = opaque;
+	unsigned seen = 0;
+	pthread_mutex_lock(&crew.lock);
+	for (;;) {
+		while (crew.round == seen)
+			pthread_cond_wait(&crew.cond, &crew.lock);
+		seen = crew.round;
+		pthread_mutex_unlock(&crew.lock);
+		int error = crew.work(member, crew.opaque);
+		pthread_mutex_lock(&crew.lock);
+		if (error && !crew.error)
+			crew.error = error;
+		if (--crew.busy == 0)
+			pthread_cond_broadcast(&crew.cond);
+	}
+	return NULL;
+}
+
+static unsigned cores(void)
+{
+	unsigned n = ckt_processors();
+	return n < 2 ? 2 : n > CKT_CREW_SIZE ? CKT_CREW_SIZE : n;
+}
+
+int ckt_crew_start(struct ckt_worker *worker)
+{
+	enum { BYTES = 2 * CKT_IMAGE_CHUNK };
+	crew.count = cores();
+	crew.first = worker->current ? worker->current->real : NULL;
+	crew.buffers = ckt_place_map(BUFFERS_BASE, (size_t)crew.count * BYTES, 0);
+	if (!crew.buffers)
+		return -errno;
+	for (unsigned i = 0; i < crew.count; i++) {
+		struct ckt_crew_member *member = &crew.members[i];
+		*member = (struct ckt_crew_member){.worker = worker, .index = i};
+		member->buffers[0] = member->buffer = crew.buffers + (size_t)i * BYTES;
+		member->buffers[1] = member->buffer + CKT_IMAGE_CHUNK;
+		/* Streams are part of the history of addresses, and older ones had none of these. */
+		if (worker->old_image || ckt_driver.cuStreamCreateWithPriority(&member->stream, CU_STREAM_NON_BLOCKING, 0))
+			member->stream = NULL;
+		pthread_t thread;
+		int error = pthread_create(&thread, NULL, crew_thread, member);
+		if (error)
+			return -error;
+		pthread_detach(thread);
+	}
+	return 0;
+}
+
+unsigned ckt_crew_count(void)
+{
+	return crew.count;
+}
+
+void ckt_crew_prepare(void)
+{
+	size_t size = (size_t)crew.count * 2 * CKT_IMAGE_CHUNK;
+	if (crew.pinned || ckt_driver.cuCtxSetCurrent(crew.first))
+		return;
+	memset(crew.buffers, 0, size);
+	CUresult result = ckt_driver.cuMemHostRegister_v2 ? ckt_driver.cuMemHostRegister_v2(crew.buffers, size, CU_MEMHOSTREGISTER_PORTABLE) :
+							    CKT_INTERNAL_NOT_SUPPORTED;
+	if (result)
+		ckt_info("the buffers for images are not pinned (CUDA error %d): saving and restoring will be slower", result);
+	crew.pinned = true;
+}
+
+void ckt_crew_look(struct ckt_worker *worker)
+{
+	for (unsigned d = 0; d < worker->device_count; d++) {
+		struct ckt_object *context = ckt_objects_find(&worker->objects, ckt_handle_primary(d));
+		crew.contexts[d] = context ? context->real : NULL;
+	}
+}
+
+int ckt_crew_run(int (*work)(struct ckt_crew_member *member, void *opaque), void *opaque)
+{
+	pthread_mutex_lock(&crew.lock);
+	crew.work = work;
+	crew.opaque = opaque;
+	crew.error = 0;
+	crew.busy = crew.count;
+	crew.round++;
+	pthread_cond_broadcast(&crew.cond);
+	while (crew.busy)
+		pthread_cond_wait(&crew.cond, &crew.lock);
+	int error = crew.error;
+	pthread_mutex_unlock(&crew.lock);
+	return error;
+}
+
+CUresult ckt_crew_use_device(struct ckt_crew_member *member, unsigned device)
+{
+	CUcontext context = crew.contexts[device];
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (member->current == context)
+		return CUDA_SUCCESS;
+	CUresult result = ckt_driver.cuCtxSetCurrent(context);
+	if (!result)
+		member->current = context;
+	return result;
+}
+
+CUstream ckt_crew_stream(struct ckt_crew_member *member, unsigned device)
+{
+	return device == 0 ? member->stream : NULL;
+}
+
+CUstream ckt_crew_first_stream(unsigned device)
+{
+	return ckt_crew_stream(&crew.members[0], device);
+}

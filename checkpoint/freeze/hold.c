@@ -1,0 +1,252 @@
+/* Standing still with a job; see hold.h. */
+#include "checkpoint/freeze/hold.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* For how long replies are withheld without a host function's end, at first and at most, and for how long they are given then. */
+#define PATIENCE_NS 50000000
+#define PATIENCE_MAX_NS 1000000000
+#define GIVE_NS 10000000
+
+#include "server/worker/session/long_call.h"
+#include "server/worker/driver.h"
+#include "server/worker/objects/fence.h"
+#include "server/worker/session/hostfunc.h"
+#include "server/worker/worker.h"
+
+/* server/worker/libs/nccl_members.h, which a build without NCCL's headers lacks. */
+uint64_t ckt_nccl_issued(struct ckt_worker *worker) __attribute__((weak));
+
+struct kept {
+	struct kept *next;
+	uint64_t epoch;
+	size_t size;
+	uint8_t record[];
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct kept *first, **last;
+} replies = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &replies.first};
+
+bool ckt_hold_keep(struct ckt_worker *worker, uint64_t epoch, const struct ckt_reply_header *header, const uint8_t *body, size_t size)
+{
+	if (!atomic_load_explicit(&worker->hold.withhold, memory_order_relaxed))
+		return false;
+	struct kept *kept = malloc(sizeof *kept + CKT_REPLY_HEADER_SIZE + size);
+	if (!kept)
+		return false;
+	*kept = (struct kept){.epoch = epoch, .size = CKT_REPLY_HEADER_SIZE + size};
+	uint8_t *p = ckt_reply_header_put(kept->record, header);
+	if (size)
+		memcpy(p, body, size);
+	pthread_mutex_lock(&replies.lock);
+	/* Under the lock: what comes behind the last look at the list would stay there. */
+	bool keep = atomic_load(&worker->hold.withhold);
+	if (keep) {
+		*replies.last = kept;
+		replies.last = &kept->next;
+	}
+	pthread_mutex_unlock(&replies.lock);
+	if (!keep)
+		free(kept);
+	return keep;
+}
+
+void ckt_hold_give(struct ckt_worker *worker)
+{
+	pthread_mutex_lock(&replies.lock);
+	atomic_store(&worker->hold.withhold, false);
+	while (replies.first) {
+		struct kept *kept = replies.first;
+		uint8_t *p = ckt_output_begin(&worker->output, kept->epoch, kept->size);
+		if (p) {
+			memcpy(p, kept->record, kept->size);
+			ckt_output_end(&worker->output);
+		}
+		replies.first = kept->next;
+		free(kept);
+	}
+	replies.last = &replies.first;
+	pthread_mutex_unlock(&replies.lock);
+}
+
+/* Collectives that were put on streams so far; none without a library that has such. */
+static uint64_t issued(struct ckt_worker *worker)
+{
+	return ckt_nccl_issued ? ckt_nccl_issued(worker) : 0;
+}
+
+int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands, uint64_t issued_bound, char *ret_message, size_t message_size)
+{
+	struct ckt_hold *hold = &worker->hold;
+	int result = 0;
+	pthread_mutex_lock(&worker->mail_lock);
+	if (action == CKT_HOLD_STOP && hold->wanted) {
+		result = -EBUSY;
+		snprintf(ret_message, message_size, "another checkpoint of its job holds it: try again");
+	} else if (action == CKT_HOLD_STEP && !hold->wanted) {
+		result = -EINVAL;
+		snprintf(ret_message, message_size, "the session is not held");
+	} else {
+		if (action == CKT_HOLD_STOP)
+			hold->copied = false;
+		hold->wanted = action != CKT_HOLD_END;
+		hold->commands = action == CKT_HOLD_STEP ? commands : 0;
+		hold->issued = issued_bound;
+		hold->epoch++;
+	}
+	pthread_mutex_unlock(&worker->mail_lock);
+	atomic_store(&worker->mail, true);
+	ckt_executor_wake(worker);
+	return result;
+}
+
+void ckt_hold_look(struct ckt_worker *worker, struct ckt_worker_hold_res *ret, char *ret_message)
+{
+	struct ckt_hold *hold = &worker->hold;
+	pthread_mutex_lock(&worker->mail_lock);
+	/* Its memory is in the host's and its executor stands: nothing is left to do. */
+	bool still = worker->paused || worker->frozen;
+	ret->held = hold->wanted;
+	ret->drained = hold->wanted && (still || atomic_load(&hold->drained) == hold->epoch);
+	ret->copied = hold->copied;
+	ret->commands = still ? 0 : hold->seen == hold->epoch ? atomic_load(&hold->left) : hold->commands;
+	if (!ret->drained)
+		snprintf(ret_message, CKT_MESSAGE_MAX, "%s", hold->message);
+	pthread_mutex_unlock(&worker->mail_lock);
+	ret->issued = issued(worker);
+	ret->executed = atomic_load(&worker->replies.executed);
+	ret->message = ret_message;
+}
+
+void ckt_hold_copied(struct ckt_worker *worker)
+{
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->hold.copied = true;
+	pthread_mutex_unlock(&worker->mail_lock);
+}
+
+void ckt_hold_take(struct ckt_worker *worker)
+{
+	struct ckt_hold *hold = &worker->hold;
+	if (hold->seen == hold->epoch)
+		return;
+	hold->on = hold->wanted;
+	hold->seen = hold->epoch;
+	hold->issued_bound = hold->issued;
+	atomic_store(&hold->drained, 0);
+	atomic_store(&hold->left, hold->commands);
+	ckt_hold_give(worker);
+	hold->host_seen = hold->on && hold->host_seen;
+	hold->since_ns = ckt_now_ns();
+	hold->patience_ns = PATIENCE_NS;
+}
+
+/* Whether replies are withheld for now. */
+static bool withholds(struct ckt_worker *worker)
+{
+	struct ckt_hold *hold = &worker->hold;
+	int64_t now = ckt_now_ns();
+	uint64_t ended = ckt_hostcalls_ended();
+	hold->host_seen |= ckt_hostcalls_waiting(worker);
+	if (!hold->host_seen || atomic_load(&hold->left))
+		return false;
+	if (ended != hold->host_ended) {
+		hold->host_ended = ended;
+		hold->since_ns = now;
+		hold->patience_ns = PATIENCE_NS;
+	} else if (now - hold->since_ns >= hold->patience_ns + GIVE_NS) {
+		hold->since_ns = now;
+		hold->patience_ns = hold->patience_ns < PATIENCE_MAX_NS ? 2 * hold->patience_ns : PATIENCE_MAX_NS;
+	}
+	return now - hold->since_ns < hold->patience_ns;
+}
+
+void ckt_hold_refresh(struct ckt_worker *worker)
+{
+	struct ckt_hold *hold = &worker->hold;
+	if (hold->on && atomic_load(&hold->drained) != hold->seen && withholds(worker))
+		atomic_store(&hold->withhold, true);
+	else if (atomic_load(&hold->withhold))
+		ckt_hold_give(worker);
+}
+
+bool ckt_hold_stops(struct ckt_worker *worker)
+{
+	struct ckt_hold *hold = &worker->hold;
+	if (!hold->on || ckt_hostcalls_waiting(worker))
+		return false;
+	if (hold->issued_bound && issued(worker) >= hold->issued_bound)
+		atomic_store(&hold->left, 0);
+	return !atomic_load_explicit(&hold->left, memory_order_relaxed);
+}
+
+void ckt_hold_spend(struct ckt_worker *worker)
+{
+	struct ckt_hold *hold = &worker->hold;
+	uint64_t left = atomic_load_explicit(&hold->left, memory_order_relaxed);
+	/* Commands around a host function's end are nobody's step. */
+	if (left)
+		atomic_store_explicit(&hold->left, left - 1, memory_order_relaxed);
+	atomic_store_explicit(&hold->drained, 0, memory_order_relaxed);
+}
+
+static void say(struct ckt_worker *worker, const char *format, unsigned long long number)
+{
+	pthread_mutex_lock(&worker->mail_lock);
+	snprintf(worker->hold.message, sizeof worker->hold.message, format, number);
+	pthread_mutex_unlock(&worker->mail_lock);
+}
+
+/* Whether a stream of any context has work. */
+static bool streams_work(struct ckt_worker *worker)
+{
+	struct ckt_object *object, *before = worker->current;
+	uint64_t stream = 0;
+	bool busy = false;
+	for (uint32_t cursor = 0; !busy && (object = ckt_objects_next(&worker->objects, &cursor));)
+		/* A faulted context has nothing to wait for; saving will say so. */
+		if (ckt_handle_kind(object->id) == CKT_KIND_CONTEXT && !ckt_worker_use_context(worker, object->id))
+			busy = ckt_fences_busy(object->ctx.fences, &stream);
+	if (before)
+		ckt_worker_use_context(worker, before->id);
+	if (busy && stream)
+		say(worker, "a kernel or copy on stream 0x%llx does not finish", stream);
+	else if (busy)
+		say(worker, "a kernel or copy on the default stream does not finish", 0);
+	return busy;
+}
+
+static bool is_busy(struct ckt_worker *worker)
+{
+	if (ckt_hostcalls_waiting(worker)) {
+		say(worker, "a host function of the program does not return", 0);
+		return true;
+	}
+	if (streams_work(worker))
+		return true;
+	/* Nothing runs that replies could lead to more of. */
+	ckt_hold_give(worker);
+	/* Whatever has begun a call and answers it later: waits, long calls of the driver, creations that wait for peers. */
+	if (ckt_wcalls_open()) {
+		say(worker, "a call of the program does not return", 0);
+		return true;
+	}
+	return false;
+}
+
+bool ckt_hold_check(struct ckt_worker *worker)
+{
+	struct ckt_hold *hold = &worker->hold;
+	if (!hold->on || atomic_load(&hold->drained) == hold->seen)
+		return false;
+	ckt_hold_refresh(worker);
+	if (is_busy(worker))
+		return true;
+	atomic_store(&hold->drained, hold->seen);
+	return false;
+}

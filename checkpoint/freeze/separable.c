@@ -1,0 +1,28 @@
+/* Sessions that cannot be saved without others; see alone.h. */
+#include "checkpoint/freeze/separable.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "server/worker/libs/nccl_members.h"
+#include "server/worker/worker.h"
+
+bool ckt_nccl_has_peers(char *ret_text, size_t text_size) __attribute__((weak));
+
+int ckt_alone_check(struct ckt_worker *worker, char *ret_message, size_t message_size)
+{
+	char tie[600], job[sizeof worker->job];
+	pthread_mutex_lock(&worker->mail_lock);
+	bool held = worker->hold.wanted;
+	snprintf(job, sizeof job, "%s", worker->job);
+	pthread_mutex_unlock(&worker->mail_lock);
+	if (held || !ckt_nccl_has_peers || !ckt_nccl_has_peers(tie, sizeof tie))
+		return 0;
+	if (*job)
+		snprintf(ret_message, message_size, "%s: save, or move, all of them together, with cricketctl checkpoint --job %s DIR and cricketctl restore --job DIR",
+			 tie, job);
+	else
+		snprintf(ret_message, message_size,
+			 "%s, and it belongs to no job: start all of them with the same CRICKET_JOB, and save them together with cricketctl checkpoint --job", tie);
+	return -EBUSY;
+}

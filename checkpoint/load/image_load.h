@@ -1,0 +1,80 @@
+/*
+ * The steps of making a session again from an image (image_load.c).
+ *
+ *	check -> blobs -> check_code -> journal -> contexts -> functions, streams, events -> memory and contents -> pools, arrays, graphs
+ *
+ * Each returns 0, or -errno and a sentence in `message`; then the process ends.  Threading: the thread that restores.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "checkpoint/format/store.h"
+#include "checkpoint/load/moved_variables.h"
+#include "server/worker/worker.h"
+
+struct ckt_loading {
+	struct ckt_worker *worker;
+	ckt_image image;
+	struct ckt_image_reader reader;
+	struct ckt_moved moved;
+	bool other_model;	/* than the session had: another capability */
+	bool ahead;		/* pre-loaded only */
+	bool *skip;		/* chunks that are not to be read; NULL: none */
+	_Atomic size_t next;
+	_Atomic int driver_error;
+	char *message;
+	size_t message_size;
+	uint64_t manifest_bytes;	/* charged for the manifest */
+	const ckt_image_library_step *next_capture;	/* see libs/state_image.c; NULL: nothing was looked for yet */
+};
+
+/* How the worker that wrote the image was started (CKT_IMAGE_START_*); 0 for images before 1.15.  Before anything is opened. */
+unsigned ckt_load_start(struct ckt_worker *worker, int image_fd);
+/* Says why, and returns the error. */
+int ckt_load_refuse(struct ckt_loading *l, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same where the driver did not do it. */
+int ckt_load_fail(struct ckt_loading *l, CUresult result, const char *what, uint64_t id);
+
+/* load_check.c */
+uint64_t ckt_load_bytes_on(const ckt_image *image, unsigned d);
+/* Whether the session fits in here; sets up the worker's devices as it had them. */
+int ckt_load_check(struct ckt_loading *l, const ckt_worker_start_args *args);
+/* Precondition: the device's context may be made. */
+int ckt_load_check_memory(struct ckt_loading *l, unsigned d);
+int ckt_load_check_code(struct ckt_loading *l);
+
+/* load_journal.c */
+int ckt_load_journal(struct ckt_loading *l);
+
+/* load_objects.c */
+int ckt_load_contexts(struct ckt_loading *l);
+int ckt_load_functions(struct ckt_loading *l);
+int ckt_load_streams(struct ckt_loading *l);
+int ckt_load_events(struct ckt_loading *l);
+int ckt_load_pools(struct ckt_loading *l);
+int ckt_load_arrays(struct ckt_loading *l);
+int ckt_load_graphs(struct ckt_loading *l);
+int ckt_load_seen(struct ckt_loading *l);
+/* notify.c */
+int ckt_load_notifications(struct ckt_loading *l);
+
+/* load_memory.c */
+int ckt_load_map_memory(struct ckt_loading *l);
+int ckt_load_map_physicals(struct ckt_loading *l);
+/* What the program mapped of other sessions, once that is there. */
+int ckt_load_map_imported(struct ckt_loading *l);
+/* As physical memory asked for it. */
+unsigned ckt_load_compression(const ckt_image *image, uint64_t physical);
+int ckt_load_unmap_contents(struct ckt_loading *l);
+int ckt_load_clear_memory(struct ckt_loading *l);
+
+/* hostmem_image.c */
+int ckt_load_map_host(struct ckt_loading *l);
+
+/* load_contents.c */
+int ckt_load_memory(struct ckt_loading *l);
+/* Of a session that still runs elsewhere. */
+int ckt_load_memory_ahead(struct ckt_loading *l);

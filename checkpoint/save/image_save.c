@@ -1,0 +1,136 @@
+/* Writing a frozen session as an image: the tables first, into a ckt_image, then contents by the crew, the manifest last. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "checkpoint/content_threads.h"
+#include "server/worker/session/fault.h"
+#include "server/worker/memory/kernel_heap.h"
+#include "checkpoint/save/image_save.h"
+#include "server/worker/ipc/ipc.h"
+#include "server/worker/libs/code.h"
+#include "server/worker/libs/state.h"
+
+static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)
+{
+	if (!ckt_fault_fails(point))
+		return 0;
+	snprintf(s->message, s->message_size, "told to fail");
+	return -EIO;
+}
+
+/* Modules are not counted: they are known by their hash, and written once. */
+static bool is_counted(const struct ckt_piece *piece)
+{
+	return !piece->space || piece->owner;
+}
+
+static int find_changed(struct ckt_saving *s)
+{
+	struct ckt_save *save = s->save;
+	for (size_t i = 0; i < s->piece_count; i++)
+		save->memory_bytes += is_counted(&s->pieces[i]) ? s->pieces[i].size : 0;
+	if (ckt_chain_key(!save->incremental || !ckt_chain_hashed(), s->key)) {
+		snprintf(s->message, s->message_size, "the kernel gives no random bytes for the key of the hashes");
+		return -EIO;
+	}
+	/* What lies in the host's memory is not for the GPU to hash. */
+	if (save->keep_hashes && !s->worker->paused) {
+		ckt_progress_begin(s->worker, "hash", save->memory_bytes);
+		s->hashed = !ckt_chain_hash(s->worker, s->pieces, s->piece_count, s->key);
+	}
+	if (save->incremental)
+		ckt_chain_compare(s->pieces, s->piece_count);
+	ckt_progress_begin(s->worker, "save", save->memory_bytes);
+	return told_to_fail(s, CKT_FAULT_HASHED);
+}
+
+static void count_changed(struct ckt_saving *s)
+{
+	for (size_t i = 0; i < s->piece_count; i++)
+		s->save->changed_bytes += is_counted(&s->pieces[i]) && !s->pieces[i].same ? s->pieces[i].size : 0;
+}
+
+static int share_contents(struct ckt_saving *s)
+{
+	int error = ckt_chain_share(&s->image, s->pieces, s->piece_count);
+	if (!error)
+		return 0;
+	if (error == -ENOMEM) {
+		s->no_memory = true;
+		return ckt_save_has_memory(s);
+	}
+	snprintf(s->message, s->message_size, "the image would build on too many others: save a whole one");
+	return error;
+}
+
+/* Precondition: the image is written.  One that nobody means to build on leaves the chain that there is as it was. */
+static void remember(struct ckt_saving *s)
+{
+	if (s->save->keep_hashes)
+		ckt_chain_advance(&s->image, s->pieces, s->piece_count, s->hashed ? s->key : NULL);
+}
+
+int ckt_worker_save(struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size)
+{
+	struct ckt_saving s = {.worker = worker, .save = save, .message = ret_message, .message_size = message_size};
+	for (unsigned i = 0; i < CKT_CREW_SIZE; i++)
+		s.writers[i].fd = -1;
+	/* Nothing runs: blocks that were freed on a stream are free now, or their pool's. */
+	ckt_pools_poll(worker);
+	ckt_crew_look(worker);
+	int result = save->incremental ? ckt_chain_base_use(worker, save->base, ret_message, message_size) : 0;
+	if (!result)
+		result = ckt_heap_check(worker, ret_message, message_size);
+	if (result)
+		return result;
+	result = ckt_save_tables(&s);
+	if (!result)
+		result = ckt_save_objects(&s);
+	if (!result)
+		result = ckt_save_notifications(&s);
+	if (!result)
+		result = ckt_lib_save(&s);
+	if (!result)
+		result = ckt_code_save(&s);
+	if (!result)
+		result = ckt_save_vmm(&s);
+	if (!result)
+		result = ckt_ipc_save(&s);
+	if (!result)
+		result = ckt_save_host(&s);
+	if (!result)
+		result = find_changed(&s);
+	if (!result)
+		result = ckt_save_let_go(&s);
+	if (!result)
+		result = ckt_save_contents(&s);
+	if (!result && save->incremental)
+		result = share_contents(&s);
+	ckt_save_give_vmm_back(&s);
+	if (!result)
+		result = told_to_fail(&s, CKT_FAULT_CONTENTS);
+	if (!result)
+		result = save->memory_fds ? ckt_image_write_open(save->memory_fds[0], &s.image, ret_message, message_size)
+					  : ckt_image_write(save->broker, &s.image, ret_message, message_size);
+	ckt_fault_fails(CKT_FAULT_MANIFEST);
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < CKT_CREW_SIZE; i++) {
+		bytes += s.writers[i].offset;
+		ckt_image_writer_fini(&s.writers[i]);
+	}
+	if (!result) {
+		save->bytes = bytes;
+		count_changed(&s);
+		ckt_info("saved: %llu bytes of contents in %u chunks", (unsigned long long)bytes, s.image.chunks.chunks_len);
+		remember(&s);
+	}
+	ckt_save_free_host(&s);
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&s.image);
+	free(s.pieces);
+	ckt_save_free_arrays(&s);
+	/* The control thread changed its own current context only; the executor's is untouched. */
+	return result;
+}
