@@ -21,7 +21,7 @@
 #include "server/worker/objects/fence.h"
 #include "server/worker/session/hostfunc.h"
 #include "server/worker/ipc/ipc.h"
-#include "server/worker/libs/inside.h"
+#include "server/worker/libs/inside/inside.h"
 #include "server/worker/worker.h"
 
 enum { PART_MS = 1000 };

@@ -17,7 +17,7 @@
 #include "server/worker/session/hostfunc.h"
 #include "server/worker/worker.h"
 
-/* server/worker/libs/nccl_members.h, which a build without NCCL's headers lacks. */
+/* server/worker/libs/nccl/nccl_members.h, which a build without NCCL's headers lacks. */
 uint64_t ckt_nccl_issued(struct ckt_worker *worker) __attribute__((weak));
 
 struct kept {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "server/worker/libs/nccl_members.h"
+#include "server/worker/libs/nccl/nccl_members.h"
 #include "server/worker/worker.h"
 
 bool ckt_nccl_has_peers(char *ret_text, size_t text_size) __attribute__((weak));

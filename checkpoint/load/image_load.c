@@ -16,7 +16,7 @@
 #include "server/worker/session/fault.h"
 #include "checkpoint/load/image_load.h"
 #include "server/worker/ipc/ipc.h"
-#include "server/worker/libs/code.h"
+#include "server/worker/libs/code/code.h"
 #include "server/worker/libs/state.h"
 #include "checkpoint/load/preload.h"
 

@@ -8,7 +8,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/session/fault.h"
 #include "checkpoint/load/image_load.h"
-#include "server/worker/libs/code.h"
+#include "server/worker/libs/code/code.h"
 #include "server/worker/libs/state.h"
 #include "checkpoint/load/preload.h"
 

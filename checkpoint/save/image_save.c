@@ -10,7 +10,7 @@
 #include "server/worker/memory/kernel_heap.h"
 #include "checkpoint/save/image_save.h"
 #include "server/worker/ipc/ipc.h"
-#include "server/worker/libs/code.h"
+#include "server/worker/libs/code/code.h"
 #include "server/worker/libs/state.h"
 
 static int told_to_fail(struct ckt_saving *s, enum ckt_worker_fault point)

@@ -57,9 +57,9 @@ DISPATCH = """\
 
 #include "{name}_codec.h"
 #include "{name}_functions.h"
-#include "server/worker/libs/beside.h"
+#include "server/worker/libs/library_long_call.h"
 #include "server/worker/libs/call.h"
-#include "server/worker/libs/{name}.h"
+#include "server/worker/libs/{name}/{name}.h"
 
 """
 
@@ -307,7 +307,7 @@ def _called(model):
 
 def functions_source(model):
     name = model.library.name
-    lines = [f"/* Made by rpc/gen from {model.library.title}'s headers: do not edit. */", f'#include "server/worker/libs/{name}.h"',
+    lines = [f"/* Made by rpc/gen from {model.library.title}'s headers: do not edit. */", f'#include "server/worker/libs/{name}/{name}.h"',
              f'#include "{name}_functions.h"', "", f"struct ckt_{name}_functions ckt_{name};", "", "static const char *const names[] = {"]
     lines += [f'\t"{f.name}",' for f in _called(model)]
     return "\n".join(lines + ["};", "", f"const struct ckt_library_functions ckt_{name}_functions = {{",

@@ -13,7 +13,7 @@
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/host_budget.h"
 #include "server/worker/driver.h"
-#include "server/worker/libs/inside.h"
+#include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"

@@ -44,7 +44,7 @@ struct ckt_library {
 	uint32_t object_bytes;
 	/* Ends the real object, whatever its type.  The context that it was made in is current. */
 	void (*destroy)(struct ckt_worker *worker, struct ckt_object *object);
-	/* That may wait for the GPU, so it runs beside the executor (beside.h), touches nothing of the worker's, and reads nothing of the object but its real
+	/* That may wait for the GPU, so it runs beside the executor (library_long_call.h), touches nothing of the worker's, and reads nothing of the object but its real
 	   handle and its data. */
 	bool ends_beside;
 	/*

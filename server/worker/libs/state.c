@@ -8,7 +8,7 @@
 #include "server/worker/driver.h"
 #include "base/grow.h"
 #include "server/worker/libs/id_map.h"
-#include "server/worker/libs/inside.h"
+#include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/worker.h"
 

@@ -10,7 +10,7 @@
 #include "server/worker/graph/graph.h"
 #include "checkpoint/kernels/hash.h"
 #include "server/worker/ipc/ipc.h"
-#include "server/worker/libs/inside.h"
+#include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/worker.h"

@@ -18,7 +18,7 @@
 #include "server/worker/session/control.h"
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/libs.h"
-#include "server/worker/nccl_ids.h"
+#include "server/worker/libs/nccl/nccl_ids.h"
 #include "server/worker/worker.h"
 
 enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 };

@@ -7,7 +7,7 @@
 #include <cublasLt.h>
 
 #include "client/libs/cublasLt/internal.h"
-#include "server/worker/libs/cublasLt.h"
+#include "server/worker/libs/cublasLt/cublasLt.h"
 #include "tests/unit/cublaslt/double.h"
 #include "tests/unit/worker/inside.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/libs/cublasLt.h"
+#include "server/worker/libs/cublasLt/cublasLt.h"
 
 enum { ATTRIBUTES = 48, HANDLE = 0x4a4d, TEXT = 1 << 16 };
 

@@ -1,7 +1,7 @@
 /* A double of cuBLAS in place of the genuine library: handles, and what is set of them. */
 #pragma once
 
-#include "server/worker/libs/cublas.h"
+#include "server/worker/libs/cublas/cublas.h"
 
 /* What was told to the handle, and how often anything was. */
 struct double_cublas {

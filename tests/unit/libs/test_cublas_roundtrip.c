@@ -3,7 +3,7 @@
  * the genuine library: what it is called with, in both pointer modes, is what the program gave.
  */
 #include "client/libs/cublas/cublas.h"
-#include "server/worker/libs/cublas.h"
+#include "server/worker/libs/cublas/cublas.h"
 #include "tests/unit/libs/double_cublas.h"
 #include "tests/unit/libs/roundtrip.h"
 

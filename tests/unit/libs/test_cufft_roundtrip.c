@@ -3,7 +3,7 @@
  * library: what it is called with is what the program gave, and the plan is on the program's stream before it is executed.
  */
 #include "client/libs/cufft/cufft.h"
-#include "server/worker/libs/cufft.h"
+#include "server/worker/libs/cufft/cufft.h"
 #include "tests/unit/libs/roundtrip.h"
 
 #define REFUSED_STATUS CUFFT_INVALID_VALUE

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "server/worker/libs/nccl.h"
+#include "server/worker/libs/nccl/nccl.h"
 #include "tests/unit/suite.h"
 
 /* Puts it where the worker has the genuine library, and forgets what was written. */

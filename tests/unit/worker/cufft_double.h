@@ -6,7 +6,7 @@
 #pragma once
 
 #include "client/libs/libs.h"
-#include "server/worker/libs/cufft.h"
+#include "server/worker/libs/cufft/cufft.h"
 #include "tests/unit/worker/inside.h"
 
 /* Puts the double in place, and the table where the client's library looks for it. */

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "server/worker/libs/genuine.h"
-#include "server/worker/libs/inside.h"
+#include "server/worker/libs/inside/inside.h"
 #include "tests/unit/worker/inside.h"
 
 enum { N = 256, ALLOC_FAILED = 3, MIB = 1 << 20 };

@@ -1,16 +1,16 @@
 /*
- * server/worker/libs/code.c: what a library loads into a driver that loads lazily stands in the journal by first uses, and what a restore has loaded ahead
+ * server/worker/libs/code/code.c: what a library loads into a driver that loads lazily stands in the journal by first uses, and what a restore has loaded ahead
  * is handed to the library.  Run with CUDA_MODULE_LOADING=LAZY.
  */
-#include "server/worker/libs/code.h"
+#include "server/worker/libs/code/code.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 
 #include "checkpoint/journal.h"
-#include "server/worker/libs/code_table.h"
+#include "server/worker/libs/code/code_table.h"
 #include "server/worker/libs/genuine.h"
-#include "server/worker/libs/inside.h"
+#include "server/worker/libs/inside/inside.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"
 

@@ -1,11 +1,11 @@
-/* server/worker/libs/code_image.c: libraries' code and its uses in an image; damaged lists are refused.  Run with CUDA_MODULE_LOADING=LAZY. */
+/* server/worker/libs/code/code_image.c: libraries' code and its uses in an image; damaged lists are refused.  Run with CUDA_MODULE_LOADING=LAZY. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/journal.h"
-#include "server/worker/libs/code_table.h"
+#include "server/worker/libs/code/code_table.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/inside_image.h"
 #include "tests/unit/worker/toy.h"

@@ -1,5 +1,5 @@
-/* server/worker/libs/code_table.c: the tables of libraries' code. */
-#include "server/worker/libs/code_table.h"
+/* server/worker/libs/code/code_table.c: the tables of libraries' code. */
+#include "server/worker/libs/code/code_table.h"
 
 #include "server/worker/session/host_budget.h"
 #include "tests/unit/worker/inside.h"

@@ -1,5 +1,5 @@
-/* server/worker/libs/cublas.c: handles of cuBLAS, made and set, on a double of the genuine library (tests/unit/libs/double_cublas.h). */
-#include "server/worker/libs/cublas.h"
+/* server/worker/libs/cublas/cublas.c: handles of cuBLAS, made and set, on a double of the genuine library (tests/unit/libs/double_cublas.h). */
+#include "server/worker/libs/cublas/cublas.h"
 #include "server/worker/libs/state.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * server/worker/libs/cublasLt.c: what a peer may not say.  That every parameter arrives at the library is tests/unit/cublaslt/test_matmul.c's.
+ * server/worker/libs/cublasLt/cublasLt.c: what a peer may not say.  That every parameter arrives at the library is tests/unit/cublaslt/test_matmul.c's.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* server/worker/libs/cublasLt_algo.c: questions that are none. */
+/* server/worker/libs/cublasLt/cublasLt_algo.c: questions that are none. */
 #include <stdlib.h>
 #include <string.h>
 

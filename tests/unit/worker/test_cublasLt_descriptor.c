@@ -1,4 +1,4 @@
-/* server/worker/libs/cublasLt_descriptor.c: the genuine library's descriptors, made once for the same bytes and ended when others take their place. */
+/* server/worker/libs/cublasLt/cublasLt_descriptor.c: the genuine library's descriptors, made once for the same bytes and ended when others take their place. */
 #include <string.h>
 
 #include "tests/unit/cublaslt/bridge.h"

@@ -1,6 +1,6 @@
-/* server/worker/libs/cufft.c: handlers over a recording double, by messages as they come from a client, whole, cut off and wrong. */
+/* server/worker/libs/cufft/cufft.c: handlers over a recording double, by messages as they come from a client, whole, cut off and wrong. */
 #include "server/worker/session/long_call.h"
-#include "server/worker/libs/cufft.h"
+#include "server/worker/libs/cufft/cufft.h"
 
 #include <stdlib.h>
 #include <string.h>

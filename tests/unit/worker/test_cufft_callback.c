@@ -1,10 +1,10 @@
-/* server/worker/libs/cufft_callback.c: code stays where it is until the plan ends, is charged, and messages that no client sends are garbage. */
+/* server/worker/libs/cufft/cufft_callback.c: code stays where it is until the plan ends, is charged, and messages that no client sends are garbage. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/host_budget.h"
-#include "server/worker/libs/cufft.h"
+#include "server/worker/libs/cufft/cufft.h"
 #include "tests/unit/worker/cufft_double.h"
 
 static struct ckt_cursor results;

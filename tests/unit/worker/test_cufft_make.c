@@ -1,7 +1,7 @@
-/* server/worker/libs/cufft_make.c: shapes that no client sends; those that clients send: tests/unit/client_cufft/test_make.c. */
+/* server/worker/libs/cufft/cufft_make.c: shapes that no client sends; those that clients send: tests/unit/client_cufft/test_make.c. */
 #include <stdlib.h>
 
-#include "server/worker/libs/cufft.h"
+#include "server/worker/libs/cufft/cufft.h"
 #include "tests/unit/worker/cufft_double.h"
 
 static struct ckt_cursor results;

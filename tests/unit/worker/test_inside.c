@@ -1,12 +1,12 @@
 /*
- * server/worker/libs/inside.c: a library that wants libcuda.so.1 gets the pass-through one, linked or asked, and through it hooks and driver;
+ * server/worker/libs/inside/inside.c: a library that wants libcuda.so.1 gets the pass-through one, linked or asked, and through it hooks and driver;
  * the driver keeps its place for the worker.
  */
 #include <dlfcn.h>
 #include <string.h>
 
 #include "server/worker/libs/genuine.h"
-#include "server/worker/libs/inside.h"
+#include "server/worker/libs/inside/inside.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"
 

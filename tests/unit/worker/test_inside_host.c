@@ -1,10 +1,10 @@
-/* server/worker/libs/inside_host.c: pinned, managed and physical memory of a library is the driver's, and counts as long as it is there. */
+/* server/worker/libs/inside/inside_host.c: pinned, managed and physical memory of a library is the driver's, and counts as long as it is there. */
 #include <pthread.h>
 #include <string.h>
 
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/host_budget.h"
-#include "server/worker/libs/inside.h"
+#include "server/worker/libs/inside/inside.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"
 

@@ -1,9 +1,9 @@
-/* server/worker/libs/inside_memory.c: what a library allocates lies in the window, counts, is nobody else's, and goes. */
+/* server/worker/libs/inside/inside_memory.c: what a library allocates lies in the window, counts, is nobody else's, and goes. */
 #include <pthread.h>
 #include <string.h>
 
 #include "server/worker/session/long_call.h"
-#include "server/worker/libs/inside.h"
+#include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/state.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"

@@ -1,8 +1,8 @@
-/* server/worker/libs/inside_objects.c: a library's streams and events stand in the journal as the program's do; its modules are counted. */
+/* server/worker/libs/inside/inside_objects.c: a library's streams and events stand in the journal as the program's do; its modules are counted. */
 #include <pthread.h>
 
 #include "checkpoint/journal.h"
-#include "server/worker/libs/inside.h"
+#include "server/worker/libs/inside/inside.h"
 #include "tests/unit/worker/inside.h"
 #include "tests/unit/worker/toy.h"
 

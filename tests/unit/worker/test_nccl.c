@@ -1,5 +1,5 @@
-/* server/worker/libs/nccl.c: the library as a whole, and what a hostile client sends it. */
-#include "server/worker/libs/nccl.h"
+/* server/worker/libs/nccl/nccl.c: the library as a whole, and what a hostile client sends it. */
+#include "server/worker/libs/nccl/nccl.h"
 
 #include <stdlib.h>
 #include <string.h>

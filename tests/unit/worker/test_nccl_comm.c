@@ -1,4 +1,4 @@
-/* server/worker/libs/nccl_comm.c: communicators' lanes and ends. */
+/* server/worker/libs/nccl/nccl_comm.c: communicators' lanes and ends. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* server/worker/libs/nccl_group.c: what a client may not send, what fails, and counts. */
+/* server/worker/libs/nccl/nccl_group.c: what a client may not send, what fails, and counts. */
 #include <stdlib.h>
 #include <string.h>
 

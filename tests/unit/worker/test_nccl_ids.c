@@ -1,4 +1,4 @@
-/* server/worker/nccl_ids.h: new ids, and ids that are told, over a control connection. */
+/* server/worker/libs/nccl/nccl_ids.h: new ids, and ids that are told, over a control connection. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "rpc/net.h"
 #include "server/worker/session/control.h"
-#include "server/worker/nccl_ids.h"
+#include "server/worker/libs/nccl/nccl_ids.h"
 #include "tests/unit/worker/nccl_kit.h"
 
 static int ends[2];

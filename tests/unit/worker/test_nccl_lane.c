@@ -1,4 +1,4 @@
-/* server/worker/libs/nccl_lane.c: the library gets one call of a communicator at a time, whatever a client sends, and what a client may make has bounds. */
+/* server/worker/libs/nccl/nccl_lane.c: the library gets one call of a communicator at a time, whatever a client sends, and what a client may make has bounds. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* server/worker/libs/nccl_peers.c, checkpoint/freeze/separable.h: which sessions cannot be saved without others. */
+/* server/worker/libs/nccl/nccl_peers.c, checkpoint/freeze/separable.h: which sessions cannot be saved without others. */
 #include <errno.h>
 #include <string.h>
 

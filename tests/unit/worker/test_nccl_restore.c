@@ -1,4 +1,4 @@
-/* server/worker/libs/nccl_restore.c: the same messages as of a client, in a worker that does not go yet. */
+/* server/worker/libs/nccl/nccl_restore.c: the same messages as of a client, in a worker that does not go yet. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

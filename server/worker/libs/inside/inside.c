@@ -1,0 +1,294 @@
+/* The pass-through libcuda.so.1 in the worker's process; see inside.h. */
+#include "server/worker/libs/inside/inside.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/worker/driver.h"
+#include "server/worker/libs/code/code.h"
+#include "server/worker/libs/state.h"
+#include "server/worker/module/module_loading.h"
+#include "server/worker/worker.h"
+
+enum { HOOKS_MAX = 96 };
+
+static struct {
+	char file[PATH_MAX];
+	void *handle, *driver;
+	_Atomic uint64_t modules;
+	_Atomic int64_t streams, events;
+} inside;
+
+static __thread uint64_t serving_owner;
+
+/* Where the server says (a copy that the worker's user reaches), installed beside the worker, or where the build makes it. */
+static int find_file(void)
+{
+	static const char *const places[] = {"inside/libcuda.so.1", "libs/inside/libcuda.so.1"};
+	const char *told = getenv("CRICKET_INSIDE");
+	char exe[PATH_MAX];
+	if (told && *told) {
+		snprintf(inside.file, sizeof inside.file, "%s", told);
+		return 0;
+	}
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+	if (n < 0)
+		return -errno;
+	exe[n] = 0;
+	char *slash = strrchr(exe, '/');
+	if (slash)
+		*slash = 0;
+	for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
+		int length = snprintf(inside.file, sizeof inside.file, "%s/%s", exe, places[i]);
+		if (length < (int)sizeof inside.file && access(inside.file, R_OK) == 0)
+			return 0;
+	}
+	snprintf(inside.file, sizeof inside.file, "%s", "");
+	return -ENOENT;
+}
+
+/* ---- The driver's name */
+
+struct relro {
+	uintptr_t address;
+	bool read_only;
+};
+
+static int look_for_relro(struct dl_phdr_info *info, size_t size, void *opaque)
+{
+	struct relro *relro = opaque;
+	(void)size;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + p->p_vaddr;
+		if (p->p_type == PT_GNU_RELRO && relro->address >= start && relro->address - start < p->p_memsz)
+			relro->read_only = true;
+	}
+	return 0;
+}
+
+/* glibc's list of the names that an object was asked for by, and where its struct link_map keeps it: behind the public fields, since glibc 2.3. */
+struct libname {
+	char *name;
+	struct libname *next;
+};
+
+struct link_map_head {
+	struct link_map public;
+	struct link_map *real;
+	long namespace;
+	struct libname *names;
+};
+
+static const char driver_name[] = "libcuda.so.1";
+
+/*
+ * A name that an object was once asked for by stays with it.  The driver opens itself by its own name, and a server's --driver may be that name,
+ * too.  What does not look like glibc's structure is left alone: check_found() then says that the driver still has its name.
+ */
+static void hide_names(struct link_map *map)
+{
+	const struct link_map_head *head = (const struct link_map_head *)map;
+	if (head->real != map || head->namespace != 0)
+		return;
+	for (struct libname *n = head->names; n; n = n->next)
+		if (strcmp(n->name, driver_name) == 0)
+			strcpy(n->name, driver_name + strlen("lib"));
+}
+
+/*
+ * glibc gives who asks for "libcuda.so.1" the first loaded object of that DT_SONAME or that was asked for by that name, and that is the driver:
+ * the worker opens it first, and a session without libraries must not load anything more, or its modules would come to lie elsewhere than in
+ * the images of earlier builds.  So the driver loses its name: the offset of its DT_SONAME goes three characters on, to "cuda.so.1".
+ */
+static int hide_driver_name(void *driver)
+{
+	struct link_map *map;
+	if (dlinfo(driver, RTLD_DI_LINKMAP, &map))
+		return -EINVAL;
+	ElfW(Dyn) *soname = NULL;
+	const char *strings = NULL;
+	for (ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SONAME)
+			soname = d;
+		else if (d->d_tag == DT_STRTAB)
+			strings = (const char *)d->d_un.d_ptr;
+	}
+	hide_names(map);
+	if (!soname || !strings || strcmp(strings + soname->d_un.d_val, driver_name))
+		return 0;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	void *start = (void *)((uintptr_t)soname / page * page);
+	struct relro relro = {.address = (uintptr_t)soname};
+	dl_iterate_phdr(look_for_relro, &relro);
+	/* An entry is 16 bytes and aligned: it lies in one page. */
+	if (mprotect(start, page, PROT_READ | PROT_WRITE))
+		return -errno;
+	soname->d_un.d_val += strlen("lib");
+	if (relro.read_only)
+		mprotect(start, page, PROT_READ);
+	return 0;
+}
+
+/* ---- Opening */
+
+void *ckt_inside_real(const char *name)
+{
+	return dlsym(inside.driver, name);
+}
+
+static void unknown_version(const char *name, int version)
+{
+	ckt_error("%s: a library wants the version of CUDA %d.%d, which this build of cricket-worker does not know: the library may fail; install a "
+		  "newer Cricket", name, version / 1000, version % 1000 / 10);
+}
+
+static size_t add_hooks(struct ckt_inside_hook *all, size_t count, const struct ckt_inside_hook *more)
+{
+	for (; more->name && count < HOOKS_MAX; more++)
+		/* What a driver lacks, its libraries do without. */
+		if (ckt_inside_real(more->name))
+			all[count++] = *more;
+	return count;
+}
+
+static int set_hooks(void *handle, char *ret_message, size_t message_size)
+{
+	struct ckt_inside_hook hooks[HOOKS_MAX];
+	size_t count = add_hooks(hooks, 0, ckt_inside_memory_hooks);
+	count = add_hooks(hooks, count, ckt_inside_host_hooks);
+	count = add_hooks(hooks, count, ckt_inside_object_hooks);
+	/* Behind the others, as they take the place of some. */
+	if (ckt_loading_is_lazy())
+		count = add_hooks(hooks, count, ckt_inside_code_hooks);
+	ckt_inside_set_fn *set;
+	*(void **)&set = dlsym(handle, CKT_INSIDE_SET);
+	const char *wrong = CKT_INSIDE_SET;
+	if (set && set(ckt_inside_real, hooks, count, unknown_version, &wrong) == 0)
+		return 0;
+	snprintf(ret_message, message_size, "%s is not of this build of cricket-worker, or the driver is too old for it (%s)", inside.file, wrong);
+	return -ENOEXEC;
+}
+
+/* What a library's runtime does; it must come to us. */
+static int check_found(void *handle, char *ret_message, size_t message_size)
+{
+	struct link_map *map = NULL;
+	char other[PATH_MAX] = "none";
+	void *found = dlopen(driver_name, RTLD_LAZY | RTLD_NOLOAD);
+	if (found && !dlinfo(found, RTLD_DI_LINKMAP, &map))
+		snprintf(other, sizeof other, "%s", map->l_name);
+	if (found)
+		dlclose(found);
+	if (found == handle)
+		return 0;
+	snprintf(ret_message, message_size, "libraries would find another %s than %s in the worker: %s, which was loaded before", driver_name, inside.file, other);
+	return -EEXIST;
+}
+
+int ckt_inside_open(struct ckt_worker *worker, char *ret_message, size_t message_size)
+{
+	if (inside.handle)
+		return 0;
+	int error = find_file();
+	if (error) {
+		snprintf(ret_message, message_size, "inside/libcuda.so.1 is not where it should be, beside cricket-worker: install Cricket again");
+		return error;
+	}
+	Dl_info driver;
+	if (!ckt_driver.cuInit || !dladdr((void *)ckt_driver.cuInit, &driver)) {
+		snprintf(ret_message, message_size, "the driver is not open");
+		return -EINVAL;
+	}
+	inside.driver = dlopen(driver.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	error = inside.driver ? hide_driver_name(inside.driver) : -ENOENT;
+	if (error) {
+		snprintf(ret_message, message_size, "%s: cannot stand before this driver: %s", driver.dli_fname, strerror(-error));
+		return error;
+	}
+	void *handle = dlopen(inside.file, RTLD_NOW | RTLD_LOCAL);
+	if (!handle) {
+		snprintf(ret_message, message_size, "%s", dlerror());
+		return -ENOEXEC;
+	}
+	error = set_hooks(handle, ret_message, message_size);
+	if (!error)
+		error = check_found(handle, ret_message, message_size);
+	if (error)
+		dlclose(handle);
+	else
+		inside.handle = handle;
+	(void)worker;
+	return error;
+}
+
+/* ---- Who is served */
+
+uint64_t ckt_inside_enter(uint64_t owner)
+{
+	uint64_t before = serving_owner;
+	serving_owner = owner;
+	return before;
+}
+
+void ckt_inside_leave(uint64_t before)
+{
+	serving_owner = before;
+}
+
+uint64_t ckt_inside_captured_call(void)
+{
+	return ckt_lib_capture_id && ckt_inside_has_tables() ? ckt_lib_capture_id : 0;
+}
+
+uint64_t ckt_inside_owner(void)
+{
+	uint64_t owner = ckt_inside_captured_call();
+	if (!owner)
+		owner = serving_owner;
+	/* Of no object: the context's. */
+	if (!owner && ckt_inside_has_tables() && ckt_worker.current)
+		owner = ckt_worker.current->id;
+	return owner | CKT_MEMORY_LIBRARY;
+}
+
+bool ckt_inside_has_tables(void)
+{
+	struct ckt_worker *worker = &ckt_worker;
+	return !worker->go || pthread_equal(pthread_self(), worker->executor);
+}
+
+/* ---- Figures */
+
+void ckt_inside_count_modules(void)
+{
+	atomic_fetch_add(&inside.modules, 1);
+}
+
+void ckt_inside_count_streams(int64_t change)
+{
+	atomic_fetch_add(&inside.streams, change);
+}
+
+void ckt_inside_count_events(int64_t change)
+{
+	atomic_fetch_add(&inside.events, change);
+}
+
+struct ckt_inside_figures ckt_inside_figures(void)
+{
+	struct ckt_inside_figures figures = ckt_inside_figures_of_memory();
+	figures.modules = atomic_load(&inside.modules);
+	figures.streams = (uint64_t)atomic_load(&inside.streams);
+	figures.events = (uint64_t)atomic_load(&inside.events);
+	return figures;
+}

@@ -1,0 +1,87 @@
+/* Calls of libraries beside the executor; see beside.h. */
+#include "server/worker/libs/library_long_call.h"
+
+#include <stdlib.h>
+
+#include "server/worker/libs/inside/inside.h"
+#include "server/worker/libs/libs.h"
+#include "server/worker/libs/state.h"
+#include "server/worker/worker.h"
+
+static void run(struct ckt_aside_job *job)
+{
+	struct ckt_beside *beside = (struct ckt_beside *)job;
+	uint64_t before = ckt_inside_enter(beside->owner);
+	beside->failed = false;
+	ckt_inside_missed = false;
+	beside->run(beside);
+	beside->missed = ckt_inside_missed;
+	ckt_inside_leave(before);
+}
+
+/* Later calls for the object wait; it may have ended meanwhile. */
+static void mark(struct ckt_worker *worker, struct ckt_beside *beside, bool on)
+{
+	struct ckt_object *object = beside->owner ? ckt_objects_find_kind(&worker->objects, beside->owner, CKT_KIND_LIB_OBJECT) : NULL;
+	if (!object || (!on && !beside->marked))
+		return;
+	beside->marked = on;
+	object->library->beside += on ? 1 : (object->library->beside ? -1u : 0);
+}
+
+/* An allocation failed on a thread that cannot take back what pools keep: here it can. */
+static bool try_again(struct ckt_worker *worker, struct ckt_beside *beside)
+{
+	const struct ckt_object *context = ckt_objects_find(&worker->objects, beside->context);
+	if (!beside->missed || !beside->failed || beside->again || !context)
+		return false;
+	beside->again = true;
+	ckt_inside_free_waiting(worker, 0);
+	ckt_pools_release(worker, context->ctx.device, true);
+	/* Behind the frees that wait beside. */
+	ckt_aside_submit(worker, &beside->job);
+	return true;
+}
+
+static void finish(struct ckt_worker *worker, struct ckt_aside_job *job)
+{
+	struct ckt_beside *beside = (struct ckt_beside *)job;
+	struct ckt_wcall *call = beside->call;
+	ckt_inside_notes_settle(worker);
+	if (try_again(worker, beside))
+		return;
+	mark(worker, beside, false);
+	uint64_t before = worker->current ? worker->current->id : 0;
+	int result = (int)ckt_worker_use_context(worker, beside->context);
+	ckt_lib_state_resume(call);
+	int done = beside->done(beside);
+	ckt_lib_state_resume(NULL);
+	result = result ? result : done;
+	if (call) {
+		ckt_lib_state_done(call, (CUresult)result);
+		ckt_wcall_finish(call, (CUresult)result);
+	}
+	if (before)
+		ckt_worker_use_context(worker, before);
+	free(beside);
+}
+
+int ckt_beside(struct ckt_wcall *call, struct ckt_beside *beside)
+{
+	struct ckt_worker *worker = &ckt_worker;
+	const struct ckt_object *context;
+	beside->call = call;
+	if (!beside->context)
+		beside->context = worker->current ? worker->current->id : 0;
+	context = ckt_objects_find_kind(&worker->objects, beside->context, CKT_KIND_CONTEXT);
+	if (worker->go && context && !ckt_lib_capture_stream) {
+		beside->job = (struct ckt_aside_job){.context = context->real, .run = run, .finish = finish};
+		mark(worker, beside, true);
+		ckt_aside_submit(worker, &beside->job);
+		return CKT_WCALL_LATER;
+	}
+	run(&beside->job);
+	int result = beside->done(beside);
+	free(beside);
+	return result;
+}

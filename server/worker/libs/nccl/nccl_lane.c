@@ -1,0 +1,163 @@
+/*
+ * Communicators' lanes: which call of NCCL runs when, and for whom; see nccl.h.
+ *
+ *	submit -> lane of its first communicator -> all of its communicators idle? -> a thread -> finished on the executor -> the next ones
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "server/worker/session/blocking_call.h"
+#include "server/worker/libs/nccl/nccl.h"
+#include "server/worker/worker.h"
+
+CUresult ckt_nccl_comm_idle(const struct ckt_nccl_comm *comm)
+{
+	if (comm->closed)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return comm->first || comm->running || comm->beside ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+/* What no object has any more.  While a call that waits for peers has it still it is left to that call's end. */
+void ckt_nccl_comm_drop_gone(struct ckt_nccl_comm *comm)
+{
+	if (!comm->gone || comm->first || comm->running || comm->beside || comm->pending)
+		return;
+	ncclComm_t real = atomic_exchange(&comm->real, NULL);
+	if (real && ckt_nccl.ncclCommAbort)
+		ckt_nccl.ncclCommAbort(real);
+}
+
+/* Whose lane waits for what runs for others; references. */
+static struct ckt_nccl_comm *postponed;
+
+static void run_job(struct ckt_aside_job *aside)
+{
+	struct ckt_nccl_job *job = (struct ckt_nccl_job *)aside;
+	job->run(job);
+}
+
+static bool may_start(const struct ckt_nccl_job *job)
+{
+	bool may = !job->comm->running && !job->comm->beside;
+	for (unsigned i = 0; i < job->other_count; i++)
+		may &= !job->others[i]->running && !job->others[i]->beside;
+	return may;
+}
+
+static void occupy(struct ckt_nccl_job *job, bool on)
+{
+	if (job->alone) {
+		job->comm->beside += on ? 1 : -1u;
+		return;
+	}
+	job->comm->running = job->comm->started = on;
+	for (unsigned i = 0; i < job->other_count; i++)
+		job->others[i]->running = on;
+}
+
+static void finish_job(struct ckt_worker *worker, struct ckt_aside_job *aside);
+
+/* False: it does not run, and its status says why. */
+static bool launch(struct ckt_worker *worker, struct ckt_nccl_job *job)
+{
+	job->aside.run = run_job;
+	job->aside.finish = finish_job;
+	if (!job->aside.context)
+		job->aside.context = job->comm->context;
+	/* Its context may have gone with it. */
+	if (job->comm->gone && !job->comm->pending) {
+		job->status = ncclInvalidArgument;
+		return false;
+	}
+	if (job->makes && !ckt_nccl_has_room()) {
+		job->status = ncclSystemError;
+		return false;
+	}
+	occupy(job, true);
+	if (ckt_apart_submit(worker, &job->aside) == 0)
+		return true;
+	occupy(job, false);
+	static bool once;
+	if (!once)
+		ckt_warning("more calls of NCCL wait for other ranks than a worker has threads for (%d)", CKT_APART_MAX);
+	once = true;
+	job->status = ncclSystemError;
+	return false;
+}
+
+static void finish_one(struct ckt_worker *worker, struct ckt_nccl_job *job)
+{
+	struct ckt_nccl_comm *comm = job->comm, **others = job->others;
+	if (!job->alone) {
+		comm->first = job->next;
+		if (!comm->first)
+			comm->last = NULL;
+	}
+	for (unsigned i = 0; i < job->other_count; i++)
+		ckt_nccl_comm_drop_gone(others[i]);
+	job->finish(worker, job);
+	free(others);
+	ckt_nccl_comm_drop_gone(comm);
+	ckt_nccl_comm_unref(comm);
+}
+
+/* One after the other without calling itself: a client may have put any number of calls there that no thread is to be had for. */
+static void advance(struct ckt_worker *worker, struct ckt_nccl_comm *comm)
+{
+	comm->refs++;
+	while (comm->first && !comm->started) {
+		struct ckt_nccl_job *job = comm->first;
+		if (!may_start(job)) {
+			if (!comm->postponed) {
+				comm->postponed = true;
+				comm->refs++;
+				comm->next_postponed = postponed;
+				postponed = comm;
+			}
+			break;
+		}
+		if (!launch(worker, job))
+			finish_one(worker, job);
+	}
+	ckt_nccl_comm_unref(comm);
+}
+
+static void advance_postponed(struct ckt_worker *worker)
+{
+	struct ckt_nccl_comm *list = postponed;
+	postponed = NULL;
+	while (list) {
+		struct ckt_nccl_comm *comm = list;
+		list = comm->next_postponed;
+		comm->postponed = false;
+		advance(worker, comm);
+		ckt_nccl_comm_unref(comm);
+	}
+}
+
+static void finish_job(struct ckt_worker *worker, struct ckt_aside_job *aside)
+{
+	struct ckt_nccl_job *job = (struct ckt_nccl_job *)aside;
+	struct ckt_nccl_comm *comm = job->comm;
+	comm->refs++;
+	occupy(job, false);
+	finish_one(worker, job);
+	advance(worker, comm);
+	advance_postponed(worker);
+	ckt_nccl_comm_unref(comm);
+}
+
+void ckt_nccl_job_submit(struct ckt_worker *worker, struct ckt_nccl_comm *comm, struct ckt_nccl_job *job)
+{
+	job->comm = comm;
+	job->next = NULL;
+	comm->refs++;
+	if (job->alone) {
+		if (!launch(worker, job))
+			finish_one(worker, job);
+		return;
+	}
+	*(comm->first ? &comm->last->next : &comm->first) = job;
+	comm->last = job;
+	advance(worker, comm);
+}

@@ -1,0 +1,77 @@
+/* Which communicators have ranks in other sessions; see nccl_members.h. */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/worker/libs/nccl/nccl.h"
+
+enum { NAMED_MAX = 8 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ckt_nccl_comm *first;
+
+void ckt_nccl_peers_add(struct ckt_nccl_comm *comm)
+{
+	pthread_mutex_lock(&lock);
+	comm->known = true;
+	comm->next_known = first;
+	first = comm;
+	pthread_mutex_unlock(&lock);
+}
+
+void ckt_nccl_peers_remove(struct ckt_nccl_comm *comm)
+{
+	pthread_mutex_lock(&lock);
+	for (struct ckt_nccl_comm **link = &first; comm->known && *link; link = &(*link)->next_known)
+		if (*link == comm) {
+			*link = comm->next_known;
+			comm->known = false;
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Precondition: locked. */
+static bool is_here(const struct ckt_nccl_comm *like, int rank)
+{
+	for (const struct ckt_nccl_comm *comm = first; comm; comm = comm->next_known)
+		if (comm->rank == rank && !memcmp(comm->identity, like->identity, CKT_NCCL_ID_BYTES))
+			return true;
+	return false;
+}
+
+/* "rank 1", "ranks 1, 2 and 5 others"; how many there are.  Precondition: locked. */
+static int name_ranks(const struct ckt_nccl_comm *comm, bool here, char *text, size_t size)
+{
+	int count = 0;
+	size_t used = 0;
+	char list[16 * NAMED_MAX] = "";
+	for (int rank = 0; rank < comm->ranks; rank++) {
+		if (is_here(comm, rank) != here)
+			continue;
+		if (count++ < NAMED_MAX)
+			used += (size_t)snprintf(list + used, sizeof list - used, "%s%d", used ? ", " : "", rank);
+	}
+	if (count > NAMED_MAX)
+		snprintf(text, size, "ranks %s and %d others", list, count - NAMED_MAX);
+	else
+		snprintf(text, size, "rank%s %s", count == 1 ? "" : "s", list);
+	return count;
+}
+
+bool ckt_nccl_has_peers(char *ret_text, size_t text_size)
+{
+	char here[192], elsewhere[192];
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (const struct ckt_nccl_comm *comm = first; comm && !found; comm = comm->next_known) {
+		found = name_ranks(comm, false, elsewhere, sizeof elsewhere) > 0;
+		if (!found)
+			continue;
+		name_ranks(comm, true, here, sizeof here);
+		snprintf(ret_text, text_size, "the session is %s of a communicator of NCCL with %d ranks, and other sessions are %s", here, comm->ranks, elsewhere);
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}

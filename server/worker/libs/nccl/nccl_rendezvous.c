@@ -1,0 +1,130 @@
+/*
+ * How the ranks of a communicator agree on a new unique id at a restore where nobody told them one (ckt_nccl_ids_add): rank 0 makes it and leaves it
+ * in the host's shared memory, under the communicator's identity and the server's name, until all ranks have met.  So this is for ranks of one
+ * server, whose workers are one user's.
+ *
+ * Threading: any number of threads.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "rpc/net.h"
+#include "server/worker/libs/nccl/nccl.h"
+#include "server/worker/worker.h"
+
+enum { LOOK_NS = 2000000, PATH_BYTES = 128 };
+
+struct notice {
+	char magic[8];
+	uint64_t pid, started;		/* of rank 0's worker: what a dead one left is no meeting place */
+	uint8_t identity[CKT_NCCL_ID_BYTES], id[CKT_NCCL_ID_BYTES];
+};
+
+static const char magic[8] = "cktnccl1";
+
+/* In clock ticks since the boot; 0: there is no such process. */
+static uint64_t start_time(uint64_t pid)
+{
+	char path[64], text[1024];
+	uint64_t started = 0;
+	snprintf(path, sizeof path, "/proc/%" PRIu64 "/stat", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	/* The name may hold anything; field 22, of which 20 stand behind it. */
+	const char *p = strrchr(text, ')');
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	if (p)
+		started = strtoull(p + 1, NULL, 10);
+	return started;
+}
+
+/* The place of an identity, for workers of this server. */
+static void name_place(const uint8_t *identity, char path[PATH_BYTES])
+{
+	uint8_t hashed[CKT_NCCL_ID_BYTES];
+	const char *slash = strrchr(ckt_worker.socket, '/');
+	size_t length = slash ? (size_t)(slash - ckt_worker.socket) : 0;
+	ckt_nccl_identity_derive(identity, 0, CKT_NCCL_NONE, ckt_worker.socket, length, hashed);
+	int n = snprintf(path, PATH_BYTES, "/dev/shm/cricket-nccl-%u-", (unsigned)geteuid());
+	for (unsigned i = 8; i < 24; i++)
+		n += snprintf(path + n, PATH_BYTES - (size_t)n, "%02x", hashed[i]);
+}
+
+/* 0 or -errno. */
+static int leave(const char *path, const struct notice *notice)
+{
+	char fresh[PATH_BYTES + 16];
+	snprintf(fresh, sizeof fresh, "%s.%d", path, (int)getpid());
+	unlink(fresh);
+	int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	int error = write(fd, notice, sizeof *notice) == (ssize_t)sizeof *notice ? 0 : -EIO;
+	close(fd);
+	if (!error && rename(fresh, path))
+		error = -errno;
+	if (error)
+		unlink(fresh);
+	return error;
+}
+
+static bool look(const char *path, const uint8_t *identity, ncclUniqueId *ret_id)
+{
+	struct notice notice;
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	bool there = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && read(fd, &notice, sizeof notice) == (ssize_t)sizeof notice;
+	close(fd);
+	if (!there || memcmp(notice.magic, magic, sizeof magic) || memcmp(notice.identity, identity, CKT_NCCL_ID_BYTES) ||
+	    !notice.started || start_time(notice.pid) != notice.started)
+		return false;
+	memcpy(ret_id, notice.id, CKT_NCCL_ID_BYTES);
+	return true;
+}
+
+ncclResult_t ckt_nccl_meet(const uint8_t *identity, int rank, int64_t deadline_ms, ncclUniqueId *ret_id)
+{
+	char path[PATH_BYTES];
+	name_place(identity, path);
+	if (rank) {
+		while (!look(path, identity, ret_id)) {
+			if (ckt_net_now_ms() >= deadline_ms)
+				return ncclRemoteError;
+			nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+		}
+		return ncclSuccess;
+	}
+	struct notice notice = {.pid = (uint64_t)getpid(), .started = start_time((uint64_t)getpid())};
+	memcpy(notice.magic, magic, sizeof magic);
+	memcpy(notice.identity, identity, CKT_NCCL_ID_BYTES);
+	ncclResult_t status = ckt_nccl.ncclGetUniqueId ? ckt_nccl.ncclGetUniqueId(ret_id) : ncclInvalidUsage;
+	memcpy(notice.id, ret_id, CKT_NCCL_ID_BYTES);
+	int error = status ? 0 : leave(path, &notice);
+	if (error)
+		ckt_warning("%s: %s: the other ranks of a communicator do not hear of its new id", path, strerror(-error));
+	return error ? ncclSystemError : status;
+}
+
+void ckt_nccl_met(const uint8_t *identity)
+{
+	char path[PATH_BYTES];
+	name_place(identity, path);
+	unlink(path);
+}

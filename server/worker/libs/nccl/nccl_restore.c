@@ -1,0 +1,114 @@
+/* How a restore makes communicators anew, and what a job's checkpoint asks of them; see nccl.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rpc/net.h"
+#include "server/worker/session/blocking_call.h"
+#include "server/worker/libs/nccl/nccl.h"
+#include "server/worker/worker.h"
+
+enum { RESTORE_MS = 60000, GRACE_MS = 2000 };
+
+static struct {
+	struct ckt_nccl_ids *pairs;
+	size_t count;
+	int64_t deadline_ms;		/* of the restore's communicators; 0: it has begun with none */
+} restore;
+
+static bool is_made(void *data)
+{
+	const struct ckt_nccl_comm *comm = data;
+	return !comm->pending;
+}
+
+int ckt_nccl_ids_add(struct ckt_worker *worker, const struct ckt_nccl_ids *pairs, size_t count)
+{
+	(void)worker;
+	if (count > CKT_NCCL_PAIRS_MAX - restore.count)
+		return -ENOSPC;
+	struct ckt_nccl_ids *all = count ? reallocarray(restore.pairs, restore.count + count, sizeof *all) : restore.pairs;
+	if (count && !all)
+		return -ENOMEM;
+	if (count)
+		memcpy(all + restore.count, pairs, count * sizeof *all);
+	restore.pairs = all;
+	restore.count += count;
+	return 0;
+}
+
+bool ckt_nccl_new_id(struct ckt_worker *worker, const uint8_t *identity, ncclUniqueId *ret_id, int64_t *ret_deadline_ms)
+{
+	(void)worker;
+	if (!restore.deadline_ms)
+		restore.deadline_ms = ckt_net_now_ms() + RESTORE_MS;
+	*ret_deadline_ms = restore.deadline_ms;
+	for (size_t i = restore.count; i-- > 0;)
+		if (!memcmp(restore.pairs[i].identity, identity, CKT_NCCL_ID_BYTES)) {
+			memcpy(ret_id, restore.pairs[i].id, CKT_NCCL_ID_BYTES);
+			return true;
+		}
+	return false;
+}
+
+static struct ckt_object *next_comm(struct ckt_worker *worker, uint32_t *cursor)
+{
+	struct ckt_object *object;
+	while ((object = ckt_objects_next(&worker->objects, cursor)))
+		if (ckt_handle_kind(object->id) == CKT_KIND_LIB_OBJECT && object->library->library->lib == CKT_LIB_NCCL &&
+		    object->library->type == CKT_NCCL_TYPE_COMM && object->real)
+			return object;
+	return NULL;
+}
+
+static int here(struct ckt_worker *worker, const uint8_t *identity)
+{
+	struct ckt_object *object;
+	int count = 0;
+	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
+		const struct ckt_nccl_comm *comm = object->real;
+		count += !memcmp(comm->identity, identity, CKT_NCCL_ID_BYTES);
+	}
+	return count;
+}
+
+CUresult ckt_nccl_comm_settled(struct ckt_worker *worker, struct ckt_nccl_comm *comm)
+{
+	if (!comm->pending)
+		return CUDA_SUCCESS;
+	/* The executor waits for nobody: a client asks nothing of what is not made. */
+	if (worker->go)
+		return CUDA_ERROR_NOT_READY;
+	/* Those that meet nobody say so themselves. */
+	return ckt_apart_wait(worker, is_made, comm, restore.deadline_ms + GRACE_MS) ? CUDA_ERROR_TIMEOUT : CUDA_SUCCESS;
+}
+
+static int report(struct ckt_worker *worker, const struct ckt_nccl_comm *comm, char *ret_message, size_t message_size)
+{
+	snprintf(ret_message, message_size,
+		 "a communicator of %d ranks was not made anew: %d of them are in this session, and the others did not come within %d s; restore the job's "
+		 "sessions together, by cricketctl restore --job",
+		 comm->ranks, here(worker, comm->identity), RESTORE_MS / 1000);
+	return -ETIMEDOUT;
+}
+
+int ckt_nccl_loaded(struct ckt_worker *worker, char *ret_message, size_t message_size)
+{
+	struct ckt_object *object;
+	for (uint32_t cursor = 0; (object = next_comm(worker, &cursor));) {
+		struct ckt_nccl_comm *comm = object->real;
+		if (ckt_nccl_comm_settled(worker, comm) || comm->status == ncclRemoteError)
+			return report(worker, comm, ret_message, message_size);
+		if (!comm->status)
+			continue;
+		snprintf(ret_message, message_size, "a communicator of %d ranks could not be made anew: %s", comm->ranks,
+			 ckt_nccl.ncclGetErrorString ? ckt_nccl.ncclGetErrorString((ncclResult_t)comm->status) : "unknown error");
+		return -EIO;
+	}
+	/* They are of no further use: an id serves once. */
+	free(restore.pairs);
+	restore.pairs = NULL;
+	restore.count = 0;
+	restore.deadline_ms = 0;
+	return 0;
+}
