@@ -24,7 +24,7 @@
 
 #include "softgpu/event_shared.h"
 
-/* server/daemon/leftovers.c knows it too. */
+/* server/daemon/session/worker_leftovers.c knows it too. */
 #define CKT_SOFT_EVENT_PREFIX "cricket-shared-event-"
 
 enum { TRIES = 16 };

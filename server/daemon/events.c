@@ -1,11 +1,11 @@
 /* Events; see events.h. */
-#include "events.h"
+#include "server/daemon/events.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "control.h"
+#include "server/daemon/peer/control.h"
 #include "base/log.h"
 
 enum {

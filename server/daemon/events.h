@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "session.h"
+#include "server/daemon/session/session.h"
 
 enum ckt_event_name {
 	CKT_EVENT_STARTED,

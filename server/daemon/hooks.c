@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "events.h"
+#include "server/daemon/events.h"
 #include "base/close_from.h"
 #include "rpc/control.h"
 #include "base/log.h"

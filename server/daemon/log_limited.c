@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "server.h"
+#include "server/daemon/server.h"
 
 enum { REFILL_MS = 1000, TELL_MS = 10000 };
 

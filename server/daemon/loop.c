@@ -1,5 +1,5 @@
 /* The event loop; see loop.h. */
-#include "loop.h"
+#include "server/daemon/loop.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

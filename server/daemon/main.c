@@ -3,7 +3,7 @@
  *
  * Process model
  *	cricket-server		one epoll loop, never loads a CUDA driver; a thread for each connection that carries files of an image
- *				(data.c) and none besides.  Owns the listening sockets, the lock beside
+ *				(stage_data.c) and none besides.  Owns the listening sockets, the lock beside
  *				--socket, and of every worker a pidfd and a connection to its control socket.
  *	  probe			a child at start that loads the driver, tells what it finds and ends.
  *	  cricket-worker	a direct child for each session, in a session (setsid) of its own, never root.  Inherits
@@ -26,16 +26,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "events.h"
-#include "kept.h"
-#include "nvml.h"
-#include "marks.h"
-#include "peer.h"
+#include "server/daemon/events.h"
+#include "server/daemon/image/memory_images.h"
+#include "server/daemon/nvml/nvml.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/peer/peer.h"
 #include "base/log.h"
-#include "server_key.h"
-#include "session.h"
-#include "stage.h"
-#include "term.h"
+#include "server/daemon/session/server_key.h"
+#include "server/daemon/session/session.h"
+#include "server/daemon/image/stage.h"
+#include "server/daemon/session/save_on_term.h"
 
 enum { EXIT_USAGE = 2, MESSAGE_SIZE = 1024, LONELY_MS = 500 };
 

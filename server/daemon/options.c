@@ -1,5 +1,5 @@
 /* The table of options; see options.h. */
-#include "options.h"
+#include "server/daemon/options.h"
 
 #include <ctype.h>
 #include <errno.h>

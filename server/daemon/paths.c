@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server.h"
+#include "server/daemon/server.h"
 
 /* installed and built are relative to the directory of the executable; in_libexec to CRICKET_LIBEXEC. */
 static int find(const char *in_libexec, const char *installed, const char *built, int mode, char ret_path[CKT_PATH_MAX])

@@ -8,14 +8,14 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "driver.h"
-#include "loop.h"
-#include "options.h"
+#include "server/daemon/nvml/driver_probe.h"
+#include "server/daemon/loop.h"
+#include "server/daemon/options.h"
 #include "rpc/identity.h"
 #include "rpc/net.h"
 #include "rpc/session.h"
 #include "rpc/worker.h"
-#include "stream.h"
+#include "server/daemon/peer/record_stream.h"
 
 struct ckt_admission;
 struct ckt_peer;
@@ -144,10 +144,10 @@ void ckt_log_limited(struct ckt_server *server, enum ckt_log_limit kind, const c
 /* Tells what was left out. */
 void ckt_log_limited_fini(struct ckt_server *server);
 
-/* leftovers.c: removes from /dev/shm what workers left that are gone. */
+/* worker_leftovers.c: removes from /dev/shm what workers left that are gone. */
 void ckt_leftovers_sweep(const struct ckt_server *server);
 
-/* notify.c: tells systemd, where it asked to be told. */
+/* systemd_notify.c: tells systemd, where it asked to be told. */
 void ckt_notify(const char *state);
 
 /* main.c: the number of sessions changed while stopping. */

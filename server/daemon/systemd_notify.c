@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "server.h"
+#include "server/daemon/server.h"
 
 void ckt_notify(const char *state)
 {

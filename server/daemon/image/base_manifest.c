@@ -1,9 +1,9 @@
 /* The manifest of the image that the next save of a session builds on, on its way to the session's worker. */
 #include <string.h>
 
-#include "control.h"
-#include "peer.h"
-#include "request.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/peer/peer.h"
+#include "server/daemon/session/worker_request.h"
 
 enum { BASE_TIMEOUT_MS = 60000 };
 

@@ -12,16 +12,16 @@
 #include <unistd.h>
 
 #include "checkpoint/format/broker.h"
-#include "control.h"
-#include "events.h"
-#include "job.h"
-#include "kept.h"
-#include "marks.h"
-#include "restore_claim.h"
-#include "request.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/events.h"
+#include "server/daemon/session/job.h"
+#include "server/daemon/image/memory_images.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/restore_claim.h"
+#include "server/daemon/session/worker_request.h"
 #include "base/fault_point.h"
 #include "base/log.h"
-#include "stage.h"
+#include "server/daemon/image/stage.h"
 
 enum { RELEASE_TIMEOUT_MS = 60000, STATUS_TIMEOUT_MS = 10000 };
 

@@ -5,8 +5,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "admission.h"
-#include "server.h"
+#include "server/daemon/policy/admission.h"
+#include "server/daemon/server.h"
 
 enum { LEFT_PART = 20 };	/* of the file system, which stays for others */
 

@@ -1,5 +1,5 @@
 /* Images in memory; see kept.h. */
-#include "kept.h"
+#include "server/daemon/image/memory_images.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control.h"
+#include "server/daemon/peer/control.h"
 #include "base/log.h"
-#include "stage.h"
+#include "server/daemon/image/stage.h"
 
 struct ckt_kept {
 	struct ckt_kept *next;

@@ -9,8 +9,8 @@
  */
 #pragma once
 
-#include "peer.h"
-#include "session.h"
+#include "server/daemon/peer/peer.h"
+#include "server/daemon/session/session.h"
 
 struct ckt_kept;
 

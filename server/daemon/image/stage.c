@@ -1,5 +1,5 @@
 /* Stages; see stage.h. */
-#include "stage.h"
+#include "server/daemon/image/stage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control.h"
+#include "server/daemon/peer/control.h"
 #include "base/fault_point.h"
 #include "base/log.h"
 

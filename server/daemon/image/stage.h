@@ -4,14 +4,14 @@
  *	--image-dir/tmp-RANDOM	belongs to the connection that made it and goes with it, or when the server starts again
  *	--image-dir/NAME	was kept; NAME.owner says whose it is
  *
- * A connection that carries an image's files is served by a thread of its own (data.c), because files are waited for.  Nothing that a
+ * A connection that carries an image's files is served by a thread of its own (stage_data.c), because files are waited for.  Nothing that a
  * peer names is opened but plain files of the stage, [a-z0-9-]+.
  *
  * Threading: the loop's thread.
  */
 #pragma once
 
-#include "peer.h"
+#include "server/daemon/peer/peer.h"
 
 struct ckt_stage;
 
@@ -35,7 +35,7 @@ void ckt_stage_peer_gone(struct ckt_peer *peer);
 /* [a-z0-9-]+, bounded. */
 bool ckt_stage_name_good(const char *name);
 
-/* ---- data.c */
+/* ---- stage_data.c */
 struct ckt_data;
 
 /* dir_fd is duplicated, space referenced; it may be NULL. */

@@ -17,7 +17,7 @@
 
 #include "base/fault_point.h"
 #include "base/log.h"
-#include "stage.h"
+#include "server/daemon/image/stage.h"
 
 enum { CONNECTIONS_MAX = 16, IDLE_MS = 60000, THREAD_STACK = 256 << 10 };
 static const uint64_t file_bytes_max = UINT64_C(1) << 50;

@@ -1,5 +1,5 @@
 /* The probe of a CUDA driver in a child; see driver.h. */
-#include "driver.h"
+#include "server/daemon/nvml/driver_probe.h"
 
 #include <dlfcn.h>
 #include <errno.h>

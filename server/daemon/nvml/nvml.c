@@ -1,5 +1,5 @@
 /* See nvml.h. */
-#include "nvml.h"
+#include "server/daemon/nvml/nvml.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "nvml_reader.h"
+#include "server/daemon/nvml/nvml_reader.h"
 #include "base/log.h"
 
 enum {

@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "control.h"
+#include "server/daemon/peer/control.h"
 
 /* For tests: another library than libnvidia-ml.so.1; NULL: that one. */
 extern const char *ckt_nvml_library;

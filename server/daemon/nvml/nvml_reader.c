@@ -1,5 +1,5 @@
 /* See nvml_reader.h. */
-#include "nvml_reader.h"
+#include "server/daemon/nvml/nvml_reader.h"
 
 #include <dlfcn.h>
 #include <errno.h>

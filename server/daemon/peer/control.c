@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 #include "checkpoint/format/broker.h"
-#include "control.h"
-#include "job.h"
-#include "kept.h"
-#include "marks.h"
-#include "nvml.h"
-#include "peer.h"
-#include "request.h"
-#include "restore_claim.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/session/job.h"
+#include "server/daemon/image/memory_images.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/nvml/nvml.h"
+#include "server/daemon/peer/peer.h"
+#include "server/daemon/session/worker_request.h"
+#include "server/daemon/session/restore_claim.h"
 #include "base/log.h"
-#include "session.h"
+#include "server/daemon/session/session.h"
 
 enum {
 	STATUS_TIMEOUT_MS = 1000,	/* a worker that does not answer is listed as it was known last */

@@ -7,8 +7,8 @@
  */
 #pragma once
 
-#include "peer.h"
-#include "session.h"
+#include "server/daemon/peer/peer.h"
+#include "server/daemon/session/session.h"
 
 void ckt_control_result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_MAX], ckt_control_status status, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "peer.h"
+#include "server/daemon/peer/peer.h"
 #include "base/log.h"
 
 static void listener_ready(struct ckt_source *source, uint32_t events)

@@ -1,5 +1,5 @@
 /* Connections up to their hello; see peer.h. */
-#include "peer.h"
+#include "server/daemon/peer/peer.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -10,13 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control.h"
-#include "job.h"
-#include "marks.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/session/job.h"
+#include "server/daemon/session/session_marks.h"
 #include "base/log.h"
-#include "server_key.h"
-#include "session.h"
-#include "stage.h"
+#include "server/daemon/session/server_key.h"
+#include "server/daemon/session/session.h"
+#include "server/daemon/image/stage.h"
 
 enum {
 	HELLO_TIMEOUT_MS = 5000,

@@ -7,10 +7,10 @@
  */
 #pragma once
 
-#include "admission.h"
+#include "server/daemon/policy/admission.h"
 #include "rpc/control.h"
 #include "rpc/session.h"
-#include "server.h"
+#include "server/daemon/server.h"
 
 struct ckt_broker;
 

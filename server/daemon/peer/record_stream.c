@@ -1,5 +1,5 @@
 /* Records without waiting; see stream.h. */
-#include "stream.h"
+#include "server/daemon/peer/record_stream.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "loop.h"
+#include "server/daemon/loop.h"
 #include "rpc/wire.h"
 
 struct ckt_stream_out;

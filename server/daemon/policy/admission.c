@@ -1,5 +1,5 @@
 /* Admission; see admission.h. */
-#include "admission.h"
+#include "server/daemon/policy/admission.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "peer.h"
+#include "server/daemon/peer/peer.h"
 #include "base/log.h"
-#include "session.h"
-#include "stage.h"
+#include "server/daemon/session/session.h"
+#include "server/daemon/image/stage.h"
 
 enum {
 	BUCKETS = 1024,

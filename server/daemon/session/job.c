@@ -1,14 +1,14 @@
 /* Jobs; see job.h. */
-#include "job.h"
+#include "server/daemon/session/job.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "control.h"
-#include "peer.h"
-#include "request.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/peer/peer.h"
+#include "server/daemon/session/worker_request.h"
 #include "base/log.h"
 
 enum { CALL_MS = 5000 };

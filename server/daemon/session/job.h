@@ -16,7 +16,7 @@
 
 #include "rpc/control.h"
 #include "rpc/job.h"
-#include "session.h"
+#include "server/daemon/session/session.h"
 
 /* Of a session that is held with its job. */
 struct ckt_job_hold {

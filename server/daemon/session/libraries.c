@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/trusted_file.h"
-#include "server.h"
+#include "server/daemon/server.h"
 
 static int __attribute__((format(printf, 2, 3))) add(struct ckt_server *server, const char *format, ...)
 {

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control.h"
-#include "peer.h"
-#include "request.h"
-#include "session.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/peer/peer.h"
+#include "server/daemon/session/worker_request.h"
+#include "server/daemon/session/session.h"
 
 enum { MAKE_MS = 60000, TELL_MS = 15000 };
 

@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "control.h"
-#include "events.h"
-#include "marks.h"
-#include "pause.h"
-#include "request.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/events.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/pause.h"
+#include "server/daemon/session/worker_request.h"
 #include "base/fault_point.h"
 #include "base/log.h"
 

@@ -1,7 +1,7 @@
 /* Pauses; see pause.c.  Threading: the loop's thread. */
 #pragma once
 
-#include "session.h"
+#include "server/daemon/session/session.h"
 
 /* A session that an earlier server left: its pause goes on. */
 void ckt_pause_adopt(struct ckt_session *session);

@@ -1,13 +1,13 @@
 /* Restores under an id that an image names; see restore_claim.h. */
-#include "restore_claim.h"
+#include "server/daemon/session/restore_claim.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "marks.h"
-#include "server_key.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/server_key.h"
 
 struct ckt_claimant ckt_claimant_of(const struct ckt_peer *peer)
 {

@@ -12,8 +12,8 @@
  */
 #pragma once
 
-#include "peer.h"
-#include "session.h"
+#include "server/daemon/peer/peer.h"
+#include "server/daemon/session/session.h"
 
 /* What of the peer counts for a restore that it asks for; a copy, since the peer may go first. */
 struct ckt_claimant ckt_claimant_of(const struct ckt_peer *peer);

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "checkpoint/format/broker.h"
-#include "control.h"
-#include "events.h"
-#include "marks.h"
-#include "request.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/events.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/worker_request.h"
 #include "base/log.h"
-#include "term.h"
+#include "server/daemon/session/save_on_term.h"
 
 enum { DEADLINE_MS = 60000, RELEASE_TIMEOUT_MS = 60000, HOLD_TIMEOUT_MS = 5000 };
 

@@ -1,5 +1,5 @@
 /* The server's key; see server_key.h. */
-#include "server_key.h"
+#include "server/daemon/session/server_key.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "rpc/identity.h"
-#include "server.h"
+#include "server/daemon/server.h"
 
 enum { STRETCH = 4096, PURPOSE_SIZE = CKT_AUTH_NONCE_SIZE };
 

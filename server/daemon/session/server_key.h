@@ -1,5 +1,5 @@
 /*
- * The server's key, and what it vouches for: marks (marks.h) and the seals of images.
+ * The server's key, and what it vouches for: marks (session_marks.h) and the seals of images.
  *
  * The key is 32 random bytes in a file of mode 0600, made at the first start: $STATE_DIRECTORY/server-key where systemd gives such a
  * directory, else /var/lib/cricket/server-key for root and $XDG_STATE_HOME/cricket/server-key (~/.local/state) for others, and beside the

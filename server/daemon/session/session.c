@@ -1,5 +1,5 @@
 /* Sessions; see session.h. */
-#include "session.h"
+#include "server/daemon/session/session.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,17 +13,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "control.h"
-#include "events.h"
-#include "job.h"
-#include "kept.h"
-#include "marks.h"
-#include "pause.h"
-#include "request.h"
-#include "restore_claim.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/events.h"
+#include "server/daemon/session/job.h"
+#include "server/daemon/image/memory_images.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/pause.h"
+#include "server/daemon/session/worker_request.h"
+#include "server/daemon/session/restore_claim.h"
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
-#include "server_key.h"
+#include "server/daemon/session/server_key.h"
 
 enum {
 	START_TIMEOUT_MS = 120000,	/* a driver's first context after boot takes long, and a restore reads the whole image */

@@ -8,11 +8,11 @@
  */
 #pragma once
 
-#include "admission.h"
+#include "server/daemon/policy/admission.h"
 #include "rpc/job.h"
 #include "rpc/session.h"
 #include "rpc/worker.h"
-#include "server.h"
+#include "server/daemon/server.h"
 
 struct ckt_peer;
 struct ckt_request;

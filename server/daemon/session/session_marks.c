@@ -1,5 +1,5 @@
 /* What outlives a worker or the server; see marks.h. */
-#include "marks.h"
+#include "server/daemon/session/session_marks.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "rpc/session.h"
-#include "server_key.h"
+#include "server/daemon/session/server_key.h"
 
 enum { AGE_MAX_S = 86400, WATCH_MS = 3600 * 1000, TEXT_MAX = 512 };
 

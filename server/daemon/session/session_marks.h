@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "server.h"
+#include "server/daemon/server.h"
 
 enum ckt_mark { CKT_MARK_PARKED, CKT_MARK_MOVED, CKT_MARK_PAUSED, CKT_MARKS };
 

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "rpc/module_loading.h"
-#include "server.h"
+#include "server/daemon/server.h"
 
 extern char **environ;
 

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server.h"
+#include "server/daemon/server.h"
 
 #define COPIES "/run/cricket/libexec"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server.h"
+#include "server/daemon/server.h"
 
 #define EVENT_PREFIX "cricket-shared-event-"
 #define NOTICE_PREFIX "cricket-ipc-"

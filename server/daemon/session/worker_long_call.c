@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "request.h"
+#include "server/daemon/session/worker_request.h"
 #include "base/log.h"
 
 enum {

@@ -1,5 +1,5 @@
-/* Calls to workers; see request.h and session.h. */
-#include "request.h"
+/* Calls to workers; see worker_request.h and session.h. */
+#include "server/daemon/session/worker_request.h"
 
 #include <errno.h>
 #include <stddef.h>

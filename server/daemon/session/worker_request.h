@@ -1,14 +1,14 @@
 /* Calls to a worker that are under way; the part of session.c that knows records.  Threading: the loop's thread. */
 #pragma once
 
-#include "session.h"
+#include "server/daemon/session/session.h"
 
 /* 0 or -errno. */
 int ckt_request_connect(struct ckt_session *session, enum ckt_link_kind kind);
 /* Ends the connection: what waits for an answer over it gets the error, and the worker drops what it has not begun. */
 void ckt_request_hang_up(struct ckt_session *session, enum ckt_link_kind kind, int error);
 /*
- * long_call.c: as ckt_session_call, for what goes over CKT_LINK_LONG and may take any time as long as it comes on.  deadline_ms: what
+ * worker_long_call.c: as ckt_session_call, for what goes over CKT_LINK_LONG and may take any time as long as it comes on.  deadline_ms: what
  * the worker was told.  From then on it is asked for its progress; where it does not answer, or has not come on for ten minutes, the
  * call ends with -ETIMEDOUT.
  */

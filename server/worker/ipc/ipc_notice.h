@@ -1,7 +1,7 @@
 /*
  * Where a restored session that shares memory is found by those who look for it by its id: a small file in the host's shared memory, named by a hash of
  * the server's directory and the session's id, and by its worker, which holds it locked for as long as it lives.  So a dead one's is told from a living
- * one's, and a server removes it (server/daemon/leftovers.c).  Anybody's image may claim an id, so there may be several, and each is asked.
+ * one's, and a server removes it (server/daemon/session/worker_leftovers.c).  Anybody's image may claim an id, so there may be several, and each is asked.
  *
  * Threading: any.
  */
@@ -11,7 +11,7 @@
 
 #include "rpc/ipc.h"
 
-/* server/daemon/leftovers.c knows it too. */
+/* server/daemon/session/worker_leftovers.c knows it too. */
 #define CKT_IPC_NOTICE_PREFIX "cricket-ipc-"
 
 enum { CKT_IPC_NOTICES_MAX = 16 };

@@ -1,7 +1,7 @@
 /*
  * The genuine libraries behind the forwarded ones, in the worker: found (search.h), opened when first used, once, and kept.
  *
- * What the server says of where they lie comes in the worker's environment (server/daemon/libraries.c).  Threading: the executor's, or who
+ * What the server says of where they lie comes in the worker's environment (server/daemon/session/libraries.c).  Threading: the executor's, or who
  * restores.
  */
 #pragma once

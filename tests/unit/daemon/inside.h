@@ -4,11 +4,11 @@
  */
 #pragma once
 
-#include "control.h"
-#include "peer.h"
-#include "server.h"
-#include "session.h"
-#include "stage.h"
+#include "server/daemon/peer/control.h"
+#include "server/daemon/peer/peer.h"
+#include "server/daemon/server.h"
+#include "server/daemon/session/session.h"
+#include "server/daemon/image/stage.h"
 #include "tests/unit/suite.h"
 
 extern struct ckt_server server;

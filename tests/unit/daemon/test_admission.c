@@ -1,4 +1,4 @@
-/* server/daemon/admission.c: who gives way when something is full, and what each may take.  Counts only: no clock is compared. */
+/* server/daemon/policy/admission.c: who gives way when something is full, and what each may take.  Counts only: no clock is compared. */
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* server/daemon/base.c: the manifest of the image to build on goes to the worker of the caller's own session, piece by piece. */
+/* server/daemon/image/base_manifest.c: the manifest of the image to build on goes to the worker of the caller's own session, piece by piece. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* server/daemon/control.h: the control calls: which session is meant, what stands in a restore's way, and calls that are none. */
+/* server/daemon/peer/control.h: the control calls: which session is meant, what stands in a restore's way, and calls that are none. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

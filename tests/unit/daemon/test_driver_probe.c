@@ -1,9 +1,9 @@
-/* server/daemon/driver.c: which CUDA driver the sessions get: what is none is named, what is one is counted, in a child. */
+/* server/daemon/nvml/driver_probe.c: which CUDA driver the sessions get: what is none is named, what is one is counted, in a child. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "server/daemon/nvml/driver_probe.h"
 #include "inside.h"
 
 static struct ckt_driver_info info;

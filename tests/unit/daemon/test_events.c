@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "events.h"
+#include "server/daemon/events.h"
 #include "inside.h"
 
 static uint64_t last;

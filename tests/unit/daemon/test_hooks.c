@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "events.h"
+#include "server/daemon/events.h"
 #include "inside.h"
 
 static char hooks[128], message[256];

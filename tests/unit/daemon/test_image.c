@@ -1,4 +1,4 @@
-/* server/daemon/image.c: images of sessions that are held: by whom, until when, and chains that are restored. */
+/* server/daemon/image/image.c: images of sessions that are held: by whom, until when, and chains that are restored. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* server/daemon/space.c: bytes of images, counted by identity. */
+/* server/daemon/image/image_space.c: bytes of images, counted by identity. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
-/* server/daemon/job.h: which sessions are a job's, holding all of them or none, for whom and until when. */
+/* server/daemon/session/job.h: which sessions are a job's, holding all of them or none, for whom and until when. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "inside.h"
-#include "job.h"
+#include "server/daemon/session/job.h"
 
 static char text[CKT_MESSAGE_MAX];
 static ckt_control_job_res last;

@@ -1,4 +1,4 @@
-/* server/daemon/libraries.c: what workers are told of where libraries lie, and which --library-path is none. */
+/* server/daemon/session/libraries.c: what workers are told of where libraries lie, and which --library-path is none. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

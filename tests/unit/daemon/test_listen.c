@@ -1,5 +1,5 @@
 /*
- * server/daemon/listen.c: what the server listens on: refusals that name the remedy, a lock that a dead server leaves behind for the
+ * server/daemon/peer/listen.c: what the server listens on: refusals that name the remedy, a lock that a dead server leaves behind for the
  * next, the address file.
  */
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "loop.h"
+#include "server/daemon/loop.h"
 
 static struct ckt_loop loop;
 static int fired[16], fired_count;

@@ -1,11 +1,11 @@
-/* server/daemon/kept.c: images in memory: names, whose they are, limits, sealed once written, replaced by the same session alone. */
+/* server/daemon/image/memory_images.c: images in memory: names, whose they are, limits, sealed once written, replaced by the same session alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "inside.h"
-#include "kept.h"
+#include "server/daemon/image/memory_images.h"
 
 static char message[CKT_MESSAGE_MAX];
 

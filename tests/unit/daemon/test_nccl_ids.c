@@ -1,4 +1,4 @@
-/* server/daemon/nccl_ids.c: ids of communicators go between a connection and the copies that it took ahead, and to nobody else. */
+/* server/daemon/session/nccl_ids.c: ids of communicators go between a connection and the copies that it took ahead, and to nobody else. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-/* server/daemon/nvml.h: which GPUs a client is told of, whom it may ask, readers that end and workers that do not answer. */
-#include "nvml.h"
+/* server/daemon/nvml/nvml.h: which GPUs a client is told of, whom it may ask, readers that end and workers that do not answer. */
+#include "server/daemon/nvml/nvml.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "inside.h"
-#include "nvml_reader.h"
+#include "server/daemon/nvml/nvml_reader.h"
 
 static struct ckt_driver_info kept;
 static int fd;

@@ -1,5 +1,5 @@
-/* server/daemon/nvml_reader.h: every shape of a question to an NVML that is made up (fake_nvml.c), and the process that asks it. */
-#include "nvml_reader.h"
+/* server/daemon/nvml/nvml_reader.h: every shape of a question to an NVML that is made up (fake_nvml.c), and the process that asks it. */
+#include "server/daemon/nvml/nvml_reader.h"
 
 #include <signal.h>
 #include <stdio.h>

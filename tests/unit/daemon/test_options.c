@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "options.h"
+#include "server/daemon/options.h"
 
 static void test_sizes(void)
 {

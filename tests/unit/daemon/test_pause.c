@@ -1,5 +1,5 @@
 /*
- * server/daemon/pause.c: pauses by call: the mark that a later server goes by, the time at which a session goes on, and memory that is
+ * server/daemon/session/pause.c: pauses by call: the mark that a later server goes by, the time at which a session goes on, and memory that is
  * missing then.
  */
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "inside.h"
-#include "marks.h"
-#include "pause.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/pause.h"
 
 static ckt_control_status call(int fd, uint32_t proc, const char *id, int64_t until, uint64_t *ret_bytes, char *ret_text)
 {

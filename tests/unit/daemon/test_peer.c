@@ -1,12 +1,12 @@
-/* server/daemon/peer.c: connections up to their hello: who gets in, what refusals say, and bytes that are no hello. */
+/* server/daemon/peer/peer.c: connections up to their hello: who gets in, what refusals say, and bytes that are no hello. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "inside.h"
-#include "marks.h"
-#include "server_key.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/server_key.h"
 
 static int ask(ckt_hello_args args, const char *token, char *ret_text)
 {

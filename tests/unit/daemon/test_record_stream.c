@@ -1,4 +1,4 @@
-/* server/daemon/stream.c: records without waiting: pieces of every size, nothing read beyond a record, descriptors, bounds. */
+/* server/daemon/peer/record_stream.c: records without waiting: pieces of every size, nothing read beyond a record, descriptors, bounds. */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "rpc/net.h"
-#include "stream.h"
+#include "server/daemon/peer/record_stream.h"
 
 static struct ckt_loop loop;
 static struct ckt_stream stream;

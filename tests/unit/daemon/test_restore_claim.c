@@ -1,13 +1,13 @@
-/* server/daemon/restore_claim.c: whose a restored session is, and whether it may have the id that its image names. */
+/* server/daemon/session/restore_claim.c: whose a restored session is, and whether it may have the id that its image names. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "inside.h"
-#include "marks.h"
-#include "restore_claim.h"
-#include "server_key.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/restore_claim.h"
+#include "server/daemon/session/server_key.h"
 
 enum { ALICE = 1001, MALLORY = 1002 };
 

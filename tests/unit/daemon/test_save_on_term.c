@@ -1,4 +1,4 @@
-/* server/daemon/term.c: --on-term checkpoint:DIR: every session in a directory of its own, under its name only once it is whole. */
+/* server/daemon/session/save_on_term.c: --on-term checkpoint:DIR: every session in a directory of its own, under its name only once it is whole. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "inside.h"
-#include "marks.h"
-#include "term.h"
+#include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/save_on_term.h"
 
 static bool over(void *data)
 {

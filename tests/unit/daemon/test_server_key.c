@@ -1,4 +1,4 @@
-/* server/daemon/server_key.c: the key's file, ids that come from secrets, seals of images. */
+/* server/daemon/session/server_key.c: the key's file, ids that come from secrets, seals of images. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "inside.h"
-#include "server_key.h"
+#include "server/daemon/session/server_key.h"
 
 static char message[256];
 

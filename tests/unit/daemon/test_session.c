@@ -1,4 +1,4 @@
-/* server/daemon/session.h: sessions: who waits for them, their end, GPUs that a program leaves itself, sockets that dead workers left. */
+/* server/daemon/session/session.h: sessions: who waits for them, their end, GPUs that a program leaves itself, sockets that dead workers left. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

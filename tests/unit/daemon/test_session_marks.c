@@ -1,4 +1,4 @@
-/* server/daemon/marks.c: marks: written whole, read back, only of ids that are ids, and gone after a day. */
+/* server/daemon/session/session_marks.c: marks: written whole, read back, only of ids that are ids, and gone after a day. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <fcntl.h>
 
 #include "inside.h"
-#include "marks.h"
+#include "server/daemon/session/session_marks.h"
 
 static const char id[] = "0123456789ab";
 

@@ -1,4 +1,4 @@
-/* server/daemon/spawn.c: starting workers: descriptor 3, a clean environment, no privileges, and failures that name the step. */
+/* server/daemon/session/spawn.c: starting workers: descriptor 3, a clean environment, no privileges, and failures that name the step. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

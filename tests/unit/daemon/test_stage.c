@@ -1,4 +1,4 @@
-/* server/daemon/stage.c: stages: names, whose they are, what goes with a connection and what is kept. */
+/* server/daemon/image/stage.c: stages: names, whose they are, what goes with a connection and what is kept. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* server/daemon/data.c: connections that carry an image's files: plain files of the stage by pieces, and nothing else. */
+/* server/daemon/image/stage_data.c: connections that carry an image's files: plain files of the stage by pieces, and nothing else. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

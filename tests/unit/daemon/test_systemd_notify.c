@@ -1,4 +1,4 @@
-/* server/daemon/notify.c: sd_notify: one datagram to where NOTIFY_SOCKET says, and nothing where it says nothing of use. */
+/* server/daemon/systemd_notify.c: sd_notify: one datagram to where NOTIFY_SOCKET says, and nothing where it says nothing of use. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * server/daemon/reach.c: copies of our own files where the workers' user reaches them: named by their contents, shared, and never
+ * server/daemon/session/worker_files.c: copies of our own files where the workers' user reaches them: named by their contents, shared, and never
  * somebody else's.
  */
 #include <errno.h>

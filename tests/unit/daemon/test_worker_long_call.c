@@ -1,10 +1,10 @@
-/* server/daemon/long_call.c: calls without a fixed end, of workers that answer, that come on, and that do neither. */
+/* server/daemon/session/worker_long_call.c: calls without a fixed end, of workers that answer, that come on, and that do neither. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "inside.h"
-#include "request.h"
+#include "server/daemon/session/worker_request.h"
 
 static struct {
 	unsigned times;

@@ -1,11 +1,11 @@
-/* server/daemon/request.c: calls to workers: each is answered once, whatever the worker does, and its descriptor is never left open. */
+/* server/daemon/session/worker_request.c: calls to workers: each is answered once, whatever the worker does, and its descriptor is never left open. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "inside.h"
-#include "request.h"
+#include "server/daemon/session/worker_request.h"
 
 static struct {
 	unsigned count;

@@ -43,7 +43,7 @@ static void test_notice(void)
 	/* A second one may claim the id: both are found. */
 	MUST(ckt_ipc_notice_leave(&ckt_worker, session), 0);
 	IS(ckt_ipc_notice_find(&ckt_worker, session, sockets), 2);
-	/* What a dead one left is none, and the next who looks around removes it: server/daemon/leftovers.c. */
+	/* What a dead one left is none, and the next who looks around removes it: server/daemon/session/worker_leftovers.c. */
 	close(go[1]);
 	MUST(waitpid(child, &status, 0), child);
 	IS(status, 0);
