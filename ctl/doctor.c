@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/patch/environment.h"
+#include "base/environment.h"
 #include "rpc/nvml.h"
 
 extern char **environ;
@@ -128,7 +128,7 @@ static void check_servers(struct ckt_doctor *doctor, const struct ckt_ctl_args *
 /* Installed beside us, or in the build tree; CRICKET_LIBDIR as for cricket-run. */
 static bool find_library(char ret_path[PATH_SIZE])
 {
-	static const char *const places[] = {"../lib/cricket", "../lib/x86_64-linux-gnu/cricket", "../lib64/cricket", "../client/patch",
+	static const char *const places[] = {"../lib/cricket", "../lib/x86_64-linux-gnu/cricket", "../lib64/cricket", "../client/preload",
 					     "../client"};
 	char exe[PATH_SIZE], candidate[2 * PATH_SIZE];
 	const char *libdir = getenv("CRICKET_LIBDIR");

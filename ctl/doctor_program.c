@@ -9,7 +9,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "client/patch/static_table.h"
+#include "cudacommon/static_runtimes.h"
 #include "doctor.h"
 
 enum { PATH_SIZE = 4096, SCRIPTS_MAX = 4, CAPABILITY_SIZE = 64 };

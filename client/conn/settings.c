@@ -11,7 +11,7 @@
 #include "rpc/identity.h"
 #include "base/log.h"
 #include "base/processors.h"
-#include "client/patch/environment.h"
+#include "base/environment.h"
 
 struct ckt_settings ckt_settings;
 

@@ -1,6 +1,6 @@
 /*
  * System calls on managed memory, and on pinned memory that the device has a copy of: what the preloaded library asks before it makes one
- * (client/patch/buffers.h).
+ * (client/preload/system_call_buffers.h).
  *
  * A system call does its work in the region's second mapping, which is always open.  So what the GPU is given while it blocks takes no
  * pages away from under it.
@@ -11,7 +11,7 @@
 
 #include "client/cuda/managed.h"
 #include "client/cuda/route.h"
-#include "client/patch/buffers.h"
+#include "client/preload/system_call_buffers.h"
 
 #pragma weak cricket_buffers
 

@@ -16,7 +16,7 @@
 #include "client/patch/libraries.h"
 #include "client/patch/nvrtc.h"
 #include "client/patch/redirect.h"
-#include "client/patch/say.h"
+#include "client/patch/patch_log.h"
 
 enum { PENDING_MAX = 4096, SUSPECTS_MAX = 256 };
 

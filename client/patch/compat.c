@@ -13,8 +13,8 @@
 
 #include "client/patch/compat12.h"
 #include "client/patch/redirect.h"
-#include "client/patch/say.h"
-#include "client/patch/static_table.h"
+#include "client/patch/patch_log.h"
+#include "cudacommon/static_runtimes.h"
 
 static struct ckt_runtime our_runtime;
 

@@ -1,6 +1,6 @@
 /*
  * An ELF file on disk, read as untrusted bytes: it need not be one, and need not be the one that is mapped as a library.  Needs libc's plainest
- * functions only (say.h).  Threading: none.
+ * functions only (patch_log.h).  Threading: none.
  */
 #pragma once
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "client/patch/say.h"
+#include "client/patch/patch_log.h"
 
 enum { PAGE = 4096, JUMP_BYTES = 12 };
 

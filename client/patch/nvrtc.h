@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "client/patch/object.h"
+#include "client/patch/loaded_object.h"
 
 /* Whether cricket-run --soft started this process.  Takes the environment, since getenv may not work yet. */
 bool ckt_nvrtc_wanted(char *const *environment);

@@ -1,5 +1,5 @@
 /*
- * Finds the entry points by content and overwrites them.  See redirect.h and static_table.h.
+ * Finds the entry points by content and overwrites them.  See redirect.h and static_runtimes.h.
  */
 #include "client/patch/redirect.h"
 
@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/patch/say.h"
-#include "client/patch/static_table.h"
+#include "client/patch/patch_log.h"
+#include "cudacommon/static_runtimes.h"
 
 enum {
 	PAGE = 4096,

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "client/patch/object.h"
+#include "client/patch/loaded_object.h"
 
 /* Our libcudart.so.13, found among the loaded objects. */
 struct ckt_runtime {

@@ -11,7 +11,7 @@
 #include "client/patch/libraries.h"
 #include "client/patch/nvrtc.h"
 #include "client/patch/redirect.h"
-#include "client/patch/say.h"
+#include "client/patch/patch_log.h"
 #include "client/patch/takeover.h"
 
 enum { SUSPECTS_MAX = 64, GENUINE_MAX = 32 };

@@ -7,8 +7,8 @@
 
 #include "client/patch/elf_file.h"
 #include "client/patch/redirect.h"
-#include "client/patch/say.h"
-#include "client/patch/static_table.h"
+#include "client/patch/patch_log.h"
+#include "cudacommon/static_runtimes.h"
 
 enum { ENTRIES_MAX = 512 };
 
@@ -143,7 +143,7 @@ enum ckt_redirect_result ckt_redirect_shared(const struct ckt_object *object, co
 	for (unsigned i = 0; major && i < ckt_static_names_count && count < ENTRIES_MAX; i++) {
 		uintptr_t address = (uintptr_t)ckt_dynamic_symbol(object, &dynamic, ckt_static_names[i]);
 
-		/* Entries are 16 bytes apart at least (gen_static_table.py checks it); anything else is not the library we know. */
+		/* Entries are 16 bytes apart at least (gen_static_runtimes.py checks it); anything else is not the library we know. */
 		if (address % CKT_STATIC_SLOT)
 			return CKT_REDIRECT_NONE;
 		if (address && executable_address(object, address))

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "client/patch/libraries.h"
-#include "client/patch/say.h"
+#include "client/patch/patch_log.h"
 
 enum { PAGE = 4096, JUMP_BYTES = 5, STUB_BYTES = 16, SLOT = 16 };
 

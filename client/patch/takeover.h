@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "client/patch/object.h"
+#include "client/patch/loaded_object.h"
 
 /* False where it could not be done, which is said.  Precondition: there is a shim for the object's SONAME, and it is not the shim. */
 bool ckt_takeover_object(const struct ckt_object *object);

@@ -18,7 +18,7 @@ def archive_names(archive):
 
 
 def table_names(source):
-    with open(os.path.join(source, 'client/patch/static_table.c'), encoding='utf-8') as file:
+    with open(os.path.join(source, 'cudacommon/static_runtimes.c'), encoding='utf-8') as file:
         text = file.read()
     return re.findall(r'"(\w+)"', text[text.index('ckt_static_names[] = {'):text.index('ckt_static_fixed')])
 

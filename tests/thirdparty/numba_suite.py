@@ -232,7 +232,7 @@ def main():
     if not tests:
         print(f"skipped: {python} has no numba-cuda with its tests")
         return 77
-    launcher = shlex.split(arg.run) if arg.run else [os.path.join(arg.build, "client", "patch", "cricket-run"), "--soft"]
+    launcher = shlex.split(arg.run) if arg.run else [os.path.join(arg.build, "client", "preload", "cricket-run"), "--soft"]
     suite = Suite(python, launcher, arg.log, arg.jobs, arg.timeout, arg.module_timeout)
     outcomes = {}
     for module, results, seconds in suite.run(arg.modules or (modules_of(tests) if arg.all else SUBSET)):

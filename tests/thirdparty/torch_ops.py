@@ -148,7 +148,7 @@ def work_list(arg, python):
 def run_child(arg, python, work, results, deadline):
     """One process over the work that is left; answers what is left after its end."""
     read, write = os.pipe()
-    head = [] if arg.device == "cpu" else [os.path.join(arg.build, "client", "patch", "cricket-run"), "--soft"]
+    head = [] if arg.device == "cpu" else [os.path.join(arg.build, "client", "preload", "cricket-run"), "--soft"]
     if arg.run:
         head = arg.run.split()
     with open(arg.log, "ab") as log:

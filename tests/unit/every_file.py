@@ -36,6 +36,8 @@ UNIT = {
     "client/libs/nccl": "nccl",
     "client/nvml": "nvml",
     "client/patch": "patch",
+    "client/preload": "patch",
+    "client/run": "patch",
     "ctl": "ctl",
     "cudacommon": "cudacommon",
     "rpc": "rpc",

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/patch/buffers.h"
+#include "client/preload/system_call_buffers.h"
 #include "relay.h"
 
 enum { MIB = 1 << 20, CHUNK = 64 << 10 };

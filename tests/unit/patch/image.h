@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "client/patch/object.h"
+#include "client/patch/loaded_object.h"
 
 enum { IMAGE_SYMBOLS_MAX = 16, IMAGE_PAGE = 4096, IMAGE_TEXT = 2 * IMAGE_PAGE, IMAGE_DATA = 3 * IMAGE_PAGE, IMAGE_BYTES = 4 * IMAGE_PAGE };
 

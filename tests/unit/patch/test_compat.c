@@ -10,7 +10,7 @@
 
 #include "client/patch/compat12.h"
 #include "client/patch/redirect.h"
-#include "client/patch/static_table.h"
+#include "cudacommon/static_runtimes.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

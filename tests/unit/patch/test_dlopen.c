@@ -1,5 +1,5 @@
-/* client/patch/dlopen.c: the name that is opened instead of another.  This program's own calls go through it, too. */
-#include "client/patch/dlopen.h"
+/* client/preload/dlopen.c: the name that is opened instead of another.  This program's own calls go through it, too. */
+#include "client/preload/dlopen.h"
 
 #include <dlfcn.h>
 #include <errno.h>

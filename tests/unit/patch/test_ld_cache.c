@@ -1,5 +1,5 @@
-/* client/patch/ld_cache.c: the machine's own cache, caches made by hand in both layouts, and broken ones. */
-#include "client/patch/ld_cache.h"
+/* client/preload/ld_cache.c: the machine's own cache, caches made by hand in both layouts, and broken ones. */
+#include "client/preload/ld_cache.h"
 
 #include <fcntl.h>
 #include <limits.h>

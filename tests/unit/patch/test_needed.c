@@ -1,5 +1,5 @@
-/* client/patch/needed.c: which names a library would bring along. */
-#include "client/patch/needed.h"
+/* client/preload/needed.c: which names a library would bring along. */
+#include "client/preload/needed.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "client/patch/redirect.h"
-#include "client/patch/static_table.h"
+#include "cudacommon/static_runtimes.h"
 #include "image.h"
 #include "tests/unit/suite.h"
 

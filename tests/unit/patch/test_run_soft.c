@@ -1,6 +1,6 @@
 /*
- * client/patch/run_soft.c: a program beside its private server.  The server is this program again, which only listens; what run.c does stands
- * here for itself (client/patch/run.h).
+ * client/run/run_soft.c: a program beside its private server.  The server is this program again, which only listens; what run.c does stands
+ * here for itself (client/run/run.h).
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/patch/run.h"
+#include "client/run/run.h"
 #include "tests/unit/suite.h"
 
 static bool has_server;

@@ -1,5 +1,5 @@
 /*
- * client/patch/system_calls.c: each exported name with a buffer that the kernel cannot use: it is offered to whoever has such memory, the
+ * client/preload/system_calls.c: each exported name with a buffer that the kernel cannot use: it is offered to whoever has such memory, the
  * kernel gets the address that comes back, and what it wrote is told.  Without such memory the calls are libc's.
  */
 #undef _FILE_OFFSET_BITS
@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "client/patch/buffers.h"
+#include "client/preload/system_call_buffers.h"
 #include "tests/unit/suite.h"
 
 enum { SIZE = 1 << 16, PART = 1000 };

@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/patch/run.h"
+#include "client/run/run.h"
 
 enum {
 	EXIT_NO_SERVER = 125,

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-PATCH, CUDA_HOME = os.environ['CKT_PATCH'], os.environ['CKT_CUDA_HOME']
+CUDACOMMON, CUDA_HOME = os.environ['CKT_CUDACOMMON'], os.environ['CKT_CUDA_HOME']
 ARCHIVE = os.path.join(CUDA_HOME, 'lib64/libcudart_static.a')
 
 
@@ -31,19 +31,19 @@ def rows(text):
 class Generator(unittest.TestCase):
     def generate(self, directory, *files):
         output = os.path.join(directory, 'table.c')
-        subprocess.run([sys.executable, os.path.join(PATCH, 'gen_static_table.py'), '-o', output, *files], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run([sys.executable, os.path.join(CUDACOMMON, 'gen_static_runtimes.py'), '-o', output, *files], check=True, stderr=subprocess.DEVNULL)
         with open(output, encoding='utf-8') as file:
             return file.read()
 
     def test_toolkit_is_in_the_table(self):
-        with open(os.path.join(PATCH, 'static_table.c'), encoding='utf-8') as file:
+        with open(os.path.join(CUDACOMMON, 'static_runtimes.c'), encoding='utf-8') as file:
             committed = file.read()
         with tempfile.TemporaryDirectory() as directory:
             fresh = self.generate(directory, '13.0.0=' + ARCHIVE)
         for _, is_head, number in rows(fresh):
             made = slots(fresh, is_head, number)
             known = [slots(committed, is_head, n) for _, h, n in rows(committed) if h == is_head]
-            self.assertIn(made, known, 'this toolkit\'s release is not in static_table.c: run gen_static_table.py with its archive')
+            self.assertIn(made, known, 'this toolkit\'s release is not in static_runtimes.c: run gen_static_runtimes.py with its archive')
 
     def test_damaged_archive_is_refused(self):
         with open(ARCHIVE, 'rb') as file:

@@ -2,7 +2,7 @@
 #include <CUnit/Basic.h>
 #include <string.h>
 
-#include "client/patch/environment.h"
+#include "base/environment.h"
 
 static void table_is_sorted_and_described(void)
 {

@@ -1,11 +1,11 @@
-/* client/patch/object.h: what is read off a mapped object, one of the loader's and ones made by hand. */
+/* client/patch/loaded_object.h: what is read off a mapped object, one of the loader's and ones made by hand. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/patch/object.h"
+#include "client/patch/loaded_object.h"
 #include "image.h"
 #include "tests/unit/suite.h"
 

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/patch/dlopen.h"
-#include "client/patch/files.h"
+#include "client/preload/dlopen.h"
+#include "client/preload/device_files.h"
 #include "client/patch/libraries.h"
 
 /* Triton looks for libcuda.so.1 in the file system instead of opening it by name. */

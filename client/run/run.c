@@ -2,7 +2,7 @@
  * cricket-run: starts a program so that its CUDA calls go to a Cricket server.  It sets environment variables and executes the
  * program in its own place; only --soft (run_soft.c) stays behind as the parent of the program and of a private server.
  */
-#include "client/patch/run.h"
+#include "client/run/run.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,7 +1,7 @@
 /*
  * See say.h.
  */
-#include "client/patch/say.h"
+#include "client/patch/patch_log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
- * Made by gen_static_table.py from NVIDIA's runtime archives; do not edit.  See static_table.h for what it says.
+ * Made by gen_static_runtimes.py from NVIDIA's runtime archives; do not edit.  See static_runtimes.h for what it says.
  */
-#include "client/patch/static_table.h"
+#include "cudacommon/static_runtimes.h"
 
 const unsigned ckt_static_names_count = 488;
 const char ckt_static_releases[] = "12.0 to 13.5";

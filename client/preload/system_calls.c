@@ -1,6 +1,6 @@
 /*
  * read, write, send, receive and their families, and fread and fwrite: what libcricket-client.so exports, so that a program's buffers in
- * managed memory are good for them as they are natively (buffers.h).  fread and fwrite are here because libc makes their system calls
+ * managed memory are good for them as they are natively (system_call_buffers.h).  fread and fwrite are here because libc makes their system calls
  * without going through a name that could be ours.
  *
  * In a program without such memory each is a load, a branch and a jump to the next definition of its name.  That one is looked for in the
@@ -20,7 +20,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "client/patch/buffers.h"
+#include "client/preload/system_call_buffers.h"
 
 #undef fread_unlocked
 #undef fwrite_unlocked

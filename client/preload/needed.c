@@ -1,7 +1,7 @@
 /*
  * See needed.h.
  */
-#include "client/patch/needed.h"
+#include "client/preload/needed.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "client/patch/elf_file.h"
-#include "client/patch/ld_cache.h"
+#include "client/preload/ld_cache.h"
 
 enum { DEPTH_MAX = 24, SEEN_MAX = 1024 };
 

@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-#include "client/patch/object.h"
+#include "client/patch/loaded_object.h"
 
 /* stat() as Python gets it. */
 int ckt_files_stat(const char *path, struct stat *ret_status);

@@ -2,7 +2,7 @@
 #include <CUnit/Basic.h>
 #include <string.h>
 
-#include "client/patch/static_table.h"
+#include "cudacommon/static_runtimes.h"
 
 static void names_are_distinct(void)
 {

@@ -1,7 +1,7 @@
 /*
  * See dlopen.h.
  */
-#include "client/patch/dlopen.h"
+#include "client/preload/dlopen.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "client/patch/libraries.h"
-#include "client/patch/needed.h"
-#include "client/patch/say.h"
+#include "client/preload/needed.h"
+#include "client/patch/patch_log.h"
 
 typedef void *dlopen_function(const char *name, int flags);
 

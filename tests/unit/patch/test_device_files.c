@@ -1,5 +1,5 @@
-/* client/patch/files.h: the two files that are said to exist, in libraries whose calls are redirected and in no other. */
-#include "client/patch/files.h"
+/* client/preload/device_files.h: the two files that are said to exist, in libraries whose calls are redirected and in no other. */
+#include "client/preload/device_files.h"
 
 #include <dlfcn.h>
 #include <errno.h>

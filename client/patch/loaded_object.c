@@ -1,7 +1,7 @@
 /*
  * See object.h.  Everything read here was mapped by the dynamic loader, which has refused broken files already.
  */
-#include "client/patch/object.h"
+#include "client/patch/loaded_object.h"
 
 #include <limits.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * See environment.h.
  */
-#include "client/patch/environment.h"
+#include "base/environment.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* client/patch/say.h: the patcher's lines. */
+/* client/patch/patch_log.h: the patcher's lines. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/patch/say.h"
+#include "client/patch/patch_log.h"
 #include "image.h"
 #include "tests/unit/suite.h"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes static_table.c: where the entry points of every known release of the static CUDA runtime lie.
+"""Writes static_runtimes.c: where the entry points of every known release of the static CUDA runtime lie.
 
-usage: gen_static_table.py [-o static_table.c] [--check] FILE...
+usage: gen_static_runtimes.py [-o static_runtimes.c] [--check] FILE...
 
 FILE is a wheel of NVIDIA's (nvidia_cuda_runtime-*.whl, nvidia_cuda_runtime_cu12-*.whl), VERSION=libcudart_static.a, or a sample:
 VERSION@WHEEL with a wheel whose library contains the static runtime of that release (nvidia_nvjpeg_cu12-*.whl is the smallest).
@@ -322,8 +322,8 @@ def emit(builds, samples, output):
     export = {b.entries['cudaGetExportTable'][1][:9] for b in builds if b.is_archive}
     if len(export) != 1:
         raise SystemExit('cudaGetExportTable has several beginnings')
-    out = ['/*', ' * Made by gen_static_table.py from NVIDIA\'s runtime archives; do not edit.  See static_table.h for what it says.', ' */',
-           '#include "client/patch/static_table.h"', '',
+    out = ['/*', ' * Made by gen_static_runtimes.py from NVIDIA\'s runtime archives; do not edit.  See static_runtimes.h for what it says.', ' */',
+           '#include "cudacommon/static_runtimes.h"', '',
            'const unsigned ckt_static_names_count = %d;' % len(order),
            'const char ckt_static_releases[] = "%s to %s";' % tuple('.'.join(v.split('.')[:2]) for v in span),
            'const unsigned ckt_static_export_table_bytes = %d;' % distance,
@@ -357,7 +357,7 @@ def emit(builds, samples, output):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('-o', '--output', default='static_table.c')
+    parser.add_argument('-o', '--output', default='static_runtimes.c')
     parser.add_argument('--check', action='store_true')
     parser.add_argument('files', nargs='+')
     arguments = parser.parse_args()

@@ -1,5 +1,5 @@
 /*
- * Where the entry points of the static CUDA runtime lie, for every release known when gen_static_table.py last ran.  Constant data; no
+ * Where the entry points of the static CUDA runtime lie, for every release known when gen_static_runtimes.py last ran.  Constant data; no
  * threads, no errors.
  *
  * A release's entry points are two runs of code that the linker moves as a whole.  A run looks like this in memory, whatever the

@@ -2,7 +2,7 @@
  * See ld_cache.h.  The layout is that of glibc's sysdeps/generic/dl-cache.h: a header, entries sorted by name, strings.  Offsets of strings
  * count from the header, which ldconfig of before 2.32 puts behind the one of the old format.
  */
-#include "client/patch/ld_cache.h"
+#include "client/preload/ld_cache.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* See files.h. */
-#include "client/patch/files.h"
+#include "client/preload/device_files.h"
 
 #include <errno.h>
 #include <string.h>
