@@ -154,7 +154,7 @@ static struct ckt_conn *new_conn(unsigned node)
 
 /*
  * The device's struct becomes the joint list's; what it says of its peers is in its server's numbers.  Pinned memory has no device address
- * (client/cuda/mapped.c), and the attribute tells so.
+ * (client/cuda/memory/mapped.c), and the attribute tells so.
  */
 static void take_device(struct ckt_devices_res *from, unsigned number, unsigned device, unsigned count, struct ckt_devices_res *ret)
 {

@@ -209,7 +209,7 @@ bool ckt_range_is_shared(uint64_t address, uint64_t size);
 bool ckt_range_require_device(const char *what, uint64_t address, uint64_t size);
 bool ckt_range_is_pinned(const void *address, uint64_t size);
 
-/* ---- pool_side.c */
+/* ---- worker_pool.c */
 /* Whether anything was ever freed on a stream: it may be had back by waiting. */
 bool ckt_pool_may_settle(void);
 
@@ -281,7 +281,7 @@ static inline CUresult ckt_registered_after_wait(CUresult result, uint64_t conte
 	return result || !ckt_registered_any() ? result : ckt_registered_after_wait_slow(context);
 }
 
-/* ---- managed_early.c: pinned memory that the program wrote while the GPU works, which it need not wait for */
+/* ---- early_writes.c: pinned memory that the program wrote while the GPU works, which it need not wait for */
 extern _Atomic unsigned ckt_managed_early;
 void ckt_managed_send_early(void);
 

@@ -165,7 +165,7 @@ CUresult ckt_lib_wait_values(const struct ckt_client_table *client, struct ckt_c
 			     int *ret_status);
 
 /*
- * ---- first.c: what the library has taken once.
+ * ---- accepted_calls.c: what the library has taken once.
  *
  * Programs branch on the status of work (NOT_SUPPORTED for types that do not go together), and nobody waits for work.  So a call is waited for
  * until the library has taken its content once: a hash of all that its status depends on, and of no value in it.

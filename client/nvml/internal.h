@@ -35,13 +35,13 @@ int ckt_nvml_devices(struct ckt_nvml_device **ret_devices, unsigned *ret_count, 
 /* Whether the handle is one of ours, which is checked before it is looked at. */
 int ckt_nvml_device(const void *handle, struct ckt_nvml_device **ret_device);
 
-/* ---- ask.c: the servers */
+/* ---- server_query.c: the servers */
 /* How many there are; 0, and it was told why, where the addresses are none. */
 unsigned ckt_nvml_servers(void);
 /* Of the server of that number.  *ret is zeroed before and freed with xdr_free after success. */
 int ckt_nvml_call(unsigned server, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res, void *ret);
 
-/* ---- pass.c: what the generated functions are made of; number as in rpc/api/nvml.api */
+/* ---- forward.c: what the generated functions are made of; number as in rpc/api/nvml.api */
 int ckt_nvml_data(unsigned number, const void *device, const void *other, const unsigned *selectors, void *const *outs);
 int ckt_nvml_versioned(unsigned number, const void *device, const void *other, const unsigned *selectors, void *block);
 int ckt_nvml_text(unsigned number, const void *device, const void *other, const unsigned *selectors, char *text, unsigned size);

@@ -1,6 +1,6 @@
 /*
  * What libcuda.so.1 offers the preloaded library: memory of the program that the kernel cannot use as it is, because its pages are closed
- * until the program touches them (client/cuda/managed.c).  A system call does not fault but fails, so the preloaded library asks before
+ * until the program touches them (client/cuda/memory/managed.c).  A system call does not fault but fails, so the preloaded library asks before
  * it makes one (system_calls.c).
  *
  * Nothing here touches errno, and nothing allocates where `holds` says false.

@@ -13,9 +13,9 @@ STUBS = """\
 #include "client/conn/call.h"
 #include "cuda_codec.h"
 
-/* client/cuda/stream.c: the id of a stream on the wire, where handles such as CU_STREAM_PER_THREAD stand for others. */
+/* client/cuda/stream/stream.c: the id of a stream on the wire, where handles such as CU_STREAM_PER_THREAD stand for others. */
 CUresult ckt_stream_resolve(CUstream stream, uint64_t *ret_id);
-/* client/cuda/context.c */
+/* client/cuda/context/context.c */
 struct ckt_context;
 CUresult ckt_context_current(struct ckt_context **ret_context);
 

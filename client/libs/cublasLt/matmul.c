@@ -3,7 +3,7 @@
  *
  * Checked here is what the documentation says and the client can know: the handle, descriptors that are there and are some, scalars that
  * are there, memory where it is needed.  Whether types, orders and an algorithm go together the genuine library knows, so a content is waited
- * for until the library has taken it once (client/libs/first.c).
+ * for until the library has taken it once (client/libs/accepted_calls.c).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* client/cuda/array.c: arrays wait for being made; what they are is known here. */
+/* client/cuda/memory/array.c: arrays wait for being made; what they are is known here. */
 #include "relay.h"
 
 static void test_arrays(void)

@@ -1,4 +1,4 @@
-/* client/cuda/array_copy.c: copies from and to arrays: boxes inside of them, cut into pieces, checked here. */
+/* client/cuda/memory/array_copy.c: copies from and to arrays: boxes inside of them, cut into pieces, checked here. */
 #include <stdlib.h>
 #include <string.h>
 

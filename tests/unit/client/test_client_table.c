@@ -1,4 +1,4 @@
-/* client/cuda/client_table.c: what libcuda.so.1 gives the shims of forwarded libraries. */
+/* client/cuda/context/client_table.c: what libcuda.so.1 gives the shims of forwarded libraries. */
 #include <dlfcn.h>
 
 #include "client/libs/libs.h"

@@ -1,4 +1,4 @@
-/* client/cuda/context.c: the stack of contexts of a thread is our own; that there is one is the worker's to know. */
+/* client/cuda/context/context.c: the stack of contexts of a thread is our own; that there is one is the worker's to know. */
 #include "relay.h"
 
 enum { GONE = CUDA_ERROR_CONTEXT_IS_DESTROYED, NONE = CUDA_ERROR_INVALID_CONTEXT };

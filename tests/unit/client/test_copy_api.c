@@ -1,4 +1,4 @@
-/* client/cuda/copy_api.c: copies by addresses that say themselves where they lie, and of every form. */
+/* client/cuda/memory/copy_api.c: copies by addresses that say themselves where they lie, and of every form. */
 #include <string.h>
 
 #include "relay.h"

@@ -1,5 +1,5 @@
 /*
- * client/cuda/memcpy.c: when a copy from the host returns.  Work on the legacy default stream comes behind it in any case; where other work
+ * client/cuda/memory/memcpy.c: when a copy from the host returns.  Work on the legacy default stream comes behind it in any case; where other work
  * need not, the bytes are there before.  In a process of its own: what makes the difference does not go away.
  */
 #include "relay.h"

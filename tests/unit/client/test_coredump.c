@@ -1,4 +1,4 @@
-/* client/cuda/coredump.c: settings of core dumps: remembered here, none is ever made. */
+/* client/cuda/context/coredump.c: settings of core dumps: remembered here, none is ever made. */
 #include <string.h>
 
 #include "relay.h"

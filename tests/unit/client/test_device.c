@@ -1,4 +1,4 @@
-/* client/cuda/device.c: what there is was told with the hello: nothing about devices travels, but what concerns two of them. */
+/* client/cuda/context/device.c: what there is was told with the hello: nothing about devices travels, but what concerns two of them. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* client/cuda/driver_log.c: the driver's log: a line for what is not supported, whole lines only, iterators and callbacks. */
+/* client/cuda/context/driver_log.c: the driver's log: a line for what is not supported, whole lines only, iterators and callbacks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* client/cuda/error.c: names and texts of errors. */
+/* client/cuda/context/error.c: names and texts of errors. */
 #include <string.h>
 
 #include "relay.h"

@@ -1,4 +1,4 @@
-/* client/cuda/event.c: events: made, recorded and destroyed without an answer, asked and waited for at the worker. */
+/* client/cuda/stream/event.c: events: made, recorded and destroyed without an answer, asked and waited for at the worker. */
 #include "relay.h"
 
 static void test_events(void)

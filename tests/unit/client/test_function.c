@@ -1,4 +1,4 @@
-/* client/cuda/function.c: functions: asked for once, all about them known then. */
+/* client/cuda/module/function.c: functions: asked for once, all about them known then. */
 #include "relay.h"
 
 static void test_functions(void)

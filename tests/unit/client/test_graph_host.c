@@ -1,4 +1,4 @@
-/* client/cuda/graph_host.c: the program's memory in graphs: its bytes of the moment go before each launch, and come back behind it. */
+/* client/cuda/graph/graph_host.c: the program's memory in graphs: its bytes of the moment go before each launch, and come back behind it. */
 #include "graphs.h"
 
 static void test_host(void)

@@ -1,4 +1,4 @@
-/* client/cuda/host.c: host memory: pinned here, known by its range, none of the GPU's machine's business. */
+/* client/cuda/memory/host.c: host memory: pinned here, known by its range, none of the GPU's machine's business. */
 #include <stdlib.h>
 
 #include "relay.h"

@@ -1,4 +1,4 @@
-/* client/cuda/hostfunc.c: host functions: in the order of their stream, with what the GPU did before them to be seen, and the stream waits. */
+/* client/cuda/stream/hostfunc.c: host functions: in the order of their stream, with what the GPU did before them to be seen, and the stream waits. */
 #include <stdatomic.h>
 #include <string.h>
 

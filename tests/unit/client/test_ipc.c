@@ -1,4 +1,4 @@
-/* client/cuda/ipc.c: handles of memory for other processes; a process's own are refused as CUDA does, and what is none does not travel. */
+/* client/cuda/memory/ipc.c: handles of memory for other processes; a process's own are refused as CUDA does, and what is none does not travel. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* client/cuda/launch.c: a launch is checked here against device and function, and sent without waiting; one with attributes waits. */
+/* client/cuda/module/launch.c: a launch is checked here against device and function, and sent without waiting; one with attributes waits. */
 #include "relay.h"
 
 static CUdeviceptr out;

@@ -1,4 +1,4 @@
-/* client/cuda/library.c: libraries: loaded when something of them is used, in each context by itself. */
+/* client/cuda/module/library.c: libraries: loaded when something of them is used, in each context by itself. */
 #include "relay.h"
 
 static void test_library(void)

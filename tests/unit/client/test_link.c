@@ -1,4 +1,4 @@
-/* client/cuda/link.c: the linker: inputs gathered here, linked by one command, contents by their hash. */
+/* client/cuda/module/link.c: the linker: inputs gathered here, linked by one command, contents by their hash. */
 #include <string.h>
 
 #include "relay.h"

@@ -1,5 +1,5 @@
 /*
- * client/cuda/managed.c: managed memory: only what the program wrote travels, once, before the GPU may look; what the GPU wrote comes
+ * client/cuda/memory/managed.c: managed memory: only what the program wrote travels, once, before the GPU may look; what the GPU wrote comes
  * when it is touched.
  */
 #include "relay.h"

@@ -1,5 +1,5 @@
 /*
- * client/cuda/memcpy.c: copies: to the device without an answer, in pieces of a record; to the host waited for; bounds are checked
+ * client/cuda/memory/memcpy.c: copies: to the device without an answer, in pieces of a record; to the host waited for; bounds are checked
  * before anything travels.
  */
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* client/cuda/memop.c and cudacommon/memop.c: memory operations on streams: checked here, sent without an answer. */
+/* client/cuda/stream/memop.c and cudacommon/memop.c: memory operations on streams: checked here, sent without an answer. */
 #include "relay.h"
 
 static void test_operations(void)

@@ -1,4 +1,4 @@
-/* client/cuda/memory.c: an address is waited for; setting memory is checked against what is allocated, sent and forgotten. */
+/* client/cuda/memory/memory.c: an address is waited for; setting memory is checked against what is allocated, sent and forgotten. */
 #include "relay.h"
 
 static void test_allocation(void)

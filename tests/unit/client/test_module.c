@@ -1,4 +1,4 @@
-/* client/cuda/module.c: modules: an image travels once, functions and variables are asked for by name. */
+/* client/cuda/module/module.c: modules: an image travels once, functions and variables are asked for by name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

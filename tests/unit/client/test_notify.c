@@ -1,4 +1,4 @@
-/* client/cuda/notify.c: callbacks of the program run for what the worker's driver tells, once each, until they are unregistered. */
+/* client/cuda/context/notify.c: callbacks of the program run for what the worker's driver tells, once each, until they are unregistered. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>

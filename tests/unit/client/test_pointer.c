@@ -1,4 +1,4 @@
-/* client/cuda/pointer.c: pointer attributes: from the client's own record of the program's memory. */
+/* client/cuda/memory/pointer.c: pointer attributes: from the client's own record of the program's memory. */
 #include "relay.h"
 
 static void test_attributes(void)

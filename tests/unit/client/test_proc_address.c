@@ -1,4 +1,4 @@
-/* client/cuda/proc_address.c: entry points by name and version. */
+/* client/cuda/context/proc_address.c: entry points by name and version. */
 #include <dlfcn.h>
 
 #include "relay.h"

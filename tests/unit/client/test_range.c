@@ -1,5 +1,5 @@
 /*
- * client/cuda/range.c: what memory the program has: edges, sizes that overflow, neighbours, and a thousand changes compared with a plain
+ * client/cuda/memory/range.c: what memory the program has: edges, sizes that overflow, neighbours, and a thousand changes compared with a plain
  * list.
  */
 #include <CUnit/Basic.h>
@@ -10,7 +10,7 @@
 
 enum { KIB = 1024 };
 
-/* What client/cuda/route.c and client/conn/nodes.c know: here a context's number is its server's. */
+/* What client/cuda/context/route.c and client/conn/nodes.c know: here a context's number is its server's. */
 unsigned ckt_conn_count = 1;
 static unsigned node;
 

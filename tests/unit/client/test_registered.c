@@ -1,4 +1,4 @@
-/* client/cuda/registered.c: registered memory that kernels use: what either side changed goes to the other at synchronisation points. */
+/* client/cuda/memory/registered.c: registered memory that kernels use: what either side changed goes to the other at synchronisation points. */
 #include <stdlib.h>
 #include <string.h>
 

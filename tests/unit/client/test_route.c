@@ -1,4 +1,4 @@
-/* client/cuda/route.c: handles and addresses are used at their own server, whichever device is current. */
+/* client/cuda/context/route.c: handles and addresses are used at their own server, whichever device is current. */
 #include "pair.h"
 
 /* What belongs to device 1, used while device 0, of the other server, is current. */

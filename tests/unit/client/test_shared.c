@@ -1,4 +1,4 @@
-/* client/cuda/shared.c: pinned memory that is the worker's as well: what it costs, that both sides see it, and what it becomes without. */
+/* client/cuda/memory/shared.c: pinned memory that is the worker's as well: what it costs, that both sides see it, and what it becomes without. */
 #include <string.h>
 
 #include "relay.h"

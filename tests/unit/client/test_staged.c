@@ -1,4 +1,4 @@
-/* client/cuda/staged.c: large copies of ordinary memory through pinned pieces that the worker has as well. */
+/* client/cuda/memory/staged.c: large copies of ordinary memory through pinned pieces that the worker has as well. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* client/cuda/stream.c: streams are made and destroyed without an answer; what they are is known here. */
+/* client/cuda/stream/stream.c: streams are made and destroyed without an answer; what they are is known here. */
 #include <pthread.h>
 
 #include "relay.h"

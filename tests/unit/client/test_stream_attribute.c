@@ -1,4 +1,4 @@
-/* client/cuda/stream_attribute.c: attributes of streams: sent to the worker, remembered for each, copied, checked. */
+/* client/cuda/stream/stream_attribute.c: attributes of streams: sent to the worker, remembered for each, copied, checked. */
 #include "relay.h"
 
 static void test_attributes(void)

@@ -1,4 +1,4 @@
-/* client/cuda/tensor_map.c: tensor maps: encoded by the worker's driver, what is plainly wrong stays here. */
+/* client/cuda/memory/tensor_map.c: tensor maps: encoded by the worker's driver, what is plainly wrong stays here. */
 #include <string.h>
 
 #include "relay.h"

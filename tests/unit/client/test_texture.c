@@ -1,4 +1,4 @@
-/* client/cuda/texture.c: textures and surfaces: their handles, the driver's, are waited for; what they are of is known here. */
+/* client/cuda/memory/texture.c: textures and surfaces: their handles, the driver's, are waited for; what they are of is known here. */
 #include <string.h>
 
 #include "relay.h"

@@ -1,4 +1,4 @@
-/* client/cuda/vmm.c: memory that the program maps itself: what is taken away needs no answer, and what does not fit does not travel. */
+/* client/cuda/memory/vmm.c: memory that the program maps itself: what is taken away needs no answer, and what does not fit does not travel. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /*
- * A hostile server, of client/libs/libs.c, first.c and client/libs/cublas/handle.c: whatever it answers, the shim reads its answer and nothing else, and a
+ * A hostile server, of client/libs/libs.c, accepted_calls.c and client/libs/cublas/handle.c: whatever it answers, the shim reads its answer and nothing else, and a
  * result that did not come whole is no success.
  */
 #include <stdlib.h>

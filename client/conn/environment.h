@@ -1,5 +1,0 @@
-/* What libraries in the worker see of the program's environment; see environment.c. */
-#pragma once
-
-/* Once a process, before a library is used; the session is open.  Any thread. */
-void ckt_environment_send(void);

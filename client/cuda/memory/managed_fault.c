@@ -1,0 +1,233 @@
+/*
+ * Touches of managed memory: the handler of SIGSEGV, which is there while managed memory is and passes on every fault that is not ours.
+ * It runs in the thread that touched the memory, which holds none of our locks: the library itself reads the program's memory before it
+ * takes any.
+ *
+ * A fault takes more than the chunk that was touched where the program goes through memory in order: twice what the one before took, and
+ * at once half of what it went through from there the last time.  What was fetched in vain halves from time to time that way, and memory
+ * that is always gone through as a whole takes two faults.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/context/route.h"
+#include "base/log.h"
+
+#define CHUNK CKT_MANAGED_CHUNK
+/* Chunks at once: fetched, which stops the program for so long, and opened for writing, which all have to be sent. */
+enum { FETCH_MAX = 1024, WRITE_MAX = 64 };
+
+static struct sigaction previous;
+
+/* ---- How much to take */
+
+static void walk_note(struct ckt_managed_walk *walk)
+{
+	if (walk->length > walk->past_length) {
+		walk->past_begin = walk->begin;
+		walk->past_length = walk->length;
+	}
+}
+
+void ckt_managed_walk_end(struct ckt_managed_walk *walk)
+{
+	walk->past_length = 0;
+	walk_note(walk);
+	*walk = (struct ckt_managed_walk){.past_begin = walk->past_begin, .past_length = walk->past_length};
+}
+
+static uint64_t walk_fetch(struct ckt_managed_walk *walk, uint64_t first)
+{
+	if (walk->window && first == walk->next) {
+		walk->window *= 2;
+	} else {
+		walk_note(walk);
+		walk->begin = first;
+		walk->length = 0;
+		walk->window = first == walk->past_begin && walk->past_length ? (walk->past_length + 1) / 2 : 1;
+	}
+	if (walk->window > FETCH_MAX)
+		walk->window = FETCH_MAX;
+	return walk->window;
+}
+
+static uint64_t walk_write(struct ckt_managed_walk *walk, uint64_t first)
+{
+	walk->write_window = walk->write_window && first == walk->next_write ? walk->write_window * 2 : 1;
+	if (walk->write_window > WRITE_MAX)
+		walk->write_window = WRITE_MAX;
+	return walk->write_window;
+}
+
+/* How many chunks from this one on are of its state and may be taken with it. */
+static uint64_t run_of(const struct ckt_managed_region *r, uint64_t first, uint64_t most)
+{
+	uint64_t chunks = r->size / CHUNK, end = first + 1;
+	while (end < chunks && end < first + most && r->states[end] == r->states[first])
+		end++;
+	return end - first;
+}
+
+/* ---- Opening.  Precondition: locked. */
+
+/* The process has as many mappings as it may: one for the whole region is one less. */
+static CUresult open_all(struct ckt_managed_region *r)
+{
+	uint64_t chunks = r->size / CHUNK;
+	bool sent = false;
+	ckt_managed_close_early(r, &sent);
+	for (uint64_t i = 0; i < chunks; i++) {
+		CUresult result = r->states[i] == CKT_MANAGED_DEVICE ? ckt_managed_fetch(r, i, 1) : CUDA_SUCCESS;
+		if (result)
+			return result;
+		if (r->states[i] == CKT_MANAGED_DEVICE)
+			ckt_managed_set_states(r, i, 1, CKT_MANAGED_CLEAN);
+	}
+	if (mprotect((void *)(uintptr_t)r->base, r->size, PROT_READ | PROT_WRITE))
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	r->dirty = 0;
+	ckt_managed_set_states(r, 0, chunks, CKT_MANAGED_DIRTY);
+	return CUDA_SUCCESS;
+}
+
+/* Chunks of one state, which is not the one that they are to have. */
+static CUresult open_run(struct ckt_managed_region *r, uint64_t first, uint64_t count, bool write)
+{
+	if (r->states[first] == CKT_MANAGED_DEVICE) {
+		CUresult result = ckt_managed_fetch(r, first, count);
+		if (result)
+			return result;
+	}
+	void *memory = (void *)(uintptr_t)(r->base + first * CHUNK);
+	if (mprotect(memory, count * CHUNK, write ? PROT_READ | PROT_WRITE : PROT_READ))
+		return open_all(r);
+	ckt_managed_set_states(r, first, count, write ? CKT_MANAGED_DIRTY : CKT_MANAGED_CLEAN);
+	return CUDA_SUCCESS;
+}
+
+static bool is_open(const struct ckt_managed_region *r, uint64_t chunk, bool write)
+{
+	return r->states[chunk] >= CKT_MANAGED_DIRTY || (r->states[chunk] == CKT_MANAGED_CLEAN && !write);
+}
+
+CUresult ckt_managed_open(struct ckt_managed_region *r, uint64_t first, uint64_t count, bool write)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (uint64_t i = first; i < first + count && !result;) {
+		uint64_t run = run_of(r, i, first + count - i);
+		if (!is_open(r, i, write))
+			result = open_run(r, i, run, write);
+		i += run;
+	}
+	return result;
+}
+
+static CUresult open_touched(struct ckt_managed_region *r, uint64_t address, bool write, bool early)
+{
+	struct ckt_managed_walk *walk = &r->walk;
+	uint64_t first = (address - r->base) / CHUNK;
+	CUresult result = CUDA_SUCCESS;
+	if (early && r->states[first] == CKT_MANAGED_DEVICE)
+		return ckt_managed_open_early(r, first);
+	/* Another thread may have been here first. */
+	if (r->states[first] == CKT_MANAGED_DEVICE) {
+		uint64_t count = run_of(r, first, walk_fetch(walk, first));
+		walk->next = first + count;
+		walk->length += count;
+		result = open_run(r, first, count, false);
+	}
+	if (!result && !is_open(r, first, write)) {
+		uint64_t count = run_of(r, first, walk_write(walk, first));
+		walk->next_write = first + count;
+		result = open_run(r, first, count, true);
+	}
+	return result;
+}
+
+/* ---- Faults */
+
+/* true: the access can be tried again. */
+static bool serve_fault(uint64_t address, bool write)
+{
+	/* In a host function the program may not call CUDA, but this is us, and what came before on its stream is done. */
+	bool in_host_function = ckt_call_forbidden;
+	uint64_t saved = ckt_call_context;
+	CUresult result = CUDA_SUCCESS;
+	ckt_call_forbidden = false;
+	pthread_mutex_lock(&ckt_managed_lock);
+	struct ckt_managed_region *r = ckt_managed_find(address);
+	/* The program may write pinned memory while the GPU works, and a kernel may wait for that. */
+	bool early = r && r->adopted && !r->asleep && write && !in_host_function && !ckt_managed_idle();
+	if (r && !early && !in_host_function && r->states[(address - r->base) / CHUNK] == CKT_MANAGED_DEVICE) {
+		ckt_context_use(r->context);
+		result = ckt_managed_wait(r->context);
+		r = ckt_managed_find(address);
+	}
+	if (r && !result) {
+		ckt_context_use(r->context);
+		result = open_touched(r, address, write, early);
+	}
+	ckt_context_use(saved);
+	pthread_mutex_unlock(&ckt_managed_lock);
+	ckt_call_forbidden = in_host_function;
+	if (result)
+		ckt_log_user("managed memory at 0x%llx could not be fetched from the GPU (CUDA error %d): the program cannot go on",
+			     (unsigned long long)address, result);
+	return r && !result;
+}
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	if (previous.sa_flags & SA_SIGINFO) {
+		previous.sa_sigaction(number, info, context);
+	} else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+		previous.sa_handler(number);
+	} else {
+		/* Back to the instruction, which now ends the program as it would have without us. */
+		struct sigaction standard = {.sa_handler = SIG_DFL};
+		sigaction(SIGSEGV, &standard, NULL);
+	}
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	int saved_errno = errno;
+#ifdef __x86_64__
+	bool write = ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2;
+#else
+	/* Reading first is right as well: the write then faults again. */
+	bool write = false;
+	pthread_mutex_lock(&ckt_managed_lock);
+	struct ckt_managed_region *r = ckt_managed_find((uint64_t)(uintptr_t)info->si_addr);
+	if (r)
+		write = r->states[((uint64_t)(uintptr_t)info->si_addr - r->base) / CHUNK] == CKT_MANAGED_CLEAN;
+	pthread_mutex_unlock(&ckt_managed_lock);
+#endif
+	if (info->si_code <= 0 || !serve_fault((uint64_t)(uintptr_t)info->si_addr, write))
+		pass_on(number, info, context);
+	errno = saved_errno;
+}
+
+void ckt_managed_watch(void)
+{
+	struct sigaction now, ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	sigaction(SIGSEGV, NULL, &now);
+	if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault)
+		return;
+	previous = now;
+	/* A program that has a stack of its own for signals keeps it. */
+	ours.sa_flags |= now.sa_flags & SA_ONSTACK;
+	sigaction(SIGSEGV, &ours, NULL);
+}
+
+void ckt_managed_unwatch(void)
+{
+	struct sigaction now;
+	/* Somebody who came after us may call us: then it stays. */
+	if (sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault)
+		sigaction(SIGSEGV, &previous, NULL);
+}
+

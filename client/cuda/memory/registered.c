@@ -1,0 +1,318 @@
+/*
+ * Memory that the program only registered, where kernels are to reach it.  It lies where it lies, an address that the device cannot have, so
+ * CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM is 0; who asks for the device's address gets that of a twin: pinned memory of
+ * ours (mapped.c, shared.c).  Both are kept coherent at synchronisation points, by what either side changed since the last one:
+ *
+ *	the program's memory --differs from the shadow: before the GPU works--> shadow, twin
+ *	the twin             --differs from the shadow: after a wait----------> shadow, the program's memory
+ *
+ * No page is protected: unlike our own allocations these pages hold other things of the program, which system calls may write to.  So both
+ * ways look at all of it, every time; memory that nobody asked the address of costs nothing.
+ *
+ * While the GPU may be writing, bytes that the program did not change are not sent: the shadow knows them one by one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cuda/stream/hostfunc.h"
+#include "client/cuda/internal.h"
+#include "client/cuda/context/route.h"
+#include "base/fork.h"
+
+enum { BLOCK = 4096 };
+/* More pieces than that are not worth their messages: then the GPU is waited for, and what lies between goes along. */
+enum { PIECES_MAX = 1024 };
+
+struct twin {
+	struct twin *next;
+	uint8_t *memory;		/* the program's */
+	uint8_t *shadow;		/* what both had in common last */
+	uint64_t base, size;		/* on the device */
+	uint64_t context;
+	bool behind;			/* the GPU may have written to it since */
+	bool elsewhere;			/* and from another context */
+};
+
+_Atomic unsigned ckt_registered_count;
+
+static CKT_LOCK(lock);
+static struct twin *twins;
+
+/* The first stretch at or behind *at in which a and b differ; those that are at most `gap` bytes apart count as one. */
+static bool next_change(const uint8_t *a, const uint8_t *b, uint64_t size, uint64_t gap, uint64_t *at, uint64_t *ret_end)
+{
+	uint64_t i = *at;
+	while (size - i >= BLOCK && !memcmp(a + i, b + i, BLOCK))
+		i += BLOCK;
+	while (i < size && a[i] == b[i])
+		i++;
+	if (i == size)
+		return false;
+	uint64_t end = i + 1;
+	for (uint64_t same = 0, j = end; j < size && same <= gap; j++) {
+		same = a[j] == b[j] ? same + 1 : 0;
+		if (!same)
+			end = j + 1;
+	}
+	*at = i;
+	*ret_end = end;
+	return true;
+}
+
+static struct twin *find(uint64_t address, uint64_t size)
+{
+	for (struct twin *t = twins; t; t = t->next) {
+		uint64_t offset = address - (uint64_t)(uintptr_t)t->memory;
+		if (offset < t->size && size <= t->size - offset)
+			return t;
+	}
+	return NULL;
+}
+
+/* ---- Between the shadow and the twin.  Precondition of everything static from here on: locked, ckt_call_context is the twin's. */
+
+static CUresult give(const struct twin *t, uint64_t begin, uint64_t end, uint64_t stream)
+{
+	if (!ckt_range_is_shared(t->base, 1))
+		return ckt_copy_send(t->base + begin, t->shadow + begin, end - begin, stream);
+	memcpy((void *)(uintptr_t)(t->base + begin), t->shadow + begin, end - begin);
+	return CUDA_SUCCESS;
+}
+
+/* What the GPU changed of [at, at + size), of which it has these bytes now. */
+static void take(struct twin *t, uint64_t at, const uint8_t *bytes, uint64_t size)
+{
+	for (uint64_t i = 0, end; next_change(bytes, t->shadow + at, size, 0, &i, &end); i = end) {
+		memcpy(t->memory + at + i, bytes + i, end - i);
+		memcpy(t->shadow + at + i, bytes + i, end - i);
+	}
+}
+
+static CUresult fetch(struct twin *t, uint64_t stream)
+{
+	if (ckt_range_is_shared(t->base, 1)) {
+		take(t, 0, (const uint8_t *)(uintptr_t)t->base, t->size);
+		return CUDA_SUCCESS;
+	}
+	CUresult result = CUDA_SUCCESS;
+	for (uint64_t at = 0; at < t->size && !result; at += CKT_DATA_MAX) {
+		struct ckt_reply reply;
+		struct ckt_memcpy_dtoh_res res;
+		uint32_t size = (uint32_t)(t->size - at < CKT_DATA_MAX ? t->size - at : CKT_DATA_MAX);
+		result = CKT_WAITED(memcpy_dtoh, MEMCPY_DTOH, CKT_CALL_F_NUMBERED, &reply, .src = t->base + at, .size = size, .stream = stream);
+		if (result)
+			break;
+		if (ckt_memcpy_dtoh_res_get(&reply.results, &res) && res.data_len == size)
+			take(t, at, res.data, size);
+		else
+			result = CUDA_ERROR_UNKNOWN;
+		ckt_reply_release(&reply);
+	}
+	return result;
+}
+
+/* Whether what the program changed is in more pieces than are worth sending as they are. */
+static bool is_scattered(const struct twin *t)
+{
+	unsigned count = 0;
+	for (uint64_t at = 0, end; count <= PIECES_MAX && next_change(t->memory, t->shadow, t->size, 0, &at, &end); at = end)
+		count++;
+	return count > PIECES_MAX;
+}
+
+static CUresult push_one(struct twin *t)
+{
+	uint64_t stream;
+	bool sent = false;
+	CUresult result = ckt_stream_aside(t->context, &stream);
+	for (uint64_t at = 0, end; !result && next_change(t->memory, t->shadow, t->size, t->behind ? 0 : BLOCK, &at, &end); at = end) {
+		memcpy(t->shadow + at, t->memory + at, end - at);
+		result = give(t, at, end, stream);
+		sent = true;
+	}
+	/* What comes next is on streams that do not wait for this one. */
+	if (!result && sent && !ckt_range_is_shared(t->base, 1))
+		result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream);
+	return result;
+}
+
+/* ---- At synchronisation points */
+
+/* Unlocked meanwhile: what the GPU does may be a host function that wants the lock, too. */
+static CUresult catch_up(uint64_t context)
+{
+	pthread_mutex_unlock(&lock);
+	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
+	if (!result)
+		result = ckt_registered_after_wait_slow(context);
+	pthread_mutex_lock(&lock);
+	return result;
+}
+
+CUresult ckt_registered_before_work_slow(void)
+{
+	CUresult result = CUDA_SUCCESS;
+	uint64_t saved = ckt_call_context;
+	pthread_mutex_lock(&lock);
+	for (struct twin *t = twins; t && !result; t = t->next) {
+		ckt_context_use(t->context);
+		if (t->behind && !ckt_host_thread() && is_scattered(t)) {
+			uint64_t base = t->base;
+			result = catch_up(t->context);
+			for (t = twins; t && t->base != base;)
+				t = t->next;
+			if (!t)
+				break;
+		}
+		if (!result)
+			result = push_one(t);
+		t->behind = true;
+		t->elsewhere |= saved != t->context;
+	}
+	pthread_mutex_unlock(&lock);
+	ckt_context_use(saved);
+	return result;
+}
+
+CUresult ckt_registered_after_wait_slow(uint64_t context)
+{
+	CUresult result = CUDA_SUCCESS;
+	uint64_t saved = ckt_call_context, stream;
+	pthread_mutex_lock(&lock);
+	for (struct twin *t = twins; t && !result; t = t->next) {
+		if (!t->behind)
+			continue;
+		ckt_context_use(t->context);
+		result = ckt_stream_aside(t->context, &stream);
+		if (!result)
+			result = fetch(t, stream);
+		if (!result && t->context == context && !t->elsewhere)
+			t->behind = false;
+	}
+	pthread_mutex_unlock(&lock);
+	ckt_context_use(saved);
+	return result;
+}
+
+bool ckt_registered_side(uint64_t *address, uint64_t size)
+{
+	if (!ckt_registered_any())
+		return false;
+	pthread_mutex_lock(&lock);
+	const struct twin *t = find(*address, size);
+	if (t)
+		*address = t->base + (*address - (uint64_t)(uintptr_t)t->memory);
+	pthread_mutex_unlock(&lock);
+	return t != NULL;
+}
+
+/* ---- Coming and going */
+
+static void release(struct twin *t)
+{
+	free(t->shadow);
+	free(t);
+}
+
+static CUresult make(const struct ckt_range *range, struct twin **ret_twin)
+{
+	struct ckt_context *context = ckt_object_find(range->context, CKT_KIND_CONTEXT);
+	struct twin *t = calloc(1, sizeof *t);
+	void *twin = NULL;
+	if (!context || !t || !(t->shadow = malloc(range->size))) {
+		free(t);
+		return context ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_CONTEXT;
+	}
+	*t = (struct twin){.memory = (uint8_t *)(uintptr_t)range->base, .shadow = t->shadow, .size = range->size, .context = range->context};
+	CUresult result = ckt_host_alloc(context, t->size, 0, &twin);
+	if (!result) {
+		t->base = (uint64_t)(uintptr_t)twin;
+		/* It is ours alone until it is mapped; then the device's side is all that counts. */
+		ckt_copy_settle(t->memory, t->size);
+		memcpy(t->shadow, t->memory, t->size);
+		memcpy(twin, t->shadow, t->size);
+		result = ckt_host_map(t->base);
+		if (!result)
+			result = ckt_managed_hand_over(t->base, t->size);
+		if (result)
+			cuMemFreeHost(twin);
+	}
+	if (result) {
+		release(t);
+		return result;
+	}
+	*ret_twin = t;
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_registered_map(const struct ckt_range *range, uint64_t *ret_address)
+{
+	CUresult result = CUDA_SUCCESS;
+	uint64_t saved = ckt_call_context;
+	pthread_mutex_lock(&lock);
+	struct twin *t = find(range->base, range->size);
+	if (!t) {
+		ckt_context_use(range->context);
+		result = make(range, &t);
+		ckt_context_use(saved);
+		if (!result) {
+			t->next = twins;
+			twins = t;
+			atomic_fetch_add(&ckt_registered_count, 1);
+		}
+	}
+	if (!result)
+		*ret_address = t->base;
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+static struct twin *take_out(bool (*wanted)(const struct twin *t, uint64_t value), uint64_t value)
+{
+	struct twin **place = &twins;
+	pthread_mutex_lock(&lock);
+	while (*place && !wanted(*place, value))
+		place = &(*place)->next;
+	struct twin *t = *place;
+	if (t) {
+		*place = t->next;
+		atomic_fetch_sub(&ckt_registered_count, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return t;
+}
+
+static bool has_memory(const struct twin *t, uint64_t base)
+{
+	return (uint64_t)(uintptr_t)t->memory == base;
+}
+
+static bool has_context(const struct twin *t, uint64_t context)
+{
+	return t->context == context;
+}
+
+CUresult ckt_registered_forget(const struct ckt_range *range)
+{
+	uint64_t saved = ckt_call_context, twin = range->base;
+	/* Nobody asked for its device address. */
+	if (!ckt_registered_side(&twin, range->size))
+		return CUDA_SUCCESS;
+	ckt_context_use(range->context);
+	CUresult result = CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(range->context));
+	if (!result)
+		result = ckt_registered_after_wait_slow(range->context);
+	struct twin *t = take_out(has_memory, range->base);
+	if (t) {
+		cuMemFreeHost((void *)(uintptr_t)t->base);
+		release(t);
+	}
+	ckt_context_use(saved);
+	return result;
+}
+
+void ckt_registered_forget_context(uint64_t context)
+{
+	for (struct twin *t; atomic_load(&ckt_registered_count) && (t = take_out(has_context, context));)
+		release(t);
+}

@@ -1,0 +1,198 @@
+/*
+ * System calls on managed memory, and on pinned memory that the device has a copy of: what the preloaded library asks before it makes one
+ * (client/preload/system_call_buffers.h).
+ *
+ * A system call does its work in the region's second mapping, which is always open.  So what the GPU is given while it blocks takes no
+ * pages away from under it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "client/cuda/memory/managed.h"
+#include "client/cuda/context/route.h"
+#include "client/preload/system_call_buffers.h"
+
+#pragma weak cricket_buffers
+
+#define CHUNK CKT_MANAGED_CHUNK
+
+/*
+ * A bit for each chunk of the address space that is in a region, in pages of 1 GiB which come when they are first needed and stay.  Read
+ * without a lock: a program's every system call looks here, and so do those of this library, some of them with its locks held.
+ */
+enum { PAGE_SHIFT = 30, ADDRESS_BITS = 48, PAGES = 1 << (ADDRESS_BITS - PAGE_SHIFT), WORD_BITS = 64 };
+enum { PAGE_WORDS = (1 << PAGE_SHIFT) / (64 << 10) / WORD_BITS };
+
+static _Atomic uint64_t *_Atomic pages[PAGES];
+
+static bool is_marked(uint64_t address)
+{
+	uint64_t chunk = address % ((uint64_t)1 << PAGE_SHIFT) / CHUNK;
+	const _Atomic uint64_t *page = pages[address >> PAGE_SHIFT];
+	return page && page[chunk / WORD_BITS] >> chunk % WORD_BITS & 1;
+}
+
+/* Without memory for it the chunk is not marked, and system calls on it fail. */
+static void mark(uint64_t address, bool on)
+{
+	uint64_t chunk = address % ((uint64_t)1 << PAGE_SHIFT) / CHUNK;
+	_Atomic uint64_t *_Atomic *page = &pages[(address >> PAGE_SHIFT) % PAGES];
+	if (!*page && on)
+		*page = calloc(PAGE_WORDS, sizeof **page);
+	if (!*page)
+		return;
+	uint64_t bit = (uint64_t)1 << chunk % WORD_BITS;
+	if (on)
+		(*page)[chunk / WORD_BITS] |= bit;
+	else
+		(*page)[chunk / WORD_BITS] &= ~bit;
+}
+
+static bool holds(const void *memory, size_t size)
+{
+	uint64_t address = (uint64_t)(uintptr_t)memory, limit = (uint64_t)1 << ADDRESS_BITS;
+	if (!size || address >= limit || size > limit - address)
+		return false;
+	for (uint64_t at = address; at < address + size;) {
+		/* Most of a large buffer's addresses are in pages without any. */
+		if (!pages[at >> PAGE_SHIFT]) {
+			at = ((at >> PAGE_SHIFT) + 1) << PAGE_SHIFT;
+			continue;
+		}
+		if (is_marked(at))
+			return true;
+		at = (at / CHUNK + 1) * CHUNK;
+	}
+	return false;
+}
+
+/* ---- Opening.  As for a touch, a host function is no hindrance: this is us. */
+
+struct entered {
+	bool forbidden;
+	uint64_t context;
+	int saved_errno;
+};
+
+static struct entered enter(void)
+{
+	struct entered e = {.forbidden = ckt_call_forbidden, .context = ckt_call_context, .saved_errno = errno};
+	ckt_call_forbidden = false;
+	pthread_mutex_lock(&ckt_managed_lock);
+	return e;
+}
+
+static void leave(const struct entered *e)
+{
+	ckt_context_use(e->context);
+	pthread_mutex_unlock(&ckt_managed_lock);
+	ckt_call_forbidden = e->forbidden;
+	errno = e->saved_errno;
+}
+
+/* The chunks that hold [address, end), which begins in the region; *ret_end: as far as the region goes. */
+static void chunks_of(const struct ckt_managed_region *r, uint64_t address, uint64_t end, uint64_t *ret_first, uint64_t *ret_count,
+		      uint64_t *ret_end)
+{
+	*ret_end = end < r->base + r->size ? end : r->base + r->size;
+	*ret_first = (address - r->base) / CHUNK;
+	*ret_count = (*ret_end - 1 - r->base) / CHUNK + 1 - *ret_first;
+}
+
+static bool device_has_any(const struct ckt_managed_region *r, uint64_t first, uint64_t count)
+{
+	for (uint64_t i = first; i < first + count; i++)
+		if (r->states[i] == CKT_MANAGED_DEVICE)
+			return true;
+	return false;
+}
+
+/* Opens what a region has of the bytes; *address: where it ends, or the next chunk. */
+static CUresult open_part(uint64_t *address, uint64_t end, bool write, bool wait)
+{
+	uint64_t first, count, upto;
+	CUresult result = CUDA_SUCCESS;
+	struct ckt_managed_region *r = ckt_managed_find(*address);
+	if (r && !r->asleep && wait) {
+		chunks_of(r, *address, end, &first, &count, &upto);
+		if (device_has_any(r, first, count)) {
+			ckt_context_use(r->context);
+			result = ckt_managed_wait(r->context);
+			r = ckt_managed_find(*address);
+		}
+	}
+	if (!r || r->asleep || result) {
+		*address = (*address / CHUNK + 1) * CHUNK;
+		return result;
+	}
+	chunks_of(r, *address, end, &first, &count, &upto);
+	ckt_context_use(r->context);
+	*address = upto;
+	return ckt_managed_open(r, first, count, write);
+}
+
+static void *open_buffer(void *memory, size_t size, bool write)
+{
+	uint64_t address = (uint64_t)(uintptr_t)memory, end = address + size;
+	CUresult result = CUDA_SUCCESS;
+	if (!holds(memory, size))
+		return memory;
+	struct entered e = enter();
+	/* What cannot be fetched stays closed, and the system call fails as it would have. */
+	for (uint64_t at = address; at < end && !result;)
+		result = open_part(&at, end, write, !e.forbidden);
+	const struct ckt_managed_region *r = result ? NULL : ckt_managed_find(address);
+	if (r && !r->asleep && size <= r->size - (address - r->base))
+		memory = r->alias + (address - r->base);
+	leave(&e);
+	return memory;
+}
+
+/* ---- Afterwards */
+
+/* The GPU was given the chunk while the system call was at it: the bytes go after it, and nothing else of the chunk. */
+static void send_late(struct ckt_managed_region *r, uint64_t from, uint64_t to)
+{
+	ckt_context_use(r->context);
+	if (!ckt_managed_send(r, from - r->base, to - r->base))
+		CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = r->stream);
+}
+
+static void written(void *memory, size_t size)
+{
+	uint64_t address = (uint64_t)(uintptr_t)memory, end = address + size;
+	if (!holds(memory, size))
+		return;
+	struct entered e = enter();
+	for (uint64_t at = address, next; at < end; at = next) {
+		struct ckt_managed_region *r = ckt_managed_find(at);
+		next = (at / CHUNK + 1) * CHUNK;
+		if (!r || r->asleep)
+			continue;
+		uint64_t chunk = (at - r->base) / CHUNK;
+		if (r->states[chunk] == CKT_MANAGED_DEVICE)
+			send_late(r, at, next < end ? next : end);
+		else
+			ckt_managed_open(r, chunk, 1, true);
+	}
+	leave(&e);
+}
+
+/* ---- What managed.c says.  Precondition: locked. */
+
+void ckt_buffers_enter(uint64_t base, uint64_t size)
+{
+	static const struct ckt_buffers ours = {.holds = holds, .open = open_buffer, .written = written};
+	for (uint64_t at = base; at < base + size; at += CHUNK)
+		mark(at, true);
+	/* Without the preloaded library system calls stay as they are. */
+	if (&cricket_buffers)
+		cricket_buffers = &ours;
+}
+
+void ckt_buffers_leave(uint64_t base, uint64_t size)
+{
+	for (uint64_t at = base; at < base + size; at += CHUNK)
+		mark(at, false);
+}

@@ -1,0 +1,340 @@
+/* Functions: what a launch must know about one is fetched once, with the handle. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cuda/internal.h"
+#include "client/cuda/context/route.h"
+
+/* One allocation holds the struct, its arrays and its name, so that the table can free it whole. */
+static struct ckt_function *make(const struct ckt_module_get_function_res *res, const char *name)
+{
+	uint32_t n = res->param_offsets_len;
+	struct ckt_function *f = calloc(1, sizeof *f + 2 * n * sizeof(uint32_t) + strlen(name) + 1);
+	if (!f)
+		return NULL;
+	f->param_count = n;
+	f->param_offsets = (uint32_t *)(f + 1);
+	f->param_sizes = f->param_offsets + n;
+	f->name = strcpy((char *)(f->param_sizes + n), name);
+	for (uint32_t i = 0; i < n; i++) {
+		f->param_offsets[i] = ckt_xdr_u32(res->param_offsets_xdr, i);
+		f->param_sizes[i] = ckt_xdr_u32(res->param_sizes_xdr, i);
+		if (f->param_offsets[i] + f->param_sizes[i] > f->param_bytes)
+			f->param_bytes = f->param_offsets[i] + f->param_sizes[i];
+	}
+	for (uint32_t i = 0; i < res->attribute_values_len && i < res->attribute_results_len && i < 32; i++) {
+		if (ckt_xdr_u32(res->attribute_results_xdr, i) == CUDA_SUCCESS) {
+			f->attributes[i] = (int32_t)ckt_xdr_u32(res->attribute_values_xdr, i);
+			f->attribute_valid |= 1u << i;
+		}
+	}
+	return f;
+}
+
+static CUresult fetch(struct ckt_module *module, const char *name, struct ckt_function **ret_function)
+{
+	struct ckt_reply reply;
+	struct ckt_module_get_function_res res;
+	/* The id must be known before the call: a placeholder takes the slot, the real record its place. */
+	struct ckt_object *placeholder = calloc(1, sizeof *placeholder);
+	if (!placeholder)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t id = ckt_object_add(placeholder, CKT_KIND_FUNCTION);
+	if (!id) {
+		free(placeholder);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	uint64_t saved = ckt_call_context;
+	ckt_context_use(module->object.context);
+	CUresult result = CKT_WAITED(module_get_function, MODULE_GET_FUNCTION, CKT_CALL_F_NUMBERED, &reply, .module = module->object.id, .id = id,
+				     .name = name, .name_len = (uint32_t)strlen(name));
+	ckt_context_use(saved);
+	if (result) {
+		ckt_object_remove(placeholder);
+		return result;
+	}
+	struct ckt_function *f = NULL;
+	if (!ckt_module_get_function_res_get(&reply.results, &res) || res.param_offsets_len != res.param_sizes_len)
+		result = CUDA_ERROR_UNKNOWN;
+	else if (!(f = make(&res, name)))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	ckt_reply_release(&reply);
+	if (result) {
+		ckt_object_remove(placeholder);
+		return result;
+	}
+	f->object.context = module->object.context;
+	f->module = module->object.id;
+	ckt_object_add_fixed(&f->object, id);
+	free(placeholder);
+	*ret_function = f;
+	return CUDA_SUCCESS;
+}
+
+CUresult ckt_module_function(struct ckt_module *module, const char *name, struct ckt_function **ret_function)
+{
+	CUresult result = CUDA_SUCCESS;
+	if (!*name || strlen(name) > 65536)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&module->lock);
+	struct ckt_function *f = module->functions;
+	while (f && strcmp(f->name, name) != 0)
+		f = f->next;
+	if (!f) {
+		result = fetch(module, name, &f);
+		if (!result) {
+			f->next = module->functions;
+			module->functions = f;
+		}
+	}
+	pthread_mutex_unlock(&module->lock);
+	if (!result)
+		*ret_function = f;
+	return result;
+}
+
+CUresult ckt_function_resolve(CUfunction handle, struct ckt_function **ret_function)
+{
+	uint64_t id = ckt_handle_id(handle);
+	struct ckt_function *f = ckt_object_find(id, CKT_KIND_FUNCTION);
+	if (f) {
+		*ret_function = f;
+		return CUDA_SUCCESS;
+	}
+	if (ckt_object_find(id, CKT_KIND_KERNEL))
+		return ckt_kernel_function(id, ret_function);
+	return ckt_device_count() ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CKT_EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction handle)
+{
+	struct ckt_function *f;
+	if (!value || (unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (result)
+		return result;
+	if (!(f->attribute_valid >> attribute & 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = f->attributes[attribute];
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value)
+{
+	struct ckt_function *f;
+	if ((unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (result)
+		return result;
+	CKT_ROUTE_CONTEXT(f->object.context);
+	result = CKT_WAITED(function_set_attribute, FUNCTION_SET_ATTRIBUTE, CKT_CALL_F_NUMBERED, NULL, .function = f->object.id,
+			    .attribute = attribute, .value = value);
+	if (!result) {
+		f->attributes[attribute] = value;
+		f->attribute_valid |= 1u << attribute;
+	}
+	return result;
+}
+
+CKT_EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
+{
+	struct ckt_function *f;
+	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	CKT_ROUTE_CONTEXT(result ? 0 : f->object.context);
+	return result ? result : CKT_BATCHED(function_set_cache_config, FUNCTION_SET_CACHE_CONFIG, .function = f->object.id, .config = config);
+}
+
+CKT_EXPORT CUresult cuFuncGetModule(CUmodule *module, CUfunction handle)
+{
+	struct ckt_function *f;
+	if (!module)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (!result)
+		*module = (CUmodule)(uintptr_t)f->module;
+	return result;
+}
+
+CKT_EXPORT CUresult cuFuncGetName(const char **name, CUfunction handle)
+{
+	struct ckt_function *f;
+	if (!name)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (!result)
+		*name = f->name;
+	return result;
+}
+
+CKT_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset, size_t *size)
+{
+	struct ckt_function *f;
+	if (!offset)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (result)
+		return result;
+	if (index >= f->param_count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = f->param_offsets[index];
+	if (size)
+		*size = f->param_sizes[index];
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction handle)
+{
+	struct ckt_function *f;
+	if (!state)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (!result)
+		*state = CU_FUNCTION_LOADING_STATE_LOADED;
+	return result;
+}
+
+CKT_EXPORT CUresult cuFuncLoad(CUfunction handle)
+{
+	struct ckt_function *f;
+	return ckt_function_resolve(handle, &f);
+}
+
+/* ---- Occupancy: the device's arithmetic, asked at the worker */
+
+CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction handle, int block_size, size_t shared_bytes,
+									  unsigned int flags)
+{
+	struct ckt_function *f;
+	struct ckt_reply reply;
+	struct ckt_occupancy_blocks_res res;
+	if (!blocks || block_size <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (result)
+		return result;
+	CKT_ROUTE_CONTEXT(f->object.context);
+	result = CKT_WAITED(occupancy_blocks, OCCUPANCY_BLOCKS, 0, &reply, .function = f->object.id, .block_size = block_size,
+			    .shared_bytes = shared_bytes, .flags = flags);
+	if (result)
+		return result;
+	if (ckt_occupancy_blocks_res_get(&reply.results, &res))
+		*blocks = res.blocks;
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+
+CKT_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction handle, int block_size, size_t shared_bytes)
+{
+	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, handle, block_size, shared_bytes, CU_OCCUPANCY_DEFAULT);
+}
+
+CKT_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle, int blocks, int block_size)
+{
+	struct ckt_function *f;
+	struct ckt_reply reply;
+	struct ckt_occupancy_available_smem_res res;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (result)
+		return result;
+	CKT_ROUTE_CONTEXT(f->object.context);
+	result = CKT_WAITED(occupancy_available_smem, OCCUPANCY_AVAILABLE_SMEM, 0, &reply, .function = f->object.id, .blocks = blocks,
+			    .block_size = block_size);
+	if (result)
+		return result;
+	if (ckt_occupancy_available_smem_res_get(&reply.results, &res))
+		*bytes = res.shared_bytes;
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+
+static CUresult clusters(int *ret_clusters, CUfunction handle, const CUlaunchConfig *config, unsigned which)
+{
+	struct ckt_function *f;
+	struct ckt_reply reply;
+	struct ckt_occupancy_clusters_res res;
+	if (!ret_clusters || !config || (config->numAttrs && !config->attrs) ||
+	    config->numAttrs > CKT_OCCUPANCY_CLUSTERS_ATTRS_MAX / sizeof *config->attrs)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (result)
+		return result;
+	CKT_ROUTE_CONTEXT(f->object.context);
+	result = CKT_WAITED(occupancy_clusters, OCCUPANCY_CLUSTERS, 0, &reply, .function = f->object.id, .grid_x = config->gridDimX,
+			    .grid_y = config->gridDimY, .grid_z = config->gridDimZ, .block_x = config->blockDimX, .block_y = config->blockDimY,
+			    .block_z = config->blockDimZ, .shared_bytes = config->sharedMemBytes, .which = which,
+			    .attrs = (const uint8_t *)config->attrs, .attrs_len = (uint32_t)(config->numAttrs * sizeof *config->attrs));
+	if (result)
+		return result;
+	if (ckt_occupancy_clusters_res_get(&reply.results, &res))
+		*ret_clusters = res.clusters;
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+
+CKT_EXPORT CUresult cuOccupancyMaxActiveClusters(int *ret_clusters, CUfunction handle, const CUlaunchConfig *config)
+{
+	return clusters(ret_clusters, handle, config, 0);
+}
+
+CKT_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *ret_size, CUfunction handle, const CUlaunchConfig *config)
+{
+	return clusters(ret_size, handle, config, 1);
+}
+
+/* The block size that keeps most threads resident; the size-to-shared-memory function is the program's, so the search runs here. */
+CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *best_block, CUfunction handle,
+							       CUoccupancyB2DSize shared_of_block, size_t shared_bytes, int limit,
+							       unsigned int flags)
+{
+	struct ckt_function *f;
+	struct ckt_context *context;
+	if (!min_grid || !best_block)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_function_resolve(handle, &f);
+	if (!result)
+		result = ckt_context_current(&context);
+	if (result)
+		return result;
+	int warp = ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+	int units = ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	int most = f->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK];
+	if (limit > 0 && limit < most)
+		most = limit;
+	int best_threads = 0, best_blocks = 0, best_size = 0;
+	for (int aligned = (most + warp - 1) / warp * warp; aligned > 0; aligned -= warp) {
+		int block = aligned < most ? aligned : most, blocks;
+		result = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, handle, block,
+									      shared_of_block ? shared_of_block(block) : shared_bytes, flags);
+		if (result)
+			return result;
+		if (blocks * block > best_threads) {
+			best_threads = blocks * block;
+			best_blocks = blocks;
+			best_size = block;
+		}
+		if (best_threads >= ckt_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR))
+			break;
+	}
+	*min_grid = best_blocks * units;
+	*best_block = best_size;
+	return CUDA_SUCCESS;
+}
+
+CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *best_block, CUfunction handle, CUoccupancyB2DSize shared_of_block,
+						      size_t shared_bytes, int limit)
+{
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, best_block, handle, shared_of_block, shared_bytes, limit,
+							 CU_OCCUPANCY_DEFAULT);
+}

@@ -1,0 +1,258 @@
+/* Events: made, recorded and destroyed without an answer; asked and waited for at the worker. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cuda/internal.h"
+#include "client/cuda/context/route.h"
+#include "cudacommon/capture.h"
+#include "rpc/ipc.h"
+
+struct ckt_event {
+	struct ckt_object object;
+	unsigned flags;
+};
+
+static struct ckt_event *find(CUevent handle)
+{
+	return ckt_object_find(ckt_handle_id(handle), CKT_KIND_EVENT);
+}
+
+CUresult ckt_driver_event_flags(CUevent handle, unsigned *ret_flags)
+{
+	const struct ckt_event *event = find(handle);
+	if (event)
+		*ret_flags = event->flags;
+	return event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static struct ckt_event *new_event(const struct ckt_context *context, unsigned flags)
+{
+	struct ckt_event *event = calloc(1, sizeof *event);
+	if (!event)
+		return NULL;
+	event->object.context = context->object.id;
+	event->flags = flags;
+	if (ckt_object_add(&event->object, CKT_KIND_EVENT))
+		return event;
+	free(event);
+	return NULL;
+}
+
+CUresult ckt_event_arrived(uint64_t id)
+{
+	const struct ckt_event *event = ckt_object_find(id, CKT_KIND_EVENT);
+	if (__builtin_expect(!event || !(event->flags & CU_EVENT_INTERPROCESS), 1))
+		return CUDA_SUCCESS;
+	CUresult result = CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = id);
+	return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+}
+
+CKT_EXPORT CUresult cuEventCreate(CUevent *ret_event, unsigned int flags)
+{
+	struct ckt_context *context;
+	if (!ret_event)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+	if (flags & ~known || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct ckt_event *event = new_event(context, flags);
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = CKT_BATCHED(event_create, EVENT_CREATE, .id = event->object.id, .flags = flags);
+	if (result)
+		ckt_object_remove(&event->object);
+	else
+		*ret_event = (CUevent)(uintptr_t)event->object.id;
+	return result;
+}
+
+CKT_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
+{
+	struct ckt_event *event = find(handle);
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CKT_ROUTE_CONTEXT(event->object.context);
+	ckt_capture_event_forget(event->object.id);
+	CUresult result = CKT_BATCHED(event_destroy, EVENT_DESTROY, .id = event->object.id);
+	if (result)
+		return result;
+	/* Another process must not open it any more; the answer, which comes behind the destruction, is that there is no such event. */
+	if (event->flags & CU_EVENT_INTERPROCESS)
+		result = CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id);
+	ckt_object_remove(&event->object);
+	return result == CUDA_ERROR_INVALID_HANDLE ? CUDA_SUCCESS : result;
+}
+
+static void forget(struct ckt_object *object)
+{
+	ckt_capture_event_forget(object->id);
+	ckt_object_remove(object);
+}
+
+void ckt_event_forget_context(uint64_t context)
+{
+	ckt_object_each_of_context(CKT_KIND_EVENT, context, forget);
+}
+
+CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned int flags)
+{
+	uint64_t id;
+	struct ckt_event *event = find(handle);
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	CKT_ROUTE_STREAM(stream);
+	CUresult result = ckt_stream_resolve(stream, &id);
+	if (result)
+		return result;
+	/* Event and stream must belong to the same context. */
+	const struct ckt_object *of = id > 1 ? ckt_object_find(id, CKT_KIND_STREAM) : NULL;
+	if (event->object.context != (of ? of->context : ckt_call_context))
+		return CUDA_ERROR_INVALID_HANDLE;
+	bool done;
+	result = ckt_capture_record(event->object.id, id, flags, &done);
+	if (result || done)
+		return result;
+	/* External to what? */
+	if (flags & CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	result = CKT_BATCHED(event_record, EVENT_RECORD, .event = event->object.id, .stream = id, .flags = flags);
+	return result ? result : ckt_event_arrived(event->object.id);
+}
+
+CKT_EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream)
+{
+	return cuEventRecordWithFlags(handle, stream, CU_EVENT_RECORD_DEFAULT);
+}
+
+/* All that the context has been given. */
+CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
+{
+	struct ckt_event *event = find(event_handle);
+	struct ckt_context *context = ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!event || event->object.context != context->object.id)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CKT_ROUTE_CONTEXT(context->object.id);
+	CUresult result = ckt_capture_context_check(context->object.id);
+	if (result)
+		return result;
+	ckt_capture_event_forget(event->object.id);
+	return CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL, .context = ckt_call_id(context->object.id),
+			  .event = event->object.id);
+}
+
+/* All that the context will be given waits. */
+CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
+{
+	struct ckt_event *event = find(event_handle);
+	struct ckt_context *context = ckt_object_find(ckt_handle_id(handle), CKT_KIND_CONTEXT);
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = ckt_capture_context_check(context->object.id);
+	if (!result)
+		result = ckt_capture_event_check(event->object.id);
+	/* Of another server: it is waited for here, and what the context is given comes later. */
+	if (!result && ckt_conn_count > 1 && ckt_context_conn(event->object.context) != ckt_context_conn(context->object.id))
+		return cuEventSynchronize(event_handle);
+	CKT_ROUTE_CONTEXT(context->object.id);
+	return result ? result : CKT_WAITED(ctx_wait_event, CTX_WAIT_EVENT, CKT_CALL_F_NUMBERED, NULL, .context = ckt_call_id(context->object.id),
+					    .event = event->object.id);
+}
+
+CKT_EXPORT CUresult cuEventQuery(CUevent handle)
+{
+	CKT_ROUTE_EVENT(handle);
+	struct ckt_event *event = find(handle);
+	CUresult result = event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
+	return CKT_WAIT_FOR_GPU(result ? result : CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id), 0);
+}
+
+CKT_EXPORT CUresult cuEventSynchronize(CUevent handle)
+{
+	CKT_ROUTE_EVENT(handle);
+	struct ckt_event *event = find(handle);
+	CUresult result = event ? ckt_capture_event_check(event->object.id) : CUDA_ERROR_INVALID_HANDLE;
+	return CKT_WAIT_FOR_GPU(result ? result : CKT_WAITED(event_synchronize, EVENT_SYNCHRONIZE, 0, NULL, .event = event->object.id), 0);
+}
+
+CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
+{
+	struct ckt_event *first = find(start), *second = find(end);
+	if (!milliseconds || !first || !second || (first->flags | second->flags) & CU_EVENT_DISABLE_TIMING)
+		return CUDA_ERROR_INVALID_HANDLE;
+	/* Clocks of two servers are not compared, nor are those of two devices. */
+	if (ckt_conn_count > 1 && ckt_context_conn(first->object.context) != ckt_context_conn(second->object.context))
+		return CUDA_ERROR_INVALID_HANDLE;
+	struct ckt_reply reply;
+	struct ckt_event_elapsed_time_res res;
+	CKT_ROUTE_EVENT(start);
+	CUresult result = CKT_WAITED(event_elapsed_time, EVENT_ELAPSED_TIME, 0, &reply, .start = first->object.id, .end = second->object.id);
+	if (result)
+		return result;
+	if (ckt_event_elapsed_time_res_get(&reply.results, &res))
+		*milliseconds = res.milliseconds;
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+
+/* ---- Events of several processes: those of this user whose sessions are on the same node; see rpc/ipc.h */
+
+_Static_assert(sizeof(CUipcEventHandle) == CKT_IPC_HANDLE, "a handle fits");
+
+CKT_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent handle)
+{
+	const struct ckt_event *event = find(handle);
+	struct ckt_reply reply;
+	struct ckt_ipc_event_get_res res;
+	if (!ret || !handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!event || !(event->flags & CU_EVENT_INTERPROCESS))
+		return CUDA_ERROR_INVALID_HANDLE;
+	CKT_ROUTE_EVENT(handle);
+	CUresult result = CKT_WAITED(ipc_event_get, IPC_EVENT_GET, CKT_CALL_F_NUMBERED, &reply, .event = event->object.id);
+	if (result)
+		return result;
+	if (ckt_ipc_event_get_res_get(&reply.results, &res) && res.handle_len == sizeof *ret)
+		memcpy(ret, res.handle, sizeof *ret);
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	ckt_reply_release(&reply);
+	return result;
+}
+
+CKT_EXPORT CUresult cuIpcOpenEventHandle(CUevent *ret_event, CUipcEventHandle handle)
+{
+	struct ckt_context *context;
+	struct ckt_ipc_handle ours;
+	memcpy(&ours, &handle, sizeof ours);
+	if (!ret_event)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ckt_context_current(&context);
+	if (result)
+		return result;
+	if (memcmp(ours.magic, CKT_IPC_MAGIC, sizeof ours.magic) != 0 || ours.kind != CKT_IPC_EVENT)
+		return CUDA_ERROR_MAP_FAILED;
+	/* Its own memory CUDA refuses a process so, and its own events. */
+	if (ckt_ipc_own(&ours))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	struct ckt_event *event = new_event(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = CKT_WAITED(ipc_event_open, IPC_EVENT_OPEN, CKT_CALL_F_NUMBERED, NULL, .id = event->object.id, .handle = (const uint8_t *)&ours,
+			    .handle_len = sizeof ours);
+	if (result)
+		ckt_object_remove(&event->object);
+	else
+		*ret_event = (CUevent)(uintptr_t)event->object.id;
+	return result;
+}
