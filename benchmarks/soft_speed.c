@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "softgpu/memmap.h"
+#include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/ptx.h"
 
 enum { BLOCK = 256, BLOCKS = 8, LOOPS = 256, WORDS = 1 << 20 };

@@ -3,7 +3,7 @@
  * compiled into each of them: graphs, stream capture, the rules of the memory that graphs allocate, what JIT options, memory operations and
  * hints about managed memory are right; none of which needs a GPU to be decided.
  * Below stands what the library at hand brings to that; each function is written once in client/cuda/context/common_hooks.c or a file beside it, and
- * once in softgpu/driver_side.c.
+ * once in softgpu/context/common_hooks.c.
  *
  * Objects are known by number: CUDA's handle as an integer.  Functions return a CUresult, write outputs only on success, and may be called from
  * any thread; "locked" means ckt_graph_lock (graph.h).

@@ -21,7 +21,7 @@
 #include <cudaProfiler.h>
 #pragma GCC visibility pop
 
-#include "softgpu/memmap.h"
+#include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/ptx.h"
 
 enum {
@@ -214,7 +214,7 @@ void *ckt_soft_heap_alloc(struct ckt_soft_context *context, uint64_t size_bytes)
 void ckt_soft_heap_free(struct ckt_soft_context *context, void *address);
 void ckt_soft_heap_fini(struct ckt_soft_context *context);
 
-/* output.c: text that kernels print is kept until a synchronisation, as on a real GPU. */
+/* kernel_output.c: text that kernels print is kept until a synchronisation, as on a real GPU. */
 void ckt_soft_output_write(struct ckt_soft_context *context, int fd, const char *text, size_t size_bytes);
 void ckt_soft_output_flush(struct ckt_soft_context *context);
 
@@ -297,7 +297,7 @@ void ckt_soft_waits_launch(struct ckt_soft_stream *stream);
 /* What the list (NULL: none) names: 1 load, 2 launch. */
 unsigned ckt_soft_waits_parse(const char *list);
 
-/* ---- pool_side.c */
+/* ---- pool.c */
 
 /* The program has waited: what pools should not keep goes. */
 void ckt_soft_pools_settle(void);

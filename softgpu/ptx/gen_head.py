@@ -5,7 +5,7 @@ import sys
 head, lane, output = sys.argv[1:]
 text = open(head).read().replace('@LANE@', open(lane).read())
 with open(output, 'w') as f:
-	f.write('#include "softgpu/ptx/compile.h"\n\nconst char ckt_ptx_kernel_head[] =\n')
+	f.write('#include "softgpu/ptx/compiled/compile.h"\n\nconst char ckt_ptx_kernel_head[] =\n')
 	for line in text.splitlines():
 		f.write('\t"%s\\n"\n' % line.replace('\\', '\\\\').replace('"', '\\"'))
 	f.write('\t;\n')

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "softgpu/memmap.h"
+#include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/ptx.h"
 
 enum {
@@ -65,7 +65,7 @@ enum ptx_type {
 
 enum ptx_space { SP_GENERIC = 0, SP_REG, SP_GLOBAL, SP_CONST, SP_SHARED, SP_LOCAL, SP_PARAM, SP_PARAM_ENTRY };
 
-/* ---- Memory of the parser and a map from names (util.c) */
+/* ---- Memory of the parser and a map from names (containers.c) */
 
 struct ptx_arena {
 	struct ptx_arena_chunk *chunks;

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "softgpu/memmap.h"
+#include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/ptx.h"
 
 struct buffer { uint32_t *words; size_t n; bool print, is_float; };

@@ -21,7 +21,7 @@ void __cudaRegisterFunction(void **, const char *, char *, const char *, int, ui
 char __cudaInitModule(void **);
 void *__cudaGetProcAddress(void);
 
-/* The layouts are those of softgpu/fatbin.c. */
+/* The layouts are those of softgpu/module/fatbin.c. */
 struct registered_wrapper {
 	uint32_t magic, version;
 	const void *container;

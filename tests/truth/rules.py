@@ -1,4 +1,4 @@
-"""The interpreter's table of legal spellings (softgpu/ptx/legal.c), against the instructions that stand in the recorded forms.
+"""The interpreter's table of legal spellings (softgpu/ptx/front/legal.c), against the instructions that stand in the recorded forms.
 
 Of what computes, every spelling that a rule allows must have been recorded.  Of what moves memory, synchronises or multiplies matrices,
 whose modifiers are many and independent, every alternative of every slot.

@@ -65,14 +65,20 @@ UNIT = {
     "server/worker/module": "worker",
     "server/worker/objects": "worker",
     "server/worker/session": "worker",
-    "softgpu": "softgpu",
+    "softgpu/context": "softgpu",
     "softgpu/libs/blas": "softlibs",
     "softgpu/libs/common": "softlibs",
     "softgpu/libs/cublas": "softlibs",
     "softgpu/libs/cublasLt": "softlibs",
     "softgpu/libs/cufft": "soft_cufft",
     "softgpu/libs/nccl": "soft_nccl",
+    "softgpu/memory": "softgpu",
+    "softgpu/module": "softgpu",
     "softgpu/ptx": "ptx",
+    "softgpu/ptx/compiled": "ptx",
+    "softgpu/ptx/execution": "ptx",
+    "softgpu/ptx/front": "ptx",
+    "softgpu/stream": "softgpu",
 }
 ASSERTION = re.compile(r"CU_(ASSERT|TEST|FAIL)|\b(IS|MUST|YES|NO|TEXT|HAS|OK|CHECK_RESULT|ASK|ROWS|REFUSED|unit_check\w*)\(")
 

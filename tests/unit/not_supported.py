@@ -27,8 +27,8 @@ ALLOWED = {
 	'server/worker/session/call.c': 1,	# ckt_worker_unsupported
 	'server/worker/session/call.h': 1,	# CKT_INTERNAL_NOT_SUPPORTED
 	'server/worker/libs/inside/passthrough.c': 1,	# to a library, about what the driver lacks
-	'softgpu/driver_side.c': 1,	# ckt_driver_unsupported
-	'softgpu/log.c': 1,		# ckt_soft_unsupported
+	'softgpu/context/common_hooks.c': 1,	# ckt_driver_unsupported
+	'softgpu/context/log.c': 1,		# ckt_soft_unsupported
 	'softgpu/soft.h': 1,		# CKT_AS_CUDA_NOT_SUPPORTED again
 }
 

@@ -1,6 +1,6 @@
 /*
  * What workers leave in /dev/shm when they end: where a restored session that shares memory is found (server/worker/ipc/ipc_notice.h), and, killed on the
- * soft GPU, pages of events that other processes may open (softgpu/event_shared.c).  Their maker holds a lock on each as long as it lives, so one that
+ * soft GPU, pages of events that other processes may open (softgpu/stream/event_shared.c).  Their maker holds a lock on each as long as it lives, so one that
  * can be locked is nobody's.
  */
 #include <dirent.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "softgpu/ptx/op.h"
+#include "softgpu/ptx/execution/op.h"
 
 enum { BLOCK = 512 };
 

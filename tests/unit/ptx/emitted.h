@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness.h"
-#include "softgpu/ptx/emit.h"
+#include "softgpu/ptx/compiled/emit.h"
 
 /* Of a text's first function, or of all of its module; malloc'd, NULL where there is none. */
 static inline char *emitted(const char *text, bool whole)

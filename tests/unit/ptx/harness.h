@@ -12,7 +12,7 @@
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
 
-#include "softgpu/memmap.h"
+#include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/ptx.h"
 #include "tests/unit/suite.h"
 

@@ -1,4 +1,4 @@
-/* softgpu/ptx/builtin.c: printf's conversions against the C library's, assert's text, malloc and free, and what is no function. */
+/* softgpu/ptx/execution/builtin.c: printf's conversions against the C library's, assert's text, malloc and free, and what is no function. */
 #include "harness.h"
 #include "softgpu/ptx/internal.h"
 
@@ -126,4 +126,4 @@ static void test_names(void)
 	IS(r, 123);
 }
 
-UNIT_SUITE(softgpu/ptx/builtin, {"printf", test_printf}, {"assert", test_assert}, {"malloc", test_malloc}, {"names", test_names})
+UNIT_SUITE(softgpu/ptx/execution/builtin, {"printf", test_printf}, {"assert", test_assert}, {"malloc", test_malloc}, {"names", test_names})

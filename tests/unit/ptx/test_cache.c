@@ -1,4 +1,4 @@
-/* softgpu/ptx/cache.c: objects of machine code are found again, only where they are the user's own, and not too many of them. */
+/* softgpu/ptx/compiled/cache.c: objects of machine code are found again, only where they are the user's own, and not too many of them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "softgpu/ptx/compile.h"
+#include "softgpu/ptx/compiled/compile.h"
 
 static char top[64], before[512];
 

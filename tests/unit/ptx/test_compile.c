@@ -1,5 +1,5 @@
 /*
- * softgpu/ptx/compile.c: kernels as machine code answer what the interpreter answers, in every bit, with faults and meetings of threads
+ * softgpu/ptx/compiled/compile.c: kernels as machine code answer what the interpreter answers, in every bit, with faults and meetings of threads
  * like its own; a compiler that fails loses nothing.
  *
  * The program runs itself with CRICKET_SOFT_COMPILE=0 for the interpreter's answers.
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "softgpu/ptx/compile.h"
+#include "softgpu/ptx/compiled/compile.h"
 
 enum { ROWS = 256, MOST = 2048, A_KERNEL = 48, A_GROUP = 8, MEMORY = 65536 };
 

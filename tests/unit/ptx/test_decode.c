@@ -1,4 +1,4 @@
-/* softgpu/ptx/decode.c: how operands reach an instruction: constants of each width, computed sources, guards, sinks; what is refused. */
+/* softgpu/ptx/front/decode.c: how operands reach an instruction: constants of each width, computed sources, guards, sinks; what is refused. */
 #include "harness.h"
 
 static void test_constants(void)
@@ -70,4 +70,4 @@ static void test_refused(void)
 	}
 }
 
-UNIT_SUITE(softgpu/ptx/decode, {"constants", test_constants}, {"sources", test_sources}, {"refused", test_refused})
+UNIT_SUITE(softgpu/ptx/front/decode, {"constants", test_constants}, {"sources", test_sources}, {"refused", test_refused})

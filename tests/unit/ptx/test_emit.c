@@ -1,4 +1,4 @@
-/* softgpu/ptx/emit.c: the C text of kernels: control flow, functions, whole modules. */
+/* softgpu/ptx/compiled/emit.c: the C text of kernels: control flow, functions, whole modules. */
 #include "emitted.h"
 
 static void test_branches(void)

@@ -1,4 +1,4 @@
-/* softgpu/ptx/emit_access.c: which loads and stores compiled code does by itself, and that those alike share a function. */
+/* softgpu/ptx/compiled/emit_access.c: which loads and stores compiled code does by itself, and that those alike share a function. */
 #include "emitted.h"
 
 static void test_kinds(void)

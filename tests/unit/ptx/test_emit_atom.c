@@ -1,4 +1,4 @@
-/* softgpu/ptx/emit_atom.c: which atomics compiled code does by itself, and that those alike share a function. */
+/* softgpu/ptx/compiled/emit_atom.c: which atomics compiled code does by itself, and that those alike share a function. */
 #include "emitted.h"
 
 static void test_kinds(void)

@@ -1,4 +1,4 @@
-/* softgpu/ptx/emit_form.c: forms by handler, and the registers that an instruction touches. */
+/* softgpu/ptx/compiled/emit_form.c: forms by handler, and the registers that an instruction touches. */
 #include "emitted.h"
 
 static int handler_without_form(struct ptx_warp *w, const struct ptx_insn *i, uint32_t m)

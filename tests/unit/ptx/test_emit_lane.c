@@ -1,4 +1,4 @@
-/* softgpu/ptx/emit_lane.c: what lanes compute by themselves is one loop; what nobody reads behind it is not kept. */
+/* softgpu/ptx/compiled/emit_lane.c: what lanes compute by themselves is one loop; what nobody reads behind it is not kept. */
 #include "emitted.h"
 
 static void test_stretch(void)

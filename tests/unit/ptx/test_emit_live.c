@@ -1,4 +1,4 @@
-/* softgpu/ptx/emit_live.c: where blocks begin, and which registers are kept between them. */
+/* softgpu/ptx/compiled/emit_live.c: where blocks begin, and which registers are kept between them. */
 #include "emitted.h"
 
 static void test_blocks(void)

@@ -1,4 +1,4 @@
-/* softgpu/ptx/emit_warp.c: what a whole warp does together is written out where all lanes take part, and left to the handler where some may be missing. */
+/* softgpu/ptx/compiled/emit_warp.c: what a whole warp does together is written out where all lanes take part, and left to the handler where some may be missing. */
 #include "emitted.h"
 
 /* How often a kernel of one instruction has the text behind its function's head. */

@@ -1,8 +1,8 @@
-/* softgpu/ptx/half.c: the narrow formats, every bit pattern there and back, ties, overflow, all roundings. */
+/* softgpu/ptx/execution/half.c: the narrow formats, every bit pattern there and back, ties, overflow, all roundings. */
 #include <math.h>
 
 #include "harness.h"
-#include "softgpu/ptx/op.h"
+#include "softgpu/ptx/execution/op.h"
 
 static void test_round_trip(void)
 {
@@ -80,4 +80,4 @@ static void test_rounding(void)
 	}
 }
 
-UNIT_SUITE(softgpu/ptx/half, {"round trip", test_round_trip}, {"values", test_values}, {"rounding", test_rounding})
+UNIT_SUITE(softgpu/ptx/execution/half, {"round trip", test_round_trip}, {"values", test_values}, {"rounding", test_rounding})

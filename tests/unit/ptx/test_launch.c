@@ -1,5 +1,5 @@
 /*
- * softgpu/ptx/launch.c: printf, assert, malloc, special registers, many launches at once.
+ * softgpu/ptx/execution/launch.c: printf, assert, malloc, special registers, many launches at once.
  */
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-/* softgpu/ptx/legal.c: the table of legal spellings: what stands in it, what does not, and what only later targets have. */
+/* softgpu/ptx/front/legal.c: the table of legal spellings: what stands in it, what does not, and what only later targets have. */
 #include "harness.h"
 
 static enum ckt_ptx_result loads(const char *target, const char *instruction)

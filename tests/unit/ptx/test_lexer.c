@@ -1,4 +1,4 @@
-/* softgpu/ptx/lexer.c: tokens with their lines, numbers of all forms, comments, and texts that end anywhere. */
+/* softgpu/ptx/front/lexer.c: tokens with their lines, numbers of all forms, comments, and texts that end anywhere. */
 #include "harness.h"
 #include "softgpu/ptx/internal.h"
 
@@ -118,4 +118,4 @@ static void test_cut(void)
 	YES(loaded > 0 && loaded < 120);	/* between whole statements of module scope only */
 }
 
-UNIT_SUITE(softgpu/ptx/lexer, {"tokens", test_tokens}, {"numbers", test_numbers}, {"cut", test_cut})
+UNIT_SUITE(softgpu/ptx/front/lexer, {"tokens", test_tokens}, {"numbers", test_numbers}, {"cut", test_cut})

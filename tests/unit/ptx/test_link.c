@@ -1,4 +1,4 @@
-/* softgpu/ptx/link.c: symbols of several texts, which definition counts, what an entry reaches, and shared memory laid out for it. */
+/* softgpu/ptx/front/link.c: symbols of several texts, which definition counts, what an entry reaches, and shared memory laid out for it. */
 #include "harness.h"
 
 /* Two texts. */
@@ -111,4 +111,4 @@ static void test_alias(void)
 		CKT_PTX_FAULT_INVALID_PC);
 }
 
-UNIT_SUITE(softgpu/ptx/link, {"definitions", test_definitions}, {"globals", test_globals}, {"reach", test_reach}, {"alias", test_alias})
+UNIT_SUITE(softgpu/ptx/front/link, {"definitions", test_definitions}, {"globals", test_globals}, {"reach", test_reach}, {"alias", test_alias})

@@ -1,5 +1,5 @@
 /*
- * softgpu/ptx/memory.c: state spaces, vectors, generic addresses, atomics, and the faults of bad accesses.
+ * softgpu/ptx/execution/memory.c: state spaces, vectors, generic addresses, atomics, and the faults of bad accesses.
  */
 #include "harness.h"
 

@@ -1,5 +1,5 @@
 /*
- * softgpu/ptx/module.c: loading: symbols of several texts, initialisers, what functions say of themselves, and the line that names a fault.
+ * softgpu/ptx/front/module.c: loading: symbols of several texts, initialisers, what functions say of themselves, and the line that names a fault.
  */
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_async.c: memory barriers phase by phase, what their word tells, and copies that give less than they take. */
+/* softgpu/ptx/execution/op_async.c: memory barriers phase by phase, what their word tells, and copies that give less than they take. */
 #include "harness.h"
 
 static uint32_t one(const char *body)
@@ -99,4 +99,4 @@ static void test_refused(void)
 	REFUSED_BODY("cp.sync.ca.shared.global [r1], [x1], 4;", "");
 }
 
-UNIT_SUITE(softgpu/ptx/op_async, {"phases", test_phases}, {"copies", test_copies}, {"refused", test_refused})
+UNIT_SUITE(softgpu/ptx/execution/op_async, {"phases", test_phases}, {"copies", test_copies}, {"refused", test_refused})

@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_atom.c: each operation's old and new value with corners: wrap, signs, NaN, signed zeros, subnormals, pairs, 128 bits. */
+/* softgpu/ptx/execution/op_atom.c: each operation's old and new value with corners: wrap, signs, NaN, signed zeros, subnormals, pairs, 128 bits. */
 #include "harness.h"
 
 struct row { uint64_t old, v, want; };
@@ -135,5 +135,5 @@ static void test_refused(void)
 	REFUSED_BODY("atom.global.u32 r1, [x1], r2;", "");
 }
 
-UNIT_SUITE(softgpu/ptx/op_atom, {"integers", test_integers}, {"floats", test_floats}, {"cas", test_cas}, {"many", test_many},
+UNIT_SUITE(softgpu/ptx/execution/op_atom, {"integers", test_integers}, {"floats", test_floats}, {"cas", test_cas}, {"many", test_many},
 	{"refused", test_refused})

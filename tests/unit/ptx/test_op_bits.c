@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_bits.c: corners that test_op_int.c's sweep does not reach: 16 bits, wrapping forms, every mode of prmt, joined lop3. */
+/* softgpu/ptx/execution/op_bits.c: corners that test_op_int.c's sweep does not reach: 16 bits, wrapping forms, every mode of prmt, joined lop3. */
 #include "harness.h"
 
 static void test_shifts(void)
@@ -99,5 +99,5 @@ static void test_divergent(void)
 	IS(wrong, 0);
 }
 
-UNIT_SUITE(softgpu/ptx/op_bits, {"shifts", test_shifts}, {"fields", test_fields}, {"prmt", test_prmt}, {"counts", test_counts},
+UNIT_SUITE(softgpu/ptx/execution/op_bits, {"shifts", test_shifts}, {"fields", test_fields}, {"prmt", test_prmt}, {"counts", test_counts},
 	{"lop3", test_lop3}, {"divergent", test_divergent})

@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_cluster.c: the cluster's barrier, addresses in each other's shared memory, bulk copies and reductions. */
+/* softgpu/ptx/execution/op_cluster.c: the cluster's barrier, addresses in each other's shared memory, bulk copies and reductions. */
 #include "harness.h"
 
 static uint32_t out[512];
@@ -120,5 +120,5 @@ static void test_refused(void)
 	REFUSED_BODY("mapa.u16 h1, h2, r1;", "");
 }
 
-UNIT_SUITE(softgpu/ptx/op_cluster, {"barrier", test_barrier}, {"addresses", test_addresses}, {"bulk", test_bulk},
+UNIT_SUITE(softgpu/ptx/execution/op_cluster, {"barrier", test_barrier}, {"addresses", test_addresses}, {"bulk", test_bulk},
 	{"reduce", test_reduce}, {"refused", test_refused})

@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_compare.c: every comparison of floats with NaN, zeros and subnormals; signs; joins; pairs; set's answers. */
+/* softgpu/ptx/execution/op_compare.c: every comparison of floats with NaN, zeros and subnormals; signs; joins; pairs; set's answers. */
 #include "harness.h"
 
 enum { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };
@@ -102,5 +102,5 @@ static void test_set(void)
 	REFUSED_BODY("setp.lt.f16 p1|p2, h1, h2;", "");
 }
 
-UNIT_SUITE(softgpu/ptx/op_compare, {"floats", test_floats}, {"integers", test_integers}, {"joins", test_joins}, {"pairs", test_pairs},
+UNIT_SUITE(softgpu/ptx/execution/op_compare, {"floats", test_floats}, {"integers", test_integers}, {"joins", test_joins}, {"pairs", test_pairs},
 	{"set", test_set})

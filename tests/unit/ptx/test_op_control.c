@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_control.c: divergent branches, tables, calls and returns of some lanes, exits, barriers with counts and reductions. */
+/* softgpu/ptx/execution/op_control.c: divergent branches, tables, calls and returns of some lanes, exits, barriers with counts and reductions. */
 #include "harness.h"
 
 static uint32_t out[256];
@@ -120,5 +120,5 @@ static void test_refused(void)
 	REFUSED_BODY("bra;", "wrong number of operands");
 }
 
-UNIT_SUITE(softgpu/ptx/op_control, {"branches", test_branches}, {"calls", test_calls}, {"exits", test_exits},
+UNIT_SUITE(softgpu/ptx/execution/op_control, {"branches", test_branches}, {"calls", test_calls}, {"exits", test_exits},
 	{"barriers", test_barriers}, {"refused", test_refused})

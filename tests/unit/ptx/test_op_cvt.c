@@ -1,5 +1,5 @@
 /*
- * softgpu/ptx/op_cvt.c: cvt, written down again from the rules: clamp, round, widen.
+ * softgpu/ptx/execution/op_cvt.c: cvt, written down again from the rules: clamp, round, widen.
  */
 #include <fenv.h>
 #include <math.h>

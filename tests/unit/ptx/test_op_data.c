@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_data.c: moves of all widths, parts, selection, address spaces, alloca. */
+/* softgpu/ptx/execution/op_data.c: moves of all widths, parts, selection, address spaces, alloca. */
 #include "harness.h"
 
 static uint32_t one(const char *scope, const char *body)
@@ -76,4 +76,4 @@ static void test_alloca(void)
 	IS(unit_threads("", "mov.u64 x1, 0x7fffffffffffffff; alloca.u64 x2, x1;", 1, 1, &r), CKT_PTX_FAULT_STACK_OVERFLOW);
 }
 
-UNIT_SUITE(softgpu/ptx/op_data, {"parts", test_parts}, {"selection", test_selection}, {"spaces", test_spaces}, {"alloca", test_alloca})
+UNIT_SUITE(softgpu/ptx/execution/op_data, {"parts", test_parts}, {"selection", test_selection}, {"spaces", test_spaces}, {"alloca", test_alloca})

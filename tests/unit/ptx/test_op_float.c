@@ -1,5 +1,5 @@
 /*
- * softgpu/ptx/op_float.c: floating instructions: exact ones bit for bit, approximate ones within the bounds PTX gives.
+ * softgpu/ptx/execution/op_float.c: floating instructions: exact ones bit for bit, approximate ones within the bounds PTX gives.
  */
 #include <fenv.h>
 #include <math.h>

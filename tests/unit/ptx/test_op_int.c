@@ -1,5 +1,5 @@
 /*
- * softgpu/ptx/op_int.c: integer instructions against arithmetic done the long way.
+ * softgpu/ptx/execution/op_int.c: integer instructions against arithmetic done the long way.
  */
 #include "harness.h"
 

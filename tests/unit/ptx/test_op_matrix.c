@@ -1,6 +1,6 @@
-/* softgpu/ptx/op_matrix.c: matrices of 8 by 8 from shared memory to registers and back, transposed; wmma from memory to memory. */
+/* softgpu/ptx/execution/op_matrix.c: matrices of 8 by 8 from shared memory to registers and back, transposed; wmma from memory to memory. */
 #include "harness.h"
-#include "softgpu/ptx/op.h"
+#include "softgpu/ptx/execution/op.h"
 
 static uint32_t out[32];
 
@@ -124,4 +124,4 @@ static void test_refused(void)
 	REFUSED_BODY("wmma.load.x.sync.aligned.row.m16n16k16.global.f16 {r1}, [x1];", "");
 }
 
-UNIT_SUITE(softgpu/ptx/op_matrix, {"load", test_load}, {"store and move", test_store_move}, {"wmma", test_wmma}, {"refused", test_refused})
+UNIT_SUITE(softgpu/ptx/execution/op_matrix, {"load", test_load}, {"store and move", test_store_move}, {"wmma", test_wmma}, {"refused", test_refused})

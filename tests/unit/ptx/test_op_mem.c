@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_mem.c: widths and signs of loads, vectors, offsets, each space, and the fault of each bad access. */
+/* softgpu/ptx/execution/op_mem.c: widths and signs of loads, vectors, offsets, each space, and the fault of each bad access. */
 #include "harness.h"
 
 static uint32_t one(const char *body)
@@ -107,4 +107,4 @@ static void test_refused(void)
 	REFUSED_BODY("ld.global.pred p1, [x1];", "");
 }
 
-UNIT_SUITE(softgpu/ptx/op_mem, {"widths", test_widths}, {"stores", test_stores}, {"faults", test_faults}, {"refused", test_refused})
+UNIT_SUITE(softgpu/ptx/execution/op_mem, {"widths", test_widths}, {"stores", test_stores}, {"faults", test_faults}, {"refused", test_refused})

@@ -1,11 +1,11 @@
 /*
- * softgpu/ptx/op_mma.c: products against three loops.  The fragments are laid out here by the ISA's figures, element by element: lane l has
+ * softgpu/ptx/execution/op_mma.c: products against three loops.  The fragments are laid out here by the ISA's figures, element by element: lane l has
  * the rows l / 4 and, behind 16 rows, l / 4 + 8.
  */
 #include <math.h>
 
 #include "harness.h"
-#include "softgpu/ptx/op.h"
+#include "softgpu/ptx/execution/op.h"
 
 enum { A = 0, B = 1024, C = 2048, D = 4096 };	/* words of unit_memory */
 static uint32_t out[32];
@@ -140,4 +140,4 @@ static void test_refused(void)
 	REFUSED_BODY("mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32 {r1,r2,r3,r4}, {r1,r2,r3,r4}, {r1,r2}, {r1,r2,r3,r4};", "");
 }
 
-UNIT_SUITE(softgpu/ptx/op_mma, {"half", test_half}, {"integers", test_integers}, {"double", test_double}, {"refused", test_refused})
+UNIT_SUITE(softgpu/ptx/execution/op_mma, {"half", test_half}, {"integers", test_integers}, {"double", test_double}, {"refused", test_refused})

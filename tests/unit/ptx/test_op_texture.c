@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_texture.c: textures and surfaces: filters, address modes, formats, layers, cubemaps, what is outside. */
+/* softgpu/ptx/execution/op_texture.c: textures and surfaces: filters, address modes, formats, layers, cubemaps, what is outside. */
 #include "harness.h"
 
 #define HEAD UNIT_HEAD ".visible .entry k(.param .u64 ph, .param .u64 pin, .param .u64 pout)\n{\n" \

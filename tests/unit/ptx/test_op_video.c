@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_video.c: parts with signs and without, averages, saturation and sums. */
+/* softgpu/ptx/execution/op_video.c: parts with signs and without, averages, saturation and sums. */
 #include "harness.h"
 
 static void test_parts(void)
@@ -95,5 +95,5 @@ static void test_scalar(void)
 	REFUSED_BODY("vset.u32.u32.lo r1, r2, r3;", "unknown modifier '.lo'");
 }
 
-UNIT_SUITE(softgpu/ptx/op_video, {"parts", test_parts}, {"averages", test_averages}, {"saturation", test_saturation},
+UNIT_SUITE(softgpu/ptx/execution/op_video, {"parts", test_parts}, {"averages", test_averages}, {"saturation", test_saturation},
 	{"sums", test_sums}, {"set", test_set}, {"scalar", test_scalar})

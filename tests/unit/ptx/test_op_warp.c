@@ -1,4 +1,4 @@
-/* softgpu/ptx/op_warp.c: shuffles at the edges of segments, votes, matches and reductions of parts of a warp, and lanes that are gone. */
+/* softgpu/ptx/execution/op_warp.c: shuffles at the edges of segments, votes, matches and reductions of parts of a warp, and lanes that are gone. */
 #include "harness.h"
 
 static uint32_t out[64];
@@ -111,5 +111,5 @@ static void test_meeting(void)
 	REFUSED_BODY("redux.sync.add.f32 f1, f2, -1;", "");
 }
 
-UNIT_SUITE(softgpu/ptx/op_warp, {"shuffles", test_shuffles}, {"votes", test_votes}, {"matches", test_matches},
+UNIT_SUITE(softgpu/ptx/execution/op_warp, {"shuffles", test_shuffles}, {"votes", test_votes}, {"matches", test_matches},
 	{"reductions", test_reductions}, {"meeting", test_meeting})

@@ -1,4 +1,4 @@
-/* softgpu/ptx/parse_body.c: scopes, register ranges, labels, operands, and what is wrong on which line. */
+/* softgpu/ptx/front/parse_body.c: scopes, register ranges, labels, operands, and what is wrong on which line. */
 #include "harness.h"
 
 /* Of one thread: what r0 is in the end. */
@@ -83,4 +83,4 @@ static void test_refused(void)
 		"unknown name r9: add.s32 r1, r9, 3");
 }
 
-UNIT_SUITE(softgpu/ptx/parse_body, {"scopes", test_scopes}, {"operands", test_operands}, {"refused", test_refused})
+UNIT_SUITE(softgpu/ptx/front/parse_body, {"scopes", test_scopes}, {"operands", test_operands}, {"refused", test_refused})

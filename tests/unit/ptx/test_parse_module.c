@@ -1,4 +1,4 @@
-/* softgpu/ptx/parse_module.c: variables and their initialisers, heads of functions, and what is wrong on which line. */
+/* softgpu/ptx/front/parse_module.c: variables and their initialisers, heads of functions, and what is wrong on which line. */
 #include "harness.h"
 
 static struct ckt_ptx_module *load(const char *text)
@@ -149,6 +149,6 @@ static void test_refused(void)
 	}
 }
 
-UNIT_SUITE(softgpu/ptx/parse_module, {"initialisers", test_initialisers}, {"addresses", test_addresses},
+UNIT_SUITE(softgpu/ptx/front/parse_module, {"initialisers", test_initialisers}, {"addresses", test_addresses},
 	{"open array", test_open_array}, {"functions", test_functions},
 	   {"refused", test_refused})

@@ -1,5 +1,5 @@
 /*
- * softgpu/ptx/sched.c: nobody is starved: lanes that spin for lanes, warps for warps, blocks for blocks, at low and high program
+ * softgpu/ptx/execution/sched.c: nobody is starved: lanes that spin for lanes, warps for warps, blocks for blocks, at low and high program
  * counters, in loops and in functions; lanes meet again; what cannot go on says so.
  */
 #include "harness.h"
@@ -108,5 +108,5 @@ static void test_stuck(void)
 	HAS(unit_message, "PTX line");
 }
 
-UNIT_SUITE(softgpu/ptx/sched, {"lanes", test_lanes}, {"warps", test_warps}, {"blocks", test_blocks}, {"meeting", test_meeting},
+UNIT_SUITE(softgpu/ptx/execution/sched, {"lanes", test_lanes}, {"warps", test_warps}, {"blocks", test_blocks}, {"meeting", test_meeting},
 	{"lock", test_lock}, {"stuck", test_stuck})

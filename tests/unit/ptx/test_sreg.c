@@ -1,4 +1,4 @@
-/* softgpu/ptx/sreg.c: what each special register is in the middle of a grid, and which names there are. */
+/* softgpu/ptx/execution/sreg.c: what each special register is in the middle of a grid, and which names there are. */
 #include "harness.h"
 #include "softgpu/ptx/internal.h"
 
@@ -86,4 +86,4 @@ static void test_names(void)
 	REFUSED_BODY("mov.u32 %tid.x, r1;", "destination");
 }
 
-UNIT_SUITE(softgpu/ptx/sreg, {"values", test_values}, {"clusters", test_clusters}, {"clocks", test_clocks}, {"names", test_names})
+UNIT_SUITE(softgpu/ptx/execution/sreg, {"values", test_values}, {"clusters", test_clusters}, {"clocks", test_clocks}, {"names", test_names})

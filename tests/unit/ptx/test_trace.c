@@ -1,5 +1,5 @@
 /*
- * softgpu/ptx/trace.c: the text of a traced thread.  The variables are read once in a process, so this program runs itself again
+ * softgpu/ptx/execution/trace.c: the text of a traced thread.  The variables are read once in a process, so this program runs itself again
  * ("trace FILE KERNEL...") with them set.
  */
 #include <unistd.h>
@@ -81,4 +81,4 @@ static void test_other(void)
 	HAS(said, "CRICKET_SOFT_TRACE=/nonexistent/t: No such file");
 }
 
-UNIT_SUITE(softgpu/ptx/trace, {"text", test_text}, {"other", test_other})
+UNIT_SUITE(softgpu/ptx/execution/trace, {"text", test_text}, {"other", test_other})

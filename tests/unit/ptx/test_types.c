@@ -1,5 +1,5 @@
 /*
- * softgpu/ptx/types.c: the types' widths, and constant expressions.  What these come to was asked of ptxas 13.0, in initialisers of .u64
+ * softgpu/ptx/front/types.c: the types' widths, and constant expressions.  What these come to was asked of ptxas 13.0, in initialisers of .u64
  * and .f64 variables.
  */
 #include "harness.h"
@@ -125,4 +125,4 @@ static void test_widths(void)
 	IS(ckt_ptx_type_from("samplerref", 10), T_OPAQUE);
 }
 
-UNIT_SUITE(softgpu/ptx/types, {"integers", test_integers}, {"floats", test_floats}, {"refused", test_refused}, {"widths", test_widths})
+UNIT_SUITE(softgpu/ptx/front/types, {"integers", test_integers}, {"floats", test_floats}, {"refused", test_refused}, {"widths", test_widths})

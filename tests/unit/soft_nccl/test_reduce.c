@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "softgpu/ptx/op.h"
+#include "softgpu/ptx/execution/op.h"
 #include "tests/unit/soft_nccl/ranks.h"
 
 enum { RANKS = 3, N = 1100 };

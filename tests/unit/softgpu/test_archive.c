@@ -1,4 +1,4 @@
-/* softgpu/archive.c: fat binaries found wherever they lie in an object or archive, and what only looks like one. */
+/* softgpu/module/archive.c: fat binaries found wherever they lie in an object or archive, and what only looks like one. */
 #include "files.h"
 
 /* One PTX entry for a capability in a container, as fatbin.c's head draws it; the bytes it took. */
@@ -91,4 +91,4 @@ static void test_damaged(void)
 	ckt_soft_texts_fini(&texts);
 }
 
-UNIT_SUITE(softgpu/archive, {"places", test_places}, {"passed over", test_passed_over}, {"damaged", test_damaged})
+UNIT_SUITE(softgpu/module/archive, {"places", test_places}, {"passed over", test_passed_over}, {"damaged", test_damaged})

@@ -1,4 +1,4 @@
-/* softgpu/arena.c: pieces that never overlap, zeros, alignment, joining, the wish, and a heap of small units. */
+/* softgpu/memory/arena.c: pieces that never overlap, zeros, alignment, joining, the wish, and a heap of small units. */
 #include <sys/mman.h>
 
 #include "files.h"
@@ -133,4 +133,4 @@ static void test_heap(void)
 	ckt_soft_arena_fini(&arena);
 }
 
-UNIT_SUITE(softgpu/arena, {"pieces", test_pieces}, {"model", test_model}, {"holes", test_holes}, {"wish", test_wish}, {"heap", test_heap})
+UNIT_SUITE(softgpu/memory/arena, {"pieces", test_pieces}, {"model", test_model}, {"holes", test_holes}, {"wish", test_wish}, {"heap", test_heap})

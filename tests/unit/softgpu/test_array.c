@@ -1,5 +1,5 @@
 /*
- * softgpu/array.c: arrays, textures and surfaces of the soft GPU: memory that is counted and comes back, handles, ends of contexts, what
+ * softgpu/memory/array.c: arrays, textures and surfaces of the soft GPU: memory that is counted and comes back, handles, ends of contexts, what
  * outlives what.
  */
 #include "soft_test.h"

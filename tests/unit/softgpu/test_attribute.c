@@ -1,4 +1,4 @@
-/* softgpu/attribute.c: every attribute of cuda.h is answered, what follows the capability does, and nothing else is. */
+/* softgpu/context/attribute.c: every attribute of cuda.h is answered, what follows the capability does, and nothing else is. */
 #include "files.h"
 
 static void test_all(void)
@@ -59,4 +59,4 @@ static void test_capability(void)
 	CHECK_RESULT(cuLaunchKernel(f, 1, 1, 65536, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-UNIT_SUITE(softgpu/attribute, {"all", test_all}, {"capability", test_capability})
+UNIT_SUITE(softgpu/context/attribute, {"all", test_all}, {"capability", test_capability})

@@ -1,4 +1,4 @@
-/* softgpu/condition.c: how long a condition lives, and who holds it; a launch under way does. */
+/* softgpu/stream/condition.c: how long a condition lives, and who holds it; a launch under way does. */
 #include <unistd.h>
 
 #include "cudacommon/graph.h"
@@ -129,4 +129,4 @@ static void test_values(void)
 	OK(cuGraphDestroy(graph));
 }
 
-UNIT_SUITE(softgpu/condition, {"life", test_life}, {"pending", test_pending}, {"values", test_values})
+UNIT_SUITE(softgpu/stream/condition, {"life", test_life}, {"pending", test_pending}, {"values", test_values})

@@ -1,4 +1,4 @@
-/* softgpu/context.c: the stack of current contexts, primary contexts, flags and limits. */
+/* softgpu/context/context.c: the stack of current contexts, primary contexts, flags and limits. */
 #include <pthread.h>
 
 #include "soft_test.h"

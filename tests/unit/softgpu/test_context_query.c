@@ -1,4 +1,4 @@
-/* softgpu/context_query.c: what a context tells of itself, limits and their bounds, peers. */
+/* softgpu/context/context_query.c: what a context tells of itself, limits and their bounds, peers. */
 #include "files.h"
 
 static void test_told(void)
@@ -125,4 +125,4 @@ static void test_peers(void)
 	CHECK_RESULT(cuCtxEnablePeerAccess(second, 0), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-UNIT_SUITE(softgpu/context_query, {"told", test_told}, {"limits", test_limits}, {"preferences", test_preferences}, {"peers", test_peers})
+UNIT_SUITE(softgpu/context/context_query, {"told", test_told}, {"limits", test_limits}, {"preferences", test_preferences}, {"peers", test_peers})

@@ -1,6 +1,6 @@
-/* softgpu/copy.c: the descriptor's bounds, rows and slices, and when a copy has read its source or written its target. */
+/* softgpu/memory/copy.c: the descriptor's bounds, rows and slices, and when a copy has read its source or written its target. */
 #include "files.h"
-#include "softgpu/copy.h"
+#include "softgpu/memory/copy.h"
 
 static struct ckt_soft_copy_end end_of(uint64_t address, uint64_t pitch, uint64_t slice, enum ckt_soft_place place)
 {
@@ -122,4 +122,4 @@ static void test_nothing(void)
 	CHECK_RESULT(cuMemcpyDtoDAsync(0, 0, 0, (CUstream)(uintptr_t)0x1230), CUDA_ERROR_INVALID_HANDLE);
 }
 
-UNIT_SUITE(softgpu/copy, {"check", test_check}, {"run", test_run}, {"staging", test_staging}, {"nothing", test_nothing})
+UNIT_SUITE(softgpu/memory/copy, {"check", test_check}, {"run", test_run}, {"staging", test_staging}, {"nothing", test_nothing})

@@ -1,4 +1,4 @@
-/* softgpu/device.c: devices and their description.  CRICKET_SOFT_DEVICES is read once, so each list is tried in a process of its own. */
+/* softgpu/context/device.c: devices and their description.  CRICKET_SOFT_DEVICES is read once, so each list is tried in a process of its own. */
 #include <sys/wait.h>
 #include <unistd.h>
 

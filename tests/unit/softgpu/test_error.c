@@ -1,4 +1,4 @@
-/* softgpu/error.c: every CUresult of cuda.h has its name and a description. */
+/* softgpu/context/error.c: every CUresult of cuda.h has its name and a description. */
 #include "files.h"
 #include "softgpu/gen.h"
 
@@ -51,4 +51,4 @@ static void test_some(void)
 	IS(cuGetErrorString(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-UNIT_SUITE(softgpu/error, {"every", test_every}, {"some", test_some})
+UNIT_SUITE(softgpu/context/error, {"every", test_every}, {"some", test_some})

@@ -1,4 +1,4 @@
-/* softgpu/event.c: flags, what a recording stands for, times, contexts, and whole contexts as streams. */
+/* softgpu/stream/event.c: flags, what a recording stands for, times, contexts, and whole contexts as streams. */
 #include <unistd.h>
 
 #include "files.h"
@@ -152,5 +152,5 @@ static void test_whole_context(void)
 	OK(cuStreamDestroy(idle));
 }
 
-UNIT_SUITE(softgpu/event, {"flags", test_flags}, {"latest", test_latest}, {"times", test_times}, {"contexts", test_contexts},
+UNIT_SUITE(softgpu/stream/event, {"flags", test_flags}, {"latest", test_latest}, {"times", test_times}, {"contexts", test_contexts},
 	   {"whole context", test_whole_context})

@@ -1,4 +1,4 @@
-/* softgpu/event_shared.h: records counted in a page that another process opens, and what is no handle. */
+/* softgpu/stream/event_shared.h: records counted in a page that another process opens, and what is no handle. */
 #include <dirent.h>
 #include <signal.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "files.h"
-#include "softgpu/event_shared.h"
+#include "softgpu/stream/event_shared.h"
 
 static void test_counts(void)
 {
@@ -126,4 +126,4 @@ static void test_wrong(void)
 	CU_ASSERT_PTR_NULL(ckt_soft_shared_event_open(&handle));
 }
 
-UNIT_SUITE(softgpu/event_shared, {"counts", test_counts}, {"processes", test_processes}, {"killed", test_killed}, {"wrong", test_wrong})
+UNIT_SUITE(softgpu/stream/event_shared, {"counts", test_counts}, {"processes", test_processes}, {"killed", test_killed}, {"wrong", test_wrong})

@@ -1,5 +1,5 @@
 /*
- * softgpu/fatbin.c: fat binaries as nvcc makes them (left out where there is no nvcc), damaged ones, and the linker.
+ * softgpu/module/fatbin.c: fat binaries as nvcc makes them (left out where there is no nvcc), damaged ones, and the linker.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* softgpu/function.c: what a kernel's attributes are, which may be set to what, and what its parameters are. */
+/* softgpu/module/function.c: what a kernel's attributes are, which may be set to what, and what its parameters are. */
 #include "files.h"
 
 static const char text[] =
@@ -107,4 +107,4 @@ static void test_parameters(void)
 	IS(get(crowded, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), 0);
 }
 
-UNIT_SUITE(softgpu/function, {"attributes", test_attributes}, {"set", test_set}, {"parameters", test_parameters})
+UNIT_SUITE(softgpu/module/function, {"attributes", test_attributes}, {"set", test_set}, {"parameters", test_parameters})

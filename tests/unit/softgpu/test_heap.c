@@ -1,4 +1,4 @@
-/* softgpu/heap.c: malloc of kernels: its limit, its alignment, and pointers that were never its own. */
+/* softgpu/memory/heap.c: malloc of kernels: its limit, its alignment, and pointers that were never its own. */
 #include "files.h"
 
 static void test_limit(void)
@@ -79,4 +79,4 @@ static void test_none(void)
 	IS(free_now, total);
 }
 
-UNIT_SUITE(softgpu/heap, {"limit", test_limit}, {"refused", test_refused}, {"none", test_none})
+UNIT_SUITE(softgpu/memory/heap, {"limit", test_limit}, {"refused", test_refused}, {"none", test_none})

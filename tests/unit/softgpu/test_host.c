@@ -1,4 +1,4 @@
-/* softgpu/host.c: pinned and registered memory: flags, bounds, and which of the two a pointer is. */
+/* softgpu/memory/host.c: pinned and registered memory: flags, bounds, and which of the two a pointer is. */
 #include "files.h"
 
 static void test_alloc(void)
@@ -94,4 +94,4 @@ static void test_end(void)
 	CHECK_RESULT(cuMemHostGetFlags(&flags, left), CUDA_ERROR_INVALID_VALUE);
 }
 
-UNIT_SUITE(softgpu/host, {"alloc", test_alloc}, {"register", test_register}, {"end", test_end})
+UNIT_SUITE(softgpu/memory/host, {"alloc", test_alloc}, {"register", test_register}, {"end", test_end})

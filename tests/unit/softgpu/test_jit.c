@@ -1,4 +1,4 @@
-/* softgpu/jit.c: what the soft GPU makes of options. */
+/* softgpu/module/jit.c: what the soft GPU makes of options. */
 #include "cudacommon/jit.h"
 #include "files.h"
 
@@ -40,4 +40,4 @@ static void test_tells(void)
 	YES(!ckt_soft_jit_tells(&jit, CUDA_ERROR_NO_BINARY_FOR_GPU));
 }
 
-UNIT_SUITE(softgpu/jit, {"targets", test_targets}, {"tells", test_tells})
+UNIT_SUITE(softgpu/module/jit, {"targets", test_targets}, {"tells", test_tells})

@@ -1,4 +1,4 @@
-/* softgpu/launch.c: shapes, clusters, parameters and attributes that are refused, and which fault becomes which error. */
+/* softgpu/module/launch.c: shapes, clusters, parameters and attributes that are refused, and which fault becomes which error. */
 #include "files.h"
 
 static const char text[] =
@@ -171,6 +171,6 @@ static void test_faults(void)
 	test_context();
 }
 
-UNIT_SUITE(softgpu/launch, {"shapes", test_shapes}, {"clusters", test_clusters}, {"parameters", test_parameters},
+UNIT_SUITE(softgpu/module/launch, {"shapes", test_shapes}, {"clusters", test_clusters}, {"parameters", test_parameters},
 	{"attributes", test_attributes},
 	   {"faults", test_faults})

@@ -1,4 +1,4 @@
-/* softgpu/library.c: libraries and kernels that belong to no context: loading, enumeration, settings by device, the end. */
+/* softgpu/module/library.c: libraries and kernels that belong to no context: loading, enumeration, settings by device, the end. */
 #include <unistd.h>
 
 #include "files.h"
@@ -202,4 +202,4 @@ static void test_variables(void)
 	CHECK_RESULT(cuLibraryGetGlobal(&p, &size, library, "plain"), CUDA_ERROR_INVALID_HANDLE);
 }
 
-UNIT_SUITE(softgpu/library, {"load", test_load}, {"kernels", test_kernels}, {"settings", test_settings}, {"variables", test_variables})
+UNIT_SUITE(softgpu/module/library, {"load", test_load}, {"kernels", test_kernels}, {"settings", test_settings}, {"variables", test_variables})

@@ -1,4 +1,4 @@
-/* softgpu/link.c: what a linker takes, when, and what it says; what it made loads again. */
+/* softgpu/module/link.c: what a linker takes, when, and what it says; what it made loads again. */
 #include <unistd.h>
 
 #include "files.h"
@@ -112,4 +112,4 @@ static void test_target(void)
 	}
 }
 
-UNIT_SUITE(softgpu/link, {"inputs", test_inputs}, {"made", test_made}, {"target", test_target})
+UNIT_SUITE(softgpu/module/link, {"inputs", test_inputs}, {"made", test_made}, {"target", test_target})

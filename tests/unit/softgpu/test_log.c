@@ -1,4 +1,4 @@
-/* softgpu/log.c: whole lines on stderr, errno kept, debug lines only where they are asked for, a refusal once. */
+/* softgpu/context/log.c: whole lines on stderr, errno kept, debug lines only where they are asked for, a refusal once. */
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -85,4 +85,4 @@ static void test_once(void)
 	}
 }
 
-UNIT_SUITE(softgpu/log, {"lines", test_lines}, {"debug", test_debug}, {"unsupported", test_unsupported}, {"once", test_once})
+UNIT_SUITE(softgpu/context/log, {"lines", test_lines}, {"debug", test_debug}, {"unsupported", test_unsupported}, {"once", test_once})

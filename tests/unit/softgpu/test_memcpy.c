@@ -1,4 +1,4 @@
-/* softgpu/memcpy.c: the forms of copies: descriptors in two and three dimensions, arrays by bytes, peers. */
+/* softgpu/memory/memcpy.c: the forms of copies: descriptors in two and three dimensions, arrays by bytes, peers. */
 #include "files.h"
 
 static CUdeviceptr memory;
@@ -142,4 +142,4 @@ static void test_peers(void)
 	CHECK_RESULT(cuMemcpy3DPeer(&box), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-UNIT_SUITE(softgpu/memcpy, {"descriptor", test_descriptor}, {"arrays", test_arrays}, {"peers", test_peers})
+UNIT_SUITE(softgpu/memory/memcpy, {"descriptor", test_descriptor}, {"arrays", test_arrays}, {"peers", test_peers})

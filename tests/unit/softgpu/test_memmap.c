@@ -1,4 +1,4 @@
-/* softgpu/memmap.c: pages marked and unmarked, across leaves, and what lies outside the address space. */
+/* softgpu/memory/memmap.c: pages marked and unmarked, across leaves, and what lies outside the address space. */
 #include <errno.h>
 
 #include "files.h"
@@ -63,4 +63,4 @@ static void test_bounds(void)
 	NO(ckt_soft_memmap_page_ok(top - 1, CKT_SOFT_PAGE_READ));
 }
 
-UNIT_SUITE(softgpu/memmap, {"pages", test_pages}, {"leaves", test_leaves}, {"bounds", test_bounds})
+UNIT_SUITE(softgpu/memory/memmap, {"pages", test_pages}, {"leaves", test_leaves}, {"bounds", test_bounds})

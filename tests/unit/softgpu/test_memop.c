@@ -1,4 +1,4 @@
-/* softgpu/memop.c: values that a stream writes and waits for, compared as documented. */
+/* softgpu/stream/memop.c: values that a stream writes and waits for, compared as documented. */
 #include <time.h>
 
 #include "files.h"
@@ -95,4 +95,4 @@ static void test_end(void)
 	OK(cuCtxDestroy(mine));
 }
 
-UNIT_SUITE(softgpu/memop, {"compare", test_compare}, {"order", test_order}, {"end", test_end})
+UNIT_SUITE(softgpu/stream/memop, {"compare", test_compare}, {"order", test_order}, {"end", test_end})

@@ -1,4 +1,4 @@
-/* softgpu/memory.c: allocation and its bounds, copies, sets, host memory, pointer attributes. */
+/* softgpu/memory/memory.c: allocation and its bounds, copies, sets, host memory, pointer attributes. */
 #include "soft_test.h"
 
 static void test_bounds(void)

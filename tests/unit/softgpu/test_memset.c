@@ -1,4 +1,4 @@
-/* softgpu/memset.c: units, rows, bounds, and nothing beside what was asked for. */
+/* softgpu/memory/memset.c: units, rows, bounds, and nothing beside what was asked for. */
 #include "files.h"
 
 enum { SIZE = 2048 };
@@ -73,4 +73,4 @@ static void test_refused(void)
 	OK(cuMemFree(memory));
 }
 
-UNIT_SUITE(softgpu/memset, {"forms", test_forms}, {"refused", test_refused})
+UNIT_SUITE(softgpu/memory/memset, {"forms", test_forms}, {"refused", test_refused})

@@ -1,4 +1,4 @@
-/* softgpu/module.c: modules, functions, launches, libraries, occupancy, what kernels print. */
+/* softgpu/module/module.c: modules, functions, launches, libraries, occupancy, what kernels print. */
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* softgpu/notify.c: whoever asked is told when an allocation leaves a device over its budget, and nobody else. */
+/* softgpu/context/notify.c: whoever asked is told when an allocation leaves a device over its budget, and nobody else. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* softgpu/object.c: handles that are never given out twice, kinds, references, and many threads. */
+/* softgpu/context/object.c: handles that are never given out twice, kinds, references, and many threads. */
 #include <pthread.h>
 
 #include "files.h"
@@ -120,4 +120,4 @@ static void test_threads(void)
 	IS(atomic_load(&destroyed), 3 * 4000);
 }
 
-UNIT_SUITE(softgpu/object, {"kinds", test_kinds}, {"again", test_again}, {"references", test_references}, {"threads", test_threads})
+UNIT_SUITE(softgpu/context/object, {"kinds", test_kinds}, {"again", test_again}, {"references", test_references}, {"threads", test_threads})

@@ -1,4 +1,4 @@
-/* softgpu/occupancy.c: blocks on a multiprocessor, worked out by hand for a 9.0 (2048 threads, 32 blocks, 228 KiB) and an 8.0. */
+/* softgpu/module/occupancy.c: blocks on a multiprocessor, worked out by hand for a 9.0 (2048 threads, 32 blocks, 228 KiB) and an 8.0. */
 #include "files.h"
 
 static const char text[] =
@@ -125,4 +125,4 @@ static void test_clusters(void)
 	files_second_end(second);
 }
 
-UNIT_SUITE(softgpu/occupancy, {"blocks", test_blocks}, {"potential", test_potential}, {"shared", test_shared}, {"clusters", test_clusters})
+UNIT_SUITE(softgpu/module/occupancy, {"blocks", test_blocks}, {"potential", test_potential}, {"shared", test_shared}, {"clusters", test_clusters})

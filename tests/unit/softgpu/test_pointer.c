@@ -1,4 +1,4 @@
-/* softgpu/pointer.c: every attribute of every kind of address. */
+/* softgpu/memory/pointer.c: every attribute of every kind of address. */
 #include "files.h"
 
 static void test_kinds(void)
@@ -125,4 +125,4 @@ static void test_several(void)
 	OK(cuMemFree(p));
 }
 
-UNIT_SUITE(softgpu/pointer, {"kinds", test_kinds}, {"unknown", test_unknown}, {"several", test_several})
+UNIT_SUITE(softgpu/memory/pointer, {"kinds", test_kinds}, {"unknown", test_unknown}, {"several", test_several})

@@ -1,4 +1,4 @@
-/* softgpu/proc_address.c: which version of a function a program of some CUDA version gets, and what is no function. */
+/* softgpu/context/proc_address.c: which version of a function a program of some CUDA version gets, and what is no function. */
 #include "files.h"
 #include "softgpu/gen.h"
 
@@ -73,4 +73,4 @@ static void test_table(void)
 	IS(wrong, 0);
 }
 
-UNIT_SUITE(softgpu/proc_address, {"versions", test_versions}, {"refused", test_refused}, {"table", test_table})
+UNIT_SUITE(softgpu/context/proc_address, {"versions", test_versions}, {"refused", test_refused}, {"table", test_table})

@@ -1,4 +1,4 @@
-/* softgpu/range.c: the table of ranges: overlap, kinds, edges, and a thousand changes against a plain list. */
+/* softgpu/memory/range.c: the table of ranges: overlap, kinds, edges, and a thousand changes against a plain list. */
 #include "files.h"
 
 /* Addresses that no allocation of this process has. */
@@ -113,4 +113,4 @@ static void test_model(void)
 			YES(drop(BASE + 64 * i, ~0u));
 }
 
-UNIT_SUITE(softgpu/range, {"edges", test_edges}, {"visit", test_visit}, {"of a context", test_context_ranges}, {"model", test_model})
+UNIT_SUITE(softgpu/memory/range, {"edges", test_edges}, {"visit", test_visit}, {"of a context", test_context_ranges}, {"model", test_model})

@@ -1,4 +1,4 @@
-/* softgpu/stream.c: streams, events, the default stream's rules, faults. */
+/* softgpu/stream/stream.c: streams, events, the default stream's rules, faults. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>

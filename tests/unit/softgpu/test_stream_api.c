@@ -1,4 +1,4 @@
-/* softgpu/stream_api.c: what a stream tells, attributes, callbacks, and handles that are none. */
+/* softgpu/stream/stream_api.c: what a stream tells, attributes, callbacks, and handles that are none. */
 #include "files.h"
 
 static void test_told(void)
@@ -152,5 +152,5 @@ static void test_attach(void)
 	OK(cuMemFree(plain));
 }
 
-UNIT_SUITE(softgpu/stream_api, {"told", test_told}, {"attributes", test_attributes}, {"callbacks", test_callbacks},
+UNIT_SUITE(softgpu/stream/stream_api, {"told", test_told}, {"attributes", test_attributes}, {"callbacks", test_callbacks},
 	   {"asking", test_asking}, {"attach", test_attach})

@@ -1,4 +1,4 @@
-/* softgpu/tensor_map.c: the documented bounds of tensor maps, one by one. */
+/* softgpu/memory/tensor_map.c: the documented bounds of tensor maps, one by one. */
 #include "files.h"
 
 struct tiled {
@@ -153,4 +153,4 @@ static void test_address(void)
 	CHECK_RESULT(cuTensorMapReplaceAddress(&map, (void *)0x20000), CUDA_ERROR_INVALID_VALUE);
 }
 
-UNIT_SUITE(softgpu/tensor_map, {"tiled", test_tiled}, {"im2col", test_im2col}, {"address", test_address})
+UNIT_SUITE(softgpu/memory/tensor_map, {"tiled", test_tiled}, {"im2col", test_im2col}, {"address", test_address})

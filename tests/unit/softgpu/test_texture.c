@@ -1,4 +1,4 @@
-/* softgpu/texture.c: what a texture or surface may be made of and how read, views, and what is told back. */
+/* softgpu/memory/texture.c: what a texture or surface may be made of and how read, views, and what is told back. */
 #include "files.h"
 
 static CUdeviceptr memory;
@@ -177,4 +177,4 @@ static void test_told(void)
 	OK(cuArrayDestroy(array));
 }
 
-UNIT_SUITE(softgpu/texture, {"memory", test_memory}, {"views", test_views}, {"told", test_told})
+UNIT_SUITE(softgpu/memory/texture, {"memory", test_memory}, {"views", test_views}, {"told", test_told})

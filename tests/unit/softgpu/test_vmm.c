@@ -1,4 +1,4 @@
-/* softgpu/vmm.c: virtual memory management. */
+/* softgpu/memory/vmm.c: virtual memory management. */
 #include <unistd.h>
 
 #include "soft_test.h"

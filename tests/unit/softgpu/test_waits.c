@@ -1,4 +1,4 @@
-/* softgpu/waits.c: what its list names, and that nothing waits where it names nothing. */
+/* softgpu/context/waits.c: what its list names, and that nothing waits where it names nothing. */
 #include "files.h"
 
 static void test_words(void)
@@ -26,4 +26,4 @@ static void test_off(void)
 	OK(cuStreamSynchronize(gated));
 }
 
-UNIT_SUITE(softgpu/waits, {"words", test_words}, {"off", test_off})
+UNIT_SUITE(softgpu/context/waits, {"words", test_words}, {"off", test_off})
