@@ -1,7 +1,7 @@
 /* The command line of cricketctl; see ctl.h. */
 #include <string.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 struct option {
 	const char *name;

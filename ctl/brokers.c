@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "checkpoint/format/broker.h"
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { ANSWER_MS = 30000 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain.h"
+#include "ctl/chain.h"
 
 void ckt_ctl_chain_close(struct ckt_ctl_chain *chain)
 {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "checkpoint/format/store.h"
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 struct ckt_ctl_chain {
 	char path[CKT_CTL_PATH_SIZE];

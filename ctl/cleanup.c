@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { TRIES = 50, TRY_NS = 10000000 };
 

@@ -126,11 +126,11 @@ json_t *ckt_ctl_json_text(const char *text);
 int ckt_ctl_json_print(json_t *value);
 int ckt_ctl_flush(void);
 
-/* ---- kept.c: image list, image remove memory:NAME */
+/* ---- memory_images.c: image list, image remove memory:NAME */
 int ckt_ctl_kept_list(const struct ckt_ctl_args *args);
 int ckt_ctl_kept_remove(const struct ckt_ctl_args *args);
 
-/* ---- state.c: writes the file in which the client of the session looks for its address; 0, or -errno with the reason. */
+/* ---- client_address.c: writes the file in which the client of the session looks for its address; 0, or -errno with the reason. */
 int ckt_ctl_state_write(const char *session, const char *address, char *ret_message, size_t message_size);
 int ckt_ctl_state_write_in(const char *state_directory, const char *session, const char *text, char *ret_message, size_t message_size);
 /* Makes it and what is above it, for this user alone. */
@@ -214,7 +214,7 @@ struct ckt_ctl_base {
 /* ---- checkpoint.c, restore.c: the parts that others use.  Exit codes, said. */
 int ckt_ctl_save_next(const struct ckt_ctl_args *args, struct ckt_ctl_server *server, const struct ckt_ctl_base *base, const char *path,
 		      char ret_id[CKT_CONTROL_IMAGE_ID]);
-/* every.c: checkpoint --every */
+/* checkpoint_every.c: checkpoint --every */
 int ckt_ctl_every(const struct ckt_ctl_args *args);
 int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms);
 /* pause.c: "90", "30m", "2h" */

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { ANSWER_MS = 300 };
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 #include "base/fault_point.h"
 
 enum { PATH_SIZE = CKT_CTL_PATH_SIZE, DEPTH_MAX = 8 };

@@ -7,9 +7,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "chain.h"
-#include "client.h"
-#include "ctl.h"
+#include "ctl/chain.h"
+#include "ctl/client/client.h"
+#include "ctl/ctl.h"
 
 static const char *hex(const char *bytes, size_t size, char *buffer)
 {

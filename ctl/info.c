@@ -1,5 +1,5 @@
 /* cricketctl info */
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { TIMEOUT_MS = 10000 };
 

@@ -1,5 +1,5 @@
 /* cricketctl kill SESSION */
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { TIMEOUT_MS = 30000 };
 

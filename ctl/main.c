@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 static const struct ckt_ctl_command commands[] = {
 	{"ps", 0, 0, false, "", "ps", "list sessions", ckt_ctl_ps},

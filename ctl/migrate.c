@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "checkpoint/format/store.h"
-#include "ctl.h"
+#include "ctl/ctl.h"
 #include "base/fault_point.h"
 
 enum { ROUNDS_MAX = 8, ANSWER_MS = 30000, ENOUGH_PERCENT = 1 };

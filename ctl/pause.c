@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { DAYS_MAX = 366 };
 

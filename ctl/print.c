@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 #include "rpc/worker.h"
 
 const char *ckt_ctl_state_name(unsigned state)

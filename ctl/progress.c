@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { PERIOD_MS = 200, ANSWER_MS = 2000, WIDTH = 30 };
 

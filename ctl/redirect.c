@@ -1,7 +1,7 @@
 /* cricketctl redirect SESSION --to ADDRESS: tells the client on this host where its session lives now. */
 #include <string.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 int ckt_ctl_redirect(const struct ckt_ctl_args *args)
 {

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain.h"
+#include "ctl/chain.h"
 #include "checkpoint/format/broker.h"
-#include "client.h"
-#include "job.h"
+#include "ctl/client/client.h"
+#include "ctl/job/job.h"
 #include "rpc/identity.h"
 
 enum { ANSWER_MS = 15000 };

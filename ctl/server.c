@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 #include "rpc/hello.h"
 #include "rpc/identity.h"
 #include "rpc/session.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { TIMEOUT_MS = 20000 };
 

@@ -13,7 +13,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 #include "base/fault_point.h"
 
 enum { CONNECTIONS = 4, ANSWER_MS = 60000 };

@@ -2,7 +2,7 @@
  * CUDA arrays and mipmapped arrays.  A cudaArray_t is a CUarray, a cudaMipmappedArray_t a CUmipmappedArray; what differs is how
  * formats are described: bits of each channel and a kind here, a format and a number of channels in the driver.
  */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 /* Kinds beyond the plain ones name a whole format. */
 static const struct {

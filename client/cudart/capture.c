@@ -1,5 +1,5 @@
 /* Stream capture. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 _Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "one layout");
 

@@ -18,7 +18,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include "variants.h"
+#include "client/cudart/variants.h"
 
 #define CKT_RT_API __attribute__((visibility("default")))
 #define CKT_RT_UNLIKELY(x) __builtin_expect(!!(x), 0)

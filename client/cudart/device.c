@@ -1,5 +1,5 @@
 /* Choosing devices, their flags, limits, attributes and names on the bus. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 #include "base/fork.h"
 
 /* cudaSetValidDevices: the order in which threads that choose nothing try devices; empty: all in their order. */

@@ -1,5 +1,5 @@
 /* Entry points of the driver, export tables, profiler. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 #include <cuda_profiler_api.h>
 #include <cudaProfiler.h>

@@ -1,5 +1,5 @@
 /* The last error of a thread, and what errors are called. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 /* Errors after which the context is dead and every later call fails. */
 static bool is_sticky(cudaError_t error)

@@ -1,5 +1,5 @@
 /* Events.  A cudaEvent_t is a CUevent. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 CKT_RT_API cudaError_t cudaEventCreate(cudaEvent_t *event)
 {

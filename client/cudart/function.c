@@ -1,5 +1,5 @@
 /* Kernels by the address of their host stubs: handles, attributes, names, parameters. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 static cudaError_t find(const void *func, struct ckt_rt_kernel **ret_kernel)
 {

@@ -1,5 +1,5 @@
 /* Graphs: their structure, instantiation and launch.  Handles of graphs, nodes and executable graphs are the driver's. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 _Static_assert(sizeof(cudaGraphInstantiateParams) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS), "one layout");
 _Static_assert(sizeof(cudaGraphExecUpdateResultInfo) == sizeof(CUgraphExecUpdateResultInfo), "one layout");

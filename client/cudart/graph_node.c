@@ -2,7 +2,7 @@
  * Nodes of graphs and their parameters.  Events, host functions, memsets and allocations are described alike in both APIs; kernels
  * are named by their stubs here, and copies are three-dimensional ones there.
  */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 _Static_assert(sizeof(struct cudaHostNodeParams) == sizeof(CUDA_HOST_NODE_PARAMS), "one layout");
 _Static_assert(sizeof(struct cudaMemsetParams) == sizeof(CUDA_MEMSET_NODE_PARAMS), "one layout");

@@ -1,7 +1,7 @@
 /*
  * Parameters of nodes of any kind, and parameters told back: kernels by their stubs, copies in elements of their arrays.
  */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 cudaError_t ckt_rt_kernel_params(const struct cudaKernelNodeParamsV2 *p, CUDA_KERNEL_NODE_PARAMS *ret)
 {

@@ -3,7 +3,7 @@
  * Loading the library does nothing; the first call that needs the driver runs cuInit, the first that needs a device retains its primary
  * context.
  */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Sharing with other processes, and the driver's own log: handles and callbacks are the driver's. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 #include "base/fork.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* Launching kernels.  The hot path: a thread-local look, a hash look-up or none, the driver's launch. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Hints and questions about managed memory, and copies in batches. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 _Static_assert(sizeof(void *) == sizeof(CUdeviceptr), "lists of pointers are lists of addresses");
 _Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes), "one layout");

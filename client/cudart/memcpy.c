@@ -4,7 +4,7 @@
  * The synchronous functions use the driver's own synchronous copies on the legacy default stream.  Their _ptds versions copy in the
  * thread's stream and wait for it, except from device to device, which CUDA does not wait for either.
  */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 static bool kind_is_valid(enum cudaMemcpyKind kind)
 {

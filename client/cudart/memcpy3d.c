@@ -2,7 +2,7 @@
  * Three-dimensional copies.  Widths and x positions count elements where an array takes part in the copy (its elements) and bytes
  * otherwise; the position inside pitched memory is in bytes only when no array takes part at all.
  */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 cudaError_t ckt_rt_copy_3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret_copy)
 {

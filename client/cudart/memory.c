@@ -1,5 +1,5 @@
 /* Allocation: device, pitched, pinned, managed and stream-ordered memory; what a pointer is. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 CKT_RT_API cudaError_t cudaMalloc(void **devPtr, size_t size)
 {

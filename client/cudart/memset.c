@@ -1,5 +1,5 @@
 /* Filling memory.  The synchronous functions are ordered in the default stream and do not wait, like the driver's own. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 static cudaError_t fill(void *address, int value, size_t count, cudaStream_t stream, bool async)
 {

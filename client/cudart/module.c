@@ -4,7 +4,7 @@
  * A module is a CUlibrary, which serves every context.  With a driver that has no libraries it is a CUmodule per device instead,
  * in primary contexts only; such a driver has no CUkernel to give out either.
  */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 #include <stdlib.h>
 

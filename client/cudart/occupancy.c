@@ -1,5 +1,5 @@
 /* How many blocks fit. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 static cudaError_t max_active(int *ret_blocks, const void *func, int block_size, size_t shared_bytes, unsigned flags)
 {

@@ -1,5 +1,5 @@
 /* Access between devices. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 static cudaError_t both(int a, int b)
 {

@@ -1,5 +1,5 @@
 /* Memory pools.  A cudaMemPool_t is a CUmemoryPool; locations, properties and access descriptions lie alike in both APIs. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 _Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "one layout");
 _Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps), "one layout");

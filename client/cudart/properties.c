@@ -1,5 +1,5 @@
 /* cudaDeviceProp, every field from an attribute of the device, and the choice of a device by it. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * Look-ups read an open-addressing table without a lock; writers take one and publish a larger table when needed (old tables stay,
  * together no larger than the last).  Records are never freed, see cudart.h.
  */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 #include <stdlib.h>
 

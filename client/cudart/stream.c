@@ -1,5 +1,5 @@
 /* Streams.  A cudaStream_t is a CUstream, the default streams' constants included. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 CKT_RT_API cudaError_t cudaStreamCreate(cudaStream_t *pStream)
 {

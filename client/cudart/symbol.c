@@ -1,5 +1,5 @@
 /* Device variables by the address of their host shadows. */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 static cudaError_t find(const void *symbol, CUdeviceptr *ret_address, size_t *ret_size)
 {

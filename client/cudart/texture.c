@@ -2,7 +2,7 @@
  * Texture and surface objects.  Resource types and view formats have the driver's numbers; formats, read mode and flags are
  * translated in both directions.
  */
-#include "cudart.h"
+#include "client/cudart/cudart.h"
 
 _Static_assert(sizeof(struct cudaResourceViewDesc) == sizeof(CUDA_RESOURCE_VIEW_DESC), "one layout");
 

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 #include "tests/unit/suite.h"
 
 extern char directory[64];	/* everything lies in it */

@@ -2,7 +2,7 @@
 #include <CUnit/Basic.h>
 #include <string.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 static int none(const struct ckt_ctl_args *args)
 {

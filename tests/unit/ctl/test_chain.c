@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "chain.h"
+#include "ctl/chain.h"
 #include "inside.h"
 
 static unsigned count;

@@ -1,4 +1,4 @@
-/* ctl/client.c: a session's client in an image: copied whole, and refused without what it takes to bring it back. */
+/* ctl/client/client.c: a session's client in an image: copied whole, and refused without what it takes to bring it back. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "ctl/client/client.h"
 #include "inside.h"
 
 static void test_copy(void)

@@ -1,4 +1,4 @@
-/* ctl/criu.c: what decides whether CRIU may do its work, and what of its log is said. */
+/* ctl/client/criu.c: what decides whether CRIU may do its work, and what of its log is said. */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "criu.h"
-#include "process.h"
+#include "ctl/client/criu.h"
+#include "ctl/client/process.h"
 
 static void test_version(void)
 {

@@ -1,4 +1,4 @@
-/* ctl/doctor.c: what doctor makes of files, broken ones included: every truncation of a program must be survived. */
+/* ctl/doctor/doctor.c: what doctor makes of files, broken ones included: every truncation of a program must be survived. */
 #include <CUnit/Basic.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "doctor.h"
+#include "ctl/doctor/doctor.h"
 
 static char path[64];
 

@@ -1,11 +1,11 @@
-/* ctl/doctor_program.c: programs as their files tell: found by PATH, through scripts, and every damage survived. */
+/* ctl/doctor/doctor_program.c: programs as their files tell: found by PATH, through scripts, and every damage survived. */
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "doctor.h"
+#include "ctl/doctor/doctor.h"
 #include "inside.h"
 
 /* "name=result" of every finding, in order. */

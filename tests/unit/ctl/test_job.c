@@ -1,11 +1,11 @@
 /*
- * ctl/job.c, ctl/job_servers.c: what is asked of the server for a job's checkpoint, what comes of each answer, and that nothing is left of one
+ * ctl/job/job.c, ctl/job/job_servers.c: what is asked of the server for a job's checkpoint, what comes of each answer, and that nothing is left of one
  * that fails.
  */
 #include <string.h>
 
 #include "inside.h"
-#include "job.h"
+#include "ctl/job/job.h"
 
 static ckt_control_rank told[2];
 static ckt_control_job_res held;

@@ -1,10 +1,10 @@
 /*
- * ctl/job_cut.c: whom to let on, until none has anything left to do: over sessions that are played here, whose work waits for each other's.
+ * ctl/job/job_cut.c: whom to let on, until none has anything left to do: over sessions that are played here, whose work waits for each other's.
  */
 #include <string.h>
 
 #include "inside.h"
-#include "job.h"
+#include "ctl/job/job.h"
 
 enum { RANKS = 3, ROUNDS_MAX = 20000, NEAR = 3 };
 

@@ -1,4 +1,4 @@
-/* ctl/job_manifest.c: what is written is read, and what somebody else may have written is refused. */
+/* ctl/job/job_manifest.c: what is written is read, and what somebody else may have written is refused. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "inside.h"
-#include "job.h"
+#include "ctl/job/job.h"
 
 static struct ckt_ctl_job_entry *entries;
 static unsigned count;

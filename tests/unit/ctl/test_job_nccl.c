@@ -1,4 +1,4 @@
-/* ctl/job_nccl.c: which sessions of a job share communicators, and the new ids that they are told of before they are restored. */
+/* ctl/job/job_nccl.c: which sessions of a job share communicators, and the new ids that they are told of before they are restored. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -6,7 +6,7 @@
 
 #include "checkpoint/format/store.h"
 #include "inside.h"
-#include "job.h"
+#include "ctl/job/job.h"
 
 enum { COMM_BYTES = 172 };
 

@@ -1,9 +1,9 @@
-/* ctl/job_restore.c: every session to its server and GPU, all or none. */
+/* ctl/job/job_restore.c: every session to its server and GPU, all or none. */
 #include <string.h>
 #include <sys/stat.h>
 
 #include "inside.h"
-#include "job.h"
+#include "ctl/job/job.h"
 
 static ckt_control_restore_res restored;
 static unsigned restores, kills, gpus[8];

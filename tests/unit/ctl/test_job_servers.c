@@ -1,8 +1,8 @@
-/* ctl/job_servers.c: several servers of one job, what each is told, and what of their answers counts. */
+/* ctl/job/job_servers.c: several servers of one job, what each is told, and what of their answers counts. */
 #include <string.h>
 
 #include "inside.h"
-#include "job.h"
+#include "ctl/job/job.h"
 
 static ckt_control_rank told = {.session = (char *)"0123456789ab", .program_name = (char *)"p\033", .client = (char *)"h", .client_pid = 7, .held = true,
 				.drained = true, .message = (char *)""};

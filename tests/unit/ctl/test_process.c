@@ -1,4 +1,4 @@
-/* ctl/process.c: processes of clients: what /proc tells of them, and the files through which they are told to be quiet. */
+/* ctl/client/process.c: processes of clients: what /proc tells of them, and the files through which they are told to be quiet. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "inside.h"
-#include "process.h"
+#include "ctl/client/process.h"
 
 static char message[512];
 

@@ -1,5 +1,5 @@
 /* cricketctl doctor [CMD]: what on this host would stop a program, and what helps. */
-#include "doctor.h"
+#include "ctl/doctor/doctor.h"
 
 #include <dlfcn.h>
 #include <errno.h>

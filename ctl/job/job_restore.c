@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job.h"
+#include "ctl/job/job.h"
 
 enum { ANSWER_MS = 30000 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "job.h"
+#include "ctl/job/job.h"
 
 enum { ANSWER_MS = 15000 };
 

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { ANSWER_MS = 15000 };
 

@@ -1,4 +1,4 @@
-/* ctl/watch.c: that work is seen, that none is seen, and that nothing is left of those that are killed. */
+/* ctl/client/process_watch.c: that work is seen, that none is seen, and that nothing is left of those that are killed. */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "watch.h"
+#include "ctl/client/process_watch.h"
 
 enum { MIB = 1 << 20 };
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 #include "rpc/nccl.h"
 
 enum { CKT_CTL_RANKS_MAX = CKT_CONTROL_JOB_SESSIONS };

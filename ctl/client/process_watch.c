@@ -1,5 +1,5 @@
 /* Processes watched from outside; see watch.h. */
-#include "watch.h"
+#include "ctl/client/process_watch.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "process.h"
+#include "ctl/client/process.h"
 #include "rpc/net.h"
 
 /* A line of a small file of /proc/PID that begins with key. */

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "job.h"
+#include "ctl/job/job.h"
 #include "base/fault_point.h"
 
 enum { ANSWER_MS = 15000, LOOK_NS = 2000000, KEEP_NS = 200000000 };

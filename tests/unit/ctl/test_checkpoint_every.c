@@ -1,5 +1,5 @@
 /*
- * ctl/every.c: cricketctl checkpoint --every: chains of --keep images, old chains go whole, and the end of the session is the end of the
+ * ctl/checkpoint_every.c: cricketctl checkpoint --every: chains of --keep images, old chains go whole, and the end of the session is the end of the
  * work.
  */
 #include <string.h>

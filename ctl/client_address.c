@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 #include "base/fault_point.h"
 
 enum { PATH_SIZE = 4096 };

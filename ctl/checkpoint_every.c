@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { NUMBER_MAX = 999999, KEEP_MAX = 1000, LIST_MAX = 2 * KEEP_MAX + 64 };
 

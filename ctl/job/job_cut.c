@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "job.h"
+#include "ctl/job/job.h"
 
 enum {
 	GRACE_MS = 20,

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cudacommon/static_runtimes.h"
-#include "doctor.h"
+#include "ctl/doctor/doctor.h"
 
 enum { PATH_SIZE = 4096, SCRIPTS_MAX = 4, CAPABILITY_SIZE = 64 };
 

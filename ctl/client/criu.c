@@ -1,5 +1,5 @@
 /* CRIU; see criu.h. */
-#include "criu.h"
+#include "ctl/client/criu.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "rpc/net.h"
-#include "watch.h"
+#include "ctl/client/process_watch.h"
 
 enum {
 	CAP_BIT_SYS_ADMIN = 21, CAP_BIT_CHECKPOINT_RESTORE = 40,

@@ -1,5 +1,5 @@
 /* The client's process, saved and restored with its session; see client.h. */
-#include "client.h"
+#include "ctl/client/client.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "base/fault_point.h"
 #include "rpc/worker.h"
-#include "watch.h"
+#include "ctl/client/process_watch.h"
 
 enum {
 	ANSWER_MS = 15000, QUIESCE_MS = 20000, QUIET_MS = 20000, CLAIM_MS = 30000, OVER_MS = 5000, FORMAT = 1, DESCRIPTION_MAX = 1 << 20, ID_MAX = 1 << 22,

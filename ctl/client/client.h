@@ -10,9 +10,9 @@
  */
 #pragma once
 
-#include "criu.h"
-#include "ctl.h"
-#include "process.h"
+#include "ctl/client/criu.h"
+#include "ctl/ctl.h"
+#include "ctl/client/process.h"
 
 struct ckt_ctl_client {
 	struct ckt_criu criu;

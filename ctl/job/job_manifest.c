@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "job.h"
+#include "ctl/job/job.h"
 
 #define NAME "job.json"
 enum { FORMAT = 1, BYTES_MAX = 1 << 20 };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "checkpoint/format/store.h"
-#include "job.h"
+#include "ctl/job/job.h"
 #include "rpc/ipc.h"
 
 enum { ANSWER_MS = 90000, PAST = 2, MEMBERS_MAX = 1 << 20, NEEDS_MAX = 4096 };

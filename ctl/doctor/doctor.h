@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum ckt_finding { CKT_FINDING_OK, CKT_FINDING_WARNING, CKT_FINDING_FAIL };
 

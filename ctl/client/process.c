@@ -1,5 +1,5 @@
 /* The process of a client; see process.h. */
-#include "process.h"
+#include "ctl/client/process.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "ctl/ctl.h"
 
 enum { LOOK_NS = 5000000 };
 

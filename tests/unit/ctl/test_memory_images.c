@@ -1,4 +1,4 @@
-/* ctl/kept.c: cricketctl image list and image remove memory:NAME. */
+/* ctl/memory_images.c: cricketctl image list and image remove memory:NAME. */
 #include <string.h>
 
 #include "inside.h"
